@@ -15,6 +15,8 @@ MAX_CHANGES = 20
 ROUNDING = 1e-12
 #: Singular values of the rows on the margin up to this share of the largest count as 0: duplicates.
 RANK_RTOL = 1e-10
+#: Hw − Aᵀω over the size of its terms; rounding of columns of 1e12 can exceed it.
+STATIONARY = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +48,7 @@ class Sets:
         return np.array_equal(self.on, other.on) and np.array_equal(self.inside, other.inside)
 
 
-def polish(problem: Problem, w: Array, omega: Array) -> tuple[Array, Array] | None:
+def optimum_near(problem: Problem, w: Array, omega: Array) -> tuple[Array, Array] | None:
     """(w, ω), exact to rounding, from an interior point's; None if the sets do not settle."""
     sets = Sets.near(problem, w, omega)
     for _ in range(MAX_CHANGES):
@@ -56,9 +58,15 @@ def polish(problem: Problem, w: Array, omega: Array) -> tuple[Array, Array] | No
             return None
         corrected = sets.corrected(problem, w, omega)
         if corrected.same(sets):
-            return w, np.where(sets.on, np.clip(omega, 0, problem.theta), omega)
+            omega = np.where(sets.on, np.clip(omega, 0, problem.theta), omega)
+            return (w, omega) if _stationary(problem, w, omega) else None
         sets = corrected
     return None
+
+
+def _stationary(problem: Problem, w: Array, omega: Array) -> bool:
+    terms = abs(problem.H) @ abs(w) + abs(problem.A).T @ omega
+    return bool((abs(problem.H @ w - problem.A.T @ omega) <= STATIONARY * terms).all())
 
 
 def _optimum(problem: Problem, sets: Sets, omega: Array) -> tuple[Array, Array]:
@@ -67,20 +75,20 @@ def _optimum(problem: Problem, sets: Sets, omega: Array) -> tuple[Array, Array]:
     w = w₀ + N u, N a basis of the directions that the rows on the margin leave free. If their ω are not
     unique (duplicate rows), they are the nearest to ``omega``.
     """
-    theta, rho = problem.theta, problem.rho
+    theta, rho, H = problem.theta, problem.rho, problem.H
     on, inside = problem.A[sets.on], problem.A[sets.inside]
     U, singular, Vt = np.linalg.svd(on, full_matrices=len(on) < on.shape[1])
     rank = int((singular > RANK_RTOL * singular.max(initial=0.0)).sum())
     U, singular, R, N = U[:, :rank], singular[:rank], Vt[:rank].T, Vt[rank:].T
     # H + ρ Σ aaᵀ by its triangular root: the product itself would lose columns far from 0
     free = np.linalg.qr(np.vstack([problem.root @ N, np.sqrt(rho) * (inside @ N)]), mode="r")
-    w, multipliers = np.zeros(len(problem.H)), omega[sets.on]
+    w, multipliers = np.zeros(len(H)), omega[sets.on]
     for _ in range(3):  # once, and twice more on the rest of rounding
         w = w + R @ ((U.T @ (1 - on @ w)) / singular)
         if N.size:
-            pull = inside.T @ (theta + rho * (1 - inside @ w)) - problem.H @ w
+            pull = inside.T @ (theta + rho * (1 - inside @ w)) - H @ w
             w = w + N @ cho_solve((free, False), N.T @ pull, check_finite=False)
-        pull = inside.T @ (theta + rho * (1 - inside @ w)) - problem.H @ w
+        pull = inside.T @ (theta + rho * (1 - inside @ w)) - H @ w
         multipliers = multipliers - U @ ((R.T @ (pull + on.T @ multipliers)) / singular)
     result = np.zeros(len(problem.A))
     result[sets.on] = multipliers

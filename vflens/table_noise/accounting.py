@@ -12,8 +12,6 @@ which moves two rows at most :data:`ROUNDING` steps per column further apart, an
 from δ.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,6 +23,7 @@ from vflens.table_noise.bounded import Bounded
 from vflens.table_noise.correlated import Correlated
 from vflens.table_noise.mechanisms import Gaussian, Laplace, Mechanism, positive
 from vflens.types import Array
+from vflens.words import counted
 
 #: Above this a, Thm 2.5 is not proved and, from 3.44 on, false.
 THEOREM_LIMIT = 2.0
@@ -66,7 +65,7 @@ def local_privacy(mechanism: Mechanism, *, delta: float, diameter: Array | float
         case Laplace():
             reason = "epsilon_theorem: Theorem 2.5 is about Gaussian noise; epsilon_exact holds with δ = 0"
             steps = float(np.sum(span / (LAPLACE_STEP * mechanism.scale))) + ROUNDING * mechanism.width
-            return Ldp(delta, span, None, steps * LAPLACE_STEP * (1 + LAPLACE_ERROR), reason)
+            return Ldp(delta, span, None, steps * LAPLACE_STEP * (1 + LAPLACE_ERROR), reason=reason)
         case Correlated():
             reason = "every x_iᵀα is released exactly: no finite ε holds for any δ < 1"
         case Bounded():
@@ -76,7 +75,7 @@ def local_privacy(mechanism: Mechanism, *, delta: float, diameter: Array | float
             )
         case _:
             reason = f"no ε is known for {mechanism.name} noise"
-    return Ldp(delta, span, None, None, reason)
+    return Ldp(delta, span, None, None, reason=reason)
 
 
 def _gaussian_privacy(mechanism: Gaussian, delta: float, span: Array) -> Ldp:
@@ -84,15 +83,15 @@ def _gaussian_privacy(mechanism: Gaussian, delta: float, span: Array) -> Ldp:
     exact, largest = gaussian_epsilon(a, ideal(delta)), largest_epsilon(delta, mechanism.width)
     if exact > largest:
         reason = (
-            f"Gaussian noise on {mechanism.width} columns is drawn finely enough for ε up to {largest:.3g} "
-            f"at δ = {delta:g}, and here it is {exact:.4g}"
+            f"Gaussian noise on {counted(mechanism.width, 'column')} is drawn finely enough for ε up to "
+            f"{largest:.3g} at δ = {delta:g}, and here it is {exact:.4g}"
         )
-        return Ldp(delta, span, None, None, reason)
+        return Ldp(delta, span, None, None, reason=reason)
     theorem = float(a * (1 + np.sqrt(-2 * np.log(ideal(delta)))))
     if a > THEOREM_LIMIT:
         reason = f"epsilon_theorem: Theorem 2.5 holds for a ≤ 2 only, and here a = {a:.4g}"
-        return Ldp(delta, span, None, exact, reason)
-    return Ldp(delta, span, theorem, exact, None)
+        return Ldp(delta, span, None, exact, reason=reason)
+    return Ldp(delta, span, theorem, exact, reason=None)
 
 
 def rounding(width: int) -> float:
@@ -113,7 +112,8 @@ def checked_diameter(diameter: Array | float, width: int) -> Array:
     span = positive("diameter", diameter)
     if span.ndim > 1 or span.size not in (1, width):
         raise ConfigError(
-            f"diameter has {span.size} numbers, the table {width} columns: give one each, or one for all"
+            f"diameter has {counted(span.size, 'number')}, the table {counted(width, 'column')}: give one "
+            "each, or one for all"
         )
     return np.broadcast_to(span, (width,)).copy()
 

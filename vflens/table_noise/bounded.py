@@ -9,8 +9,6 @@ The optimum of the objective is 4μ/ϑ. (11)–(12) of the paper hold in z = Π^
 polynomials that vanish at the ends solves it to rounding.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -22,6 +20,7 @@ from scipy.linalg import eigh
 from vflens.errors import ConfigError
 from vflens.table_noise.mechanisms import Mechanism, checked_pi, positive, uniforms
 from vflens.types import Array
+from vflens.words import counted
 
 #: Basis functions: enough for a state of a thirtieth of its interval; more would only add rounding.
 DEGREE = 100
@@ -181,8 +180,8 @@ class Bounded(Mechanism):
             upper = np.broadcast_to(np.asarray(self.upper, np.float64), pi.shape)
         except ValueError:
             raise ConfigError(
-                f"lower and upper have {np.size(self.lower)} and {np.size(self.upper)} numbers, the table "
-                f"{len(pi)} columns: give one each, or one for all"
+                f"lower and upper have {np.size(self.lower)} and {counted(np.size(self.upper), 'number')}, "
+                f"the table {counted(len(pi), 'column')}: give one each, or one for all"
             ) from None
         positive("lambda · pi", self.lam * pi)
         if not ((abs(lower) < WIDEST) & (abs(upper) < WIDEST) & (upper - lower > 1 / WIDEST)).all():
@@ -201,7 +200,7 @@ class Bounded(Mechanism):
                 )
 
     @property
-    def width(self) -> int:  # noqa: D102
+    def width(self) -> int:
         return len(self.pi_diag)
 
     @cached_property
@@ -211,15 +210,15 @@ class Bounded(Mechanism):
         keys = zip(self.lower.tolist(), self.upper.tolist(), (self.lam * self.pi_diag).tolist(), strict=True)
         return tuple(made.setdefault(key, GroundState(*key)) for key in keys)
 
-    def mean(self) -> Array:  # noqa: D102
+    def mean(self) -> Array:
         return np.array([s.mean for s in self.states])
 
-    def covariance(self) -> Array:  # noqa: D102
+    def covariance(self) -> Array:
         return np.diag([s.variance for s in self.states])
 
-    def fisher(self) -> Array:  # noqa: D102
+    def fisher(self) -> Array:
         return np.diag([s.fisher for s in self.states])
 
-    def sample(self, start: int, n_rows: int, key: bytes) -> Array:  # noqa: D102
+    def sample(self, start: int, n_rows: int, key: bytes) -> Array:
         u = uniforms(key, start * self.width, n_rows * self.width).reshape(n_rows, self.width)
         return np.column_stack([s.quantile(u[:, j]) for j, s in enumerate(self.states)])

@@ -12,8 +12,6 @@ for the best estimate from *all* released rows: in a basis that begins with v, o
 no noise, and the prior is the same in every basis.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,7 +22,7 @@ from vflens.types import Array
 
 
 @dataclass(frozen=True, eq=False)
-class Bounds:
+class ColumnBounds:
     """Mean squared errors by column, (p,), averaged over the rows, in the columns' squared units.
 
     ``min_row``: the smallest Cramér–Rao bound of a row; ``rows``: the number q of rows.
@@ -56,14 +54,14 @@ class Bounds:
         return r2
 
 
-def bounds(mechanism: Mechanism, moments: TableMoments) -> Bounds:
+def bounds(mechanism: Mechanism, moments: TableMoments) -> ColumnBounds:
     """The bounds of ``mechanism`` on the table that has these ``moments``."""
     factors = mechanism.row_factors(0, moments.count)
     mean_factor = float(factors.mean())
     bound = np.diag(mechanism.cramer_rao())
     second_moment = np.diag(mechanism.covariance()) + mechanism.mean() ** 2
     K = moments.covariance * np.outer(moments.deviation > 0, moments.deviation > 0)
-    return Bounds(
+    return ColumnBounds(
         rows=moments.count,
         min_row=float(factors.min() * bound.sum()),
         cramer_rao=mean_factor * bound,

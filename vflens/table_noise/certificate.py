@@ -4,8 +4,6 @@ It serialises to JSON (``certificate.model_dump_json(indent=2)``). Instead of Na
 omits the seed, the key and the noise.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,7 +12,7 @@ from pydantic import BaseModel, ConfigDict
 
 from vflens.table_noise.accounting import checked_delta, checked_diameter, local_privacy
 from vflens.table_noise.bounded import Bounded
-from vflens.table_noise.bounds import Bounds, bounds
+from vflens.table_noise.bounds import ColumnBounds, bounds
 from vflens.table_noise.correlated import Correlated
 from vflens.table_noise.mechanisms import Gaussian, Laplace, Mechanism
 from vflens.table_noise.moments import TableMoments
@@ -80,7 +78,7 @@ class ClassifierPart(_Part):
     beta: float
 
 
-class Certificate(_Part):
+class Guarantee(_Part):
     """See the module. ``private``: entries computed from private data, for the owner only."""
 
     mechanism: str
@@ -104,7 +102,7 @@ def certify(
     diameter: Array | float | None = None,
     classifier: Mapping[str, Any] | None = None,
     pi_from_data: bool = False,
-) -> Certificate:
+) -> Guarantee:
     """The certificate of ``mechanism`` on the table with ``moments`` and ``columns``.
 
     ``diameter`` is *public*, never computed from the table. Without it, or with Π computed from the table, no
@@ -112,7 +110,7 @@ def certify(
     ``pi_from_data``: Π was computed from the table (standardising) and is private too.
     """
     found = bounds(mechanism, moments)
-    return Certificate(
+    return Guarantee(
         mechanism=mechanism.name,
         parameters=parameters(mechanism),
         rows=moments.count,
@@ -192,7 +190,7 @@ def private_entries(mechanism: Mechanism, pi_from_data: bool) -> list[str]:
     return entries + [f"cramer_rao.per_feature[].{name}" for name in of_table]
 
 
-def _cramer_rao(found: Bounds, columns: Sequence[str]) -> CramerRao:
+def _cramer_rao(found: ColumnBounds, columns: Sequence[str]) -> CramerRao:
     rows = zip(
         columns,
         found.cramer_rao,

@@ -5,8 +5,6 @@ The paper draws √m·Gaussian in an orthonormal basis of that null space; proje
 N (I − ââᵀ), is the same law and costs two passes, with vᵀN (p numbers) kept between them.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar
@@ -51,10 +49,10 @@ class Correlated(Mechanism):
             object.__setattr__(self, field, vector / (np.linalg.norm(vector) or 1.0))
 
     @property
-    def width(self) -> int:  # noqa: D102
+    def width(self) -> int:
         return len(self.alpha)
 
-    def covariance(self) -> Array:  # noqa: D102
+    def covariance(self) -> Array:
         p = self.width
         V: Array = self.m * (np.eye(p) - np.outer(self.alpha, self.alpha))
         return V
@@ -63,7 +61,7 @@ class Correlated(Mechanism):
         """The pseudo-inverse of the covariance: along α the row is released exactly (information ∞)."""
         return self.covariance() / self.m**2
 
-    def cramer_rao(self) -> Array:  # noqa: D102
+    def cramer_rao(self) -> Array:
         return self.covariance()
 
     def row_factors(self, start: int, n_rows: int) -> Array:
@@ -71,7 +69,7 @@ class Correlated(Mechanism):
         factors: Array = np.maximum(1 - self.v[start : start + n_rows] ** 2, 0.0)
         return factors
 
-    def sample(self, start: int, n_rows: int, key: bytes) -> Array:  # noqa: D102
+    def sample(self, start: int, n_rows: int, key: bytes) -> Array:
         z = normals(key, start, n_rows, self.width)
         z -= self.v[start : start + n_rows, None] * _across_rows(self, key)
         along = np.zeros(n_rows)

@@ -7,8 +7,6 @@ Laplace noise and the rows under them lie on one grid (:mod:`vflens.numerics.dis
 holds in floating point. The other mechanisms state no ε.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
@@ -139,7 +137,7 @@ class Gaussian(Mechanism):
         object.__setattr__(self, "pi", checked_pi(self.pi))
 
     @property
-    def width(self) -> int:  # noqa: D102
+    def width(self) -> int:
         return len(self.pi)
 
     @property
@@ -155,18 +153,18 @@ class Gaussian(Mechanism):
         raised: Array = (vectors * values**power) @ vectors.T
         return raised
 
-    def covariance(self) -> Array:  # noqa: D102
+    def covariance(self) -> Array:
         V: Array = self.pi_power(-0.5) / np.sqrt(self.lam)
         return V
 
-    def fisher(self) -> Array:  # noqa: D102
+    def fisher(self) -> Array:
         information: Array = self.pi_power(0.5) * np.sqrt(self.lam)
         return information
 
-    def cramer_rao(self) -> Array:  # noqa: D102
+    def cramer_rao(self) -> Array:
         return self.covariance()
 
-    def sample(self, start: int, n_rows: int, key: bytes) -> Array:  # noqa: D102
+    def sample(self, start: int, n_rows: int, key: bytes) -> Array:
         return self._times(gaussian(words_of_rows(key, start, n_rows, self.width)), self._step)
 
     def release(self, x: Array, start: int, key: bytes) -> Array:
@@ -240,7 +238,7 @@ class Laplace(Mechanism):
         object.__setattr__(self, "pi", pi)
 
     @property
-    def width(self) -> int:  # noqa: D102
+    def width(self) -> int:
         return len(self.pi)
 
     @property
@@ -249,16 +247,16 @@ class Laplace(Mechanism):
         b: Array = self.pi**-0.25 * self.lam**-0.25 / np.sqrt(1 if self.matched == "cramer_rao" else 2)
         return b
 
-    def covariance(self) -> Array:  # noqa: D102
+    def covariance(self) -> Array:
         return np.diag(2 * self.scale**2)
 
-    def fisher(self) -> Array:  # noqa: D102
+    def fisher(self) -> Array:
         return np.diag(self.scale**-2)
 
-    def cramer_rao(self) -> Array:  # noqa: D102
+    def cramer_rao(self) -> Array:
         return np.diag(self.scale**2)
 
-    def sample(self, start: int, n_rows: int, key: bytes) -> Array:  # noqa: D102
+    def sample(self, start: int, n_rows: int, key: bytes) -> Array:
         noise: Array = LAPLACE_STEP * self.scale * laplace(words_of_rows(key, start, n_rows, self.width))
         return noise
 

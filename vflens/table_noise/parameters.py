@@ -3,8 +3,6 @@
 Gaussian   E‖Π^{1/2}(x − x̂)‖² ≥ Tr Π^{1/2} / √λ for unbiased x̂, so λ = (Tr Π^{1/2} / T)² for a target T.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 import numpy as np
@@ -21,6 +19,7 @@ from vflens.table_noise.accounting import (
 )
 from vflens.table_noise.mechanisms import Gaussian, checked_pi, positive
 from vflens.types import Array
+from vflens.words import counted
 
 
 def identity_pi(width: int) -> Array:
@@ -82,7 +81,7 @@ def lambda_for_privacy(
         if epsilon > largest:
             raise ConfigError(
                 f"epsilon is {epsilon:g}: give a number up to {largest:.3g}, for which Gaussian noise on "
-                f"{len(pi)} columns is drawn finely enough at delta = {delta:g}, or a larger delta"
+                f"{counted(len(pi), 'column')} is drawn finely enough at delta = {delta:g}, or a larger delta"
             )
         a = gaussian_sensitivity(epsilon, ideal(delta)) - rounding(len(pi))
         return _as_lambda(asked, _above_rounding(epsilon, a) / sensitivity(pi, 1.0, span), 4)
@@ -102,11 +101,7 @@ def _above_rounding(epsilon: float, left: float) -> float:
 
 
 def _as_lambda(asked: str, root: float, power: int) -> float:
-    """λ = root^power.
-
-    Raises:
-        ConfigError: it leaves the range of numbers.
-    """
+    """λ = root^power."""
     with np.errstate(over="ignore", under="ignore"):
         lam = float(np.float64(root) ** power)
     if not (np.isfinite(lam) and lam > 0):

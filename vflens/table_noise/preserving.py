@@ -1,7 +1,5 @@
 """A release that keeps the SVM classifier (FAR Thm 2.10), checked by solving the released table again."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

@@ -5,10 +5,9 @@
 Multipliers ω ≥ 0 of the margins: α = Σ ω_i y_i x_i, β = Σ ω_i y_i / ρ, ξ_i = max((ω_i − θ)/ρ, 0). ω_i may
 exceed θ, and Σ ω_i y_i ≠ 0 in general. Other SVMs have other solutions.
 
-Three stages. Newton's method on a rounded hinge gives a start. A primal-dual interior-point method finds the
-rows outside, on and inside the margin; in a large table it uses only the rows near the margin. With these
-sets fixed, the optimum is a small linear system of all rows; rows on the wrong side change sets until none is
-left.
+Clarabel finds the rows outside, on and inside the margin; in a large table it first uses only the rows near
+the margin. With these sets fixed, the optimum is a small linear system of all rows
+(:mod:`vflens.table_noise._active_set`).
 """
 
 from __future__ import annotations
@@ -18,16 +17,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from vflens.table_noise._active_set import polish
-from vflens.table_noise._interior_point import interior_points
-from vflens.table_noise._problem import Kkt, Problem
-from vflens.table_noise._smoothing import LARGE, approach
+from vflens.table_noise._active_set import optimum_near
+from vflens.table_noise._problem import Problem
 from vflens.types import Array
 
-#: Tolerances of the interior point: the next one follows if the sets do not settle.
-TOLERANCES = (1e-8, 1e-10, 1e-12, 1e-14)
-#: Rows at so many ε from the margin, at the interior point's start, rarely change sides.
-FAR = 50
+#: Tolerances of Clarabel: the next one follows if the sets do not settle.
+TOLERANCES = (1e-8, 1e-12)
+#: A table with more rows begins with one row in SHARE, then with the share NEAR of the rows nearest to the
+#: margin.
+LARGE, SHARE, NEAR = 2000, 8, 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,14 +51,13 @@ class SvmPoint:
 
 @dataclass(frozen=True, eq=False)
 class SvmSolution(SvmPoint):
-    """Also ``multipliers`` ω (q,) of the margins, and how exact the solution is.
+    """Also ``multipliers`` ω (q,) of the margins, and whether the solution is exact.
 
-    ``polished`` is False if the last stage failed, because its sets did not settle or by rounding. The answer
-    is then the interior point's, which is not exact to rounding; ``kkt`` has its residuals.
+    ``polished`` is False if the sets did not settle or rounding hides the optimum. The answer is then
+    Clarabel's, which is not exact to rounding.
     """
 
     multipliers: Array
-    kkt: Kkt
     polished: bool
 
     def predict(self, x: Array) -> Array:
@@ -77,73 +74,81 @@ def solve_svm(x: Array, y: Array, *, theta: float, rho: float) -> SvmSolution:
         ConfigError: θ or ρ is not positive.
         DataError: x is empty or not finite, or y is not ±1.
     """
+    x, y = np.asarray(x, np.float64), np.asarray(y, np.float64)
     problem = Problem.of(x, y, theta=theta, rho=rho)
-    w, omega, settled = _solved(problem)
+    for point in _points(problem, *_undecided(x, y, theta=theta, rho=rho)):
+        exact = optimum_near(problem, *point)
+        if exact is not None:
+            found = _solution(problem, *exact, polished=True)
+            if not _worse_than_nothing(found, x, y, theta=theta, rho=rho):
+                return found
+    return _solution(problem, *point, polished=False)
+
+
+def _solution(problem: Problem, w: Array, omega: Array, *, polished: bool) -> SvmSolution:
+    """The classifier of ``w`` in the table's units."""
     alpha, beta = problem.original(w, omega)
-    kkt = problem.kkt(w, omega)
-    return SvmSolution(
-        alpha=alpha,
-        beta=beta,
-        slack=np.maximum(1 - problem.A @ w, 0.0),
-        multipliers=omega,
-        kkt=kkt,
-        polished=(settled or kkt.to_rounding)
-        and not _worse_than_nothing(x, y, alpha, beta, theta=theta, rho=rho),
-    )
+    return SvmSolution(alpha, beta, np.maximum(1 - problem.A @ w, 0.0), omega, polished=polished)
 
 
-def _worse_than_nothing(x: Array, y: Array, alpha: Array, beta: float, *, theta: float, rho: float) -> bool:
+def _worse_than_nothing(found: SvmPoint, x: Array, y: Array, *, theta: float, rho: float) -> bool:
     """Whether rounding, on return to the table's units, made the objective larger than at α = 0, β = 0.
 
     It does for a column at 10¹² that varies by 10⁻³, which is a step of float64 there.
     """
+    alpha, beta = found.alpha, found.beta
     with np.errstate(over="ignore", invalid="ignore"):
         slack = np.maximum(1 - y * (x @ alpha + beta), 0)
-        found = (alpha @ alpha + rho * (np.square(beta) + slack @ slack)) / 2 + theta * slack.sum()
+        objective = (alpha @ alpha + rho * (np.square(beta) + slack @ slack)) / 2 + theta * slack.sum()
         rounding = 1e-9 * theta * (1 + abs(x) @ abs(alpha)).max()
-    return bool(found > len(y) * (theta + rho / 2) + rounding)
+    return bool(objective > len(y) * (theta + rho / 2) + rounding)
 
 
-def _solved(problem: Problem) -> tuple[Array, Array, bool]:
-    """(w, ω) of the last stage, or the best interior point, and whether the last stage settled."""
-    points: list[tuple[Array, Array]] = []
-    for point in _points(problem):
-        exact = polish(problem, *point)
-        if exact is not None and _better(problem, exact, point):
-            return *exact, True
-        points.append(point)
-    return *min(points, key=lambda point: problem.kkt(*point).worst), False
+def _undecided(x: Array, y: Array, *, theta: float, rho: float) -> tuple[Array, Array]:
+    """The rows whose side of the margin is open, and those that are inside it in a sample's classifier."""
+    if len(x) <= LARGE:
+        return np.ones(len(x), bool), np.ones(len(x), bool)
+    rough = solve_svm(x[::SHARE], y[::SHARE], theta=SHARE * theta, rho=SHARE * rho)
+    gap = 1 - y * (x @ rough.alpha + rough.beta)
+    return abs(gap) <= np.quantile(abs(gap), NEAR), gap > 0
 
 
-def _points(problem: Problem) -> Iterator[tuple[Array, Array]]:
-    """Yield ever better (w, ω) to polish; in a large table the first use the rows near the margin alone."""
-    start = approach(problem)
-    if len(problem.A) > LARGE:
-        yield from _near_the_margin(problem, start)
-    yield from interior_points(problem, start, TOLERANCES)
+def _points(problem: Problem, near: Array, inside: Array) -> Iterator[tuple[Array, Array]]:
+    """Yield ever better (w, ω). Rows that are not ``near`` stay on their side until they cross the margin."""
+    for tolerance in TOLERANCES:
+        crossed = near
+        while crossed.any():
+            w, omega = _of_rows(problem, near, inside, tolerance)
+            yield w, omega
+            crossed = ~near & (inside != (problem.A @ w < 1))
+            near = near | crossed
 
 
-def _near_the_margin(problem: Problem, start: tuple[Array, float]) -> Iterator[tuple[Array, Array]]:
-    """(w, ω) with the rows far from the margin on ``start``'s side of it, if that is the optimum."""
-    reach = FAR * start[1]
-    gap = 1 - problem.A @ start[0]
-    near, inside = abs(gap) < reach, gap > 0
-    while 0 < near.sum() < len(near) / 2:
-        *_, (w, omega) = interior_points(problem.of_rows(near, inside), start, TOLERANCES[2:3])
-        gap = 1 - problem.A @ w
-        crossed = ~near & (inside != (gap > 0))
-        if not crossed.any():
-            whole = np.where(inside, problem.theta + problem.rho * gap, 0.0)
-            whole[near] = omega
-            yield w, whole
-            return
-        near |= crossed | (abs(gap) < reach)
+def _of_rows(problem: Problem, near: Array, inside: Array, tolerance: float) -> tuple[Array, Array]:
+    """Clarabel's (w, ω) if the rows that are not ``near`` are ``inside`` the margin or outside of it.
 
-
-def _better(problem: Problem, exact: tuple[Array, Array], point: tuple[Array, Array]) -> bool:
-    """Whether the last stage's answer is exact, and its objective not above those of the interior point and
-    of w = 0.
+    min ½wᵀHw − Σ_settled((θ + ρ)a_iᵀw − (ρ/2)(a_iᵀw)²) + Σ_near(θξ_i + (ρ/2)ξ_i²), all over θ.
     """
-    known = min(problem.objective(w) for w in (point[0], np.zeros_like(point[0])))
-    near = known + 1e-9 * problem.theta
-    return problem.kkt(*exact).exact and problem.objective(exact[0]) <= near
+    import clarabel
+    from scipy import sparse
+
+    theta, rho, A = problem.theta, problem.rho, problem.A[near]
+    settled, q = problem.A[inside & ~near], len(A)
+    curvature = (problem.H + rho * (settled.T @ settled)) / theta
+    one = sparse.eye_array(q, format="csc")
+    options = clarabel.DefaultSettings()
+    options.verbose = False
+    options.direct_solve_method = "qdldl"  # one thread: the same bits on every machine
+    options.tol_gap_abs = options.tol_gap_rel = options.tol_feas = tolerance
+    found = clarabel.DefaultSolver(
+        sparse.block_diag([np.triu(curvature), rho / theta * one], format="csc"),
+        np.append(-(1 + rho / theta) * settled.sum(axis=0), np.ones(q)),
+        sparse.block_array([[sparse.csc_array(-A), -one], [None, -one]], format="csc"),
+        np.append(-np.ones(q), np.zeros(q)),
+        [clarabel.NonnegativeConeT(2 * q)],
+        options,
+    ).solve()
+    w = np.asarray(found.x[:-q])
+    omega = np.where(inside, theta + rho * np.maximum(1 - problem.A @ w, 0.0), 0.0)
+    omega[near] = theta * np.maximum(found.z[:q], 0.0)
+    return w, omega

@@ -1,7 +1,5 @@
 """The columns of a released table: numbers, encoded text, the label, identifiers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -11,20 +9,27 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from vflens.errors import ConfigError, DataError
-from vflens.experiments.release.file import Progress, TableFile, as_column, cells, floats, nulls
-from vflens.experiments.release.options import Options
+from vflens.experiments.release.file import TableFile, as_column, cells, floats, nulls
+from vflens.experiments.release.options import ReleaseOptions
 from vflens.names import repeated
-from vflens.types import Array
+from vflens.tables.encodings import (
+    MISSING,
+    MOST_CATEGORIES,
+    Conversion,
+    checked_kind,
+    column_and_kind,
+    is_categorical,
+)
+from vflens.tables.places import data_rows
+from vflens.types import Array, Progress
 
-#: A column with more different texts counts as identifiers.
-MOST_CATEGORIES = 1000
 #: Squares of larger values, or their sums, may leave the range of float64.
 LARGEST = 1e150
 
 
 @dataclass(frozen=True)
 class Encoding:
-    """Text as numbers: ``kind`` "ordinal", codes 0, 1, … of the sorted ``categories``, or "one-hot"."""
+    """Text as numbers: the ``kind`` of :mod:`vflens.tables.encodings`, with its sorted ``categories``."""
 
     kind: str
     categories: tuple[str, ...]
@@ -39,6 +44,8 @@ class Encoding:
         code = {category: float(i) for i, category in enumerate(self.categories)}
         codes = np.array([*(code.get(c, np.nan) for c in found.dictionary.to_pylist()), np.nan])
         values: Array = codes[np.where(nulls(column), -1, cells(found.indices))]
+        if self.kind == "one_hot:missing":
+            values = np.nan_to_num(values, nan=code[MISSING])
         if self.kind == "ordinal":
             return values[:, None]
         hot: Array = (values[:, None] == np.arange(len(self.categories))).astype(np.float64)
@@ -47,14 +54,18 @@ class Encoding:
 
 
 @dataclass(frozen=True)
-class Columns:
-    """The plan of a release: ``features`` in file order, ``kept`` the copied columns."""
+class ReleasePlan:
+    """The plan of a release: ``features`` in file order, ``kept`` the copied columns.
+
+    ``encodings`` are of categories, ``conversions`` the kinds of texts that are numbers or dates.
+    """
 
     file: TableFile
     features: tuple[str, ...]
     label: str | None
     kept_ids: tuple[str, ...]
     encodings: Mapping[str, Encoding]
+    conversions: Mapping[str, str]
 
     @property
     def kept(self) -> tuple[str, ...]:
@@ -96,8 +107,8 @@ class Block:
     features: Array
     kept: Mapping[str, pa.Array]
 
-    def columns(self, plan: Columns) -> list[pa.Array]:
-        """In the order of :meth:`Columns.schema`."""
+    def columns(self, plan: ReleasePlan) -> list[pa.Array]:
+        """In the order of :meth:`ReleasePlan.schema`."""
         by_name = dict(self.kept)
         for j, name in enumerate(plan.names):
             by_name[name] = as_column(self.features[:, j])
@@ -109,7 +120,7 @@ def as_text(column: pa.Array) -> pa.Array:
     return column.cast(pa.string())
 
 
-def plan_columns(file: TableFile, options: Options, progress: Progress) -> Columns:
+def plan_columns(file: TableFile, options: ReleaseOptions, progress: Progress) -> ReleasePlan:
     """The roles of the columns of ``file``; ``options.encode``: ``COLUMN=KIND``, or ``KIND`` for all text
     columns.
 
@@ -133,7 +144,15 @@ def plan_columns(file: TableFile, options: Options, progress: Progress) -> Colum
     if not features:
         raise ConfigError(f"{file.path} has no column to release beside label and identifiers")
     kinds = _kinds(file, features, options.encode, progress)
-    plan = Columns(file, features, label, ids if options.keep_ids else (), _categories(file, kinds, progress))
+    grouped = {name: kind for name, kind in kinds.items() if is_categorical(kind)}
+    plan = ReleasePlan(
+        file,
+        features,
+        label,
+        ids if options.keep_ids else (),
+        encodings=_categories(file, grouped, progress),
+        conversions={name: kind for name, kind in kinds.items() if name not in grouped},
+    )
     twice = repeated(plan.schema().names)
     if twice is not None:
         raise DataError(
@@ -142,16 +161,22 @@ def plan_columns(file: TableFile, options: Options, progress: Progress) -> Colum
     return plan
 
 
-def blocks(plan: Columns, *, drop_missing: bool, stage: str, progress: Progress) -> Iterator[Block]:
+def blocks(plan: ReleasePlan, *, drop_missing: bool, stage: str, progress: Progress) -> Iterator[Block]:
     """The rows of the file, without incomplete ones if ``drop_missing``.
 
     Raises:
         DataError: a value is missing, infinite or too large, or the label is missing.
     """
-    numbers = [f for f in plan.features if f not in plan.encodings]
+    numbers = [f for f in plan.features if f not in {*plan.encodings, *plan.conversions}]
+    converted = {name: Conversion(name, kind) for name, kind in plan.conversions.items()}
     row = 0
-    for found in plan.file.blocks(numbers, [*plan.encodings, *plan.kept], stage, progress):
-        x = np.hstack([_numbers(found[f], plan.encodings.get(f)) for f in plan.features])
+    for found in plan.file.blocks(numbers, [*plan.encodings, *converted, *plan.kept], stage, progress):
+        try:
+            known = {name: made.numbers(found[name], row) for name, made in converted.items()}
+        except DataError as error:
+            raise DataError(f"{plan.file.path}: {error}", shown=error.shown) from error
+        read = (_numbers(found[f], plan.encodings.get(f)) for f in plan.features if f not in known)
+        x = np.hstack([known[f][:, None] if f in known else next(read) for f in plan.features])
         kept = {name: found[name] for name in plan.kept}
         missing = np.isnan(x).any(axis=1)
         if plan.label is not None:
@@ -161,7 +186,7 @@ def blocks(plan: Columns, *, drop_missing: bool, stage: str, progress: Progress)
         if missing.any():
             whole = as_column(np.flatnonzero(~missing))
             x, kept = x[~missing], {n: c.take(whole) for n, c in kept.items()}
-        _refuse_large(plan, x)
+        _refuse_large(plan, x, row + 1 + np.flatnonzero(~missing))
         row += len(missing)
         yield Block(x, kept)
 
@@ -172,7 +197,7 @@ def _numbers(column: pa.Array, encoding: Encoding | None) -> Array:
     return floats(column)[:, None]
 
 
-def _missing(plan: Columns, x: Array, before: int, row: int) -> DataError:
+def _missing(plan: ReleasePlan, x: Array, before: int, row: int) -> DataError:
     absent = np.flatnonzero(np.isnan(x[row]))
     column = plan.names[absent[0]] if len(absent) else plan.label
     return DataError(
@@ -181,13 +206,14 @@ def _missing(plan: Columns, x: Array, before: int, row: int) -> DataError:
     )
 
 
-def _refuse_large(plan: Columns, x: Array) -> None:
+def _refuse_large(plan: ReleasePlan, x: Array, numbers: Array) -> None:
+    """Refuse what is too large in ``x`` (n, p), the data rows ``numbers`` (n,)."""
     wrong = ~(np.abs(x) <= LARGEST)
     if wrong.any():
-        i, j = np.argwhere(wrong)[0]
+        j = int(np.argmax(wrong.any(axis=0)))
         raise DataError(
-            f"{plan.file.path}: column {plan.names[j]!r} holds {x[i, j]:g}, and squares of numbers beyond "
-            f"{LARGEST:g} overflow: correct or rescale it"
+            f"{plan.file.path}: column {plan.names[j]!r} is infinite or beyond {LARGEST:g}, where squares "
+            f"overflow, in {data_rows(numbers[wrong[:, j]])}: correct or rescale it"
         )
 
 
@@ -196,11 +222,11 @@ def _kinds(
 ) -> dict[str, str]:
     kinds: dict[str, str] = {}
     for text in encode:
-        column, _, kind = text.rpartition("=")
-        if kind not in ("ordinal", "one-hot"):
-            raise ConfigError(
-                f"--encode {text!r}: give ordinal or one-hot, or COLUMN=ordinal or COLUMN=one-hot"
-            )
+        column, kind = column_and_kind(text)
+        try:
+            checked_kind(kind)
+        except ValueError as error:
+            raise ConfigError(f"--encode {text!r}: {error}") from None
         if "=" in text and column not in features:
             raise ConfigError(
                 f"--encode {text!r}: there is no column {column!r} to release; these are "
@@ -228,12 +254,14 @@ def _categories(file: TableFile, kinds: Mapping[str, str], progress: Progress) -
         raise DataError(
             f"{file.path}: column {empty!r} holds no text in any row: leave it out with --id {empty}"
         )
-    return {name: Encoding(kind, _in_order(found[name])) for name, kind in kinds.items()}
+    return {name: Encoding(kind, _in_order(kind, found[name])) for name, kind in kinds.items()}
 
 
-def _in_order(categories: set[str]) -> tuple[str, ...]:
-    """Sorted by size if all are numbers, else as text."""
+def _in_order(kind: str, categories: set[str]) -> tuple[str, ...]:
+    """Sorted by size if all are numbers, else as text; *missing* is the last, where it is one."""
+    last = (MISSING,) if kind == "one_hot:missing" else ()
+    others = categories.difference(last)
     try:
-        return tuple(sorted(categories, key=lambda c: (float(c), c)))
+        return (*sorted(others, key=lambda c: (float(c), c)), *last)
     except ValueError:
-        return tuple(sorted(categories))
+        return (*sorted(others), *last)

@@ -2,16 +2,14 @@
 the file.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from vflens.experiments.release.columns import Columns
+from vflens.experiments.release.columns import ReleasePlan
 from vflens.experiments.release.file import suffix
-from vflens.experiments.release.options import Options
+from vflens.experiments.release.options import ReleaseOptions
 from vflens.experiments.release.passes import Effect, Scan
 from vflens.table_noise.certificate import certify
 from vflens.table_noise.mechanisms import Mechanism
@@ -34,15 +32,15 @@ class Classifier:
 
 
 def certificate_facts(
-    options: Options,
-    plan: Columns,
+    options: ReleaseOptions,
+    plan: ReleasePlan,
     *,
     found: Scan,
     mechanism: Mechanism,
     effect: Effect,
     classifier: Classifier | None,
 ) -> Document:
-    """The certificate as JSON: the keys of :class:`vflens.table_noise.certificate.Certificate`, then those of
+    """The certificate as JSON: the keys of :class:`vflens.table_noise.certificate.Guarantee`, then those of
     the file.
 
     ``encodings``; ``undone_by_rounding``, see :class:`vflens.experiments.release.passes.Effect`;
@@ -71,6 +69,7 @@ def certificate_facts(
     facts["encodings"] = {
         n: {"kind": e.kind, "categories": list(e.categories)} for n, e in plan.encodings.items()
     }
+    facts["conversions"] = dict(plan.conversions)
     facts["undone_by_rounding"] = effect.undone
     # only here codes name their categories; one-hot columns also do in the released file
     codes = [f"encodings.{n}.categories" for n, e in plan.encodings.items() if e.kind == "ordinal"]
@@ -85,11 +84,11 @@ def certificate_facts(
     return facts
 
 
-def _of_labels(words: list[str], plan: Columns) -> list[str]:
+def _of_labels(words: list[str], plan: ReleasePlan) -> list[str]:
     return words if plan.label is not None else [w for w in words if not w.startswith("labels")]
 
 
-def _exposed(plan: Columns) -> Iterator[str]:
+def _exposed(plan: ReleasePlan) -> Iterator[str]:
     if plan.kept_ids:
         yield (
             f"identifiers ({', '.join(plan.kept_ids)}): released as they are, "
@@ -99,7 +98,7 @@ def _exposed(plan: Columns) -> Iterator[str]:
         yield f"which categories occur in {', '.join(plan.encodings)}"
 
 
-def _of_columns(plan: Columns, found: Scan) -> Iterator[str]:
+def _of_columns(plan: ReleasePlan, found: Scan) -> Iterator[str]:
     by_name = dict(zip(plan.names, zip(found.whole, found.rising, strict=True), strict=True))
     whole = [f for f in plan.features if f not in plan.encodings and by_name[f][0]]
     if whole:
@@ -125,10 +124,16 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:5]) + more
 
 
-def _of_decoding(plan: Columns, effect: Effect) -> Iterator[str]:
+def _of_decoding(plan: ReleasePlan, effect: Effect) -> Iterator[str]:
     for features, decoder in (
-        ([f for f in effect.undone if not _one_hot(plan, f)], "rounding gives back {} of the cells of {!r}"),
-        ([f for f in effect.undone if _one_hot(plan, f)], "arg-max gives back {} of the categories of {!r}"),
+        (
+            [f for f in effect.undone if not _one_hot(plan, f)],
+            "{} of the cells of {!r} can still be read off the released table, by rounding",
+        ),
+        (
+            [f for f in effect.undone if _one_hot(plan, f)],
+            "{} of the categories of {!r} can still be read off the released table, by arg-max",
+        ),
     ):
         worst = max(features, key=lambda f: effect.undone[f], default=None)
         if worst is not None:
@@ -136,7 +141,7 @@ def _of_decoding(plan: Columns, effect: Effect) -> Iterator[str]:
             yield decoder.format(f"{100 * effect.undone[worst]:.3g} %", worst) + rest
 
 
-def _of_formulas(options: Options, effect: Effect) -> Iterator[str]:
+def _of_formulas(options: ReleaseOptions, effect: Effect) -> Iterator[str]:
     if not effect.formulas or suffix(options.out) == ".parquet":
         return
     begins = "names or cells of the released file begin like a formula (=, +, -, @, tab)"
@@ -149,11 +154,11 @@ def _of_formulas(options: Options, effect: Effect) -> Iterator[str]:
         )
 
 
-def _one_hot(plan: Columns, feature: str) -> bool:
-    return feature in plan.encodings and plan.encodings[feature].kind == "one-hot"
+def _one_hot(plan: ReleasePlan, feature: str) -> bool:
+    return feature in plan.encodings and plan.encodings[feature].kind != "ordinal"
 
 
-def _of_noise(options: Options, mechanism: Mechanism, classifier: Classifier | None) -> Iterator[str]:
+def _of_noise(options: ReleaseOptions, mechanism: Mechanism, classifier: Classifier | None) -> Iterator[str]:
     if options.seed is not None:
         yield "the noise follows from --seed: anyone who learns or guesses the seed can remove all of it"
     if (abs(mechanism.mean()) > 1e-9 * np.sqrt(np.diag(mechanism.covariance()))).any():

@@ -1,9 +1,7 @@
 """Tables as files: CSV, plain or compressed, and parquet, read in blocks."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -16,8 +14,8 @@ from pyarrow import csv
 
 from vflens.errors import DataError
 from vflens.names import repeated
-from vflens.tables.exact_numbers import beyond_exact, long_row, refuse_rounded
-from vflens.types import Array
+from vflens.tables.exact_numbers import beyond_exact, fault, refuse_rounded
+from vflens.types import Array, Progress
 
 #: The missing values of pandas.
 MISSING = (
@@ -28,11 +26,7 @@ SUFFIXES = {".csv": None, ".csv.gz": "gzip", ".csv.bz2": "bz2", ".csv.zst": "zst
 _BLOCK_BYTES, _BLOCK_ROWS = 1 << 19, 1 << 14
 _OTHER_SEPARATORS = (";", "\t", "|")
 _PARSE = csv.ParseOptions(newlines_in_values=True)
-_CONVERSION = re.compile(
-    r"In CSV column #(\d+): Row #(\d+): CSV conversion error to double: invalid value '(.*)'", re.S
-)
-#: Called with the stage, and the read and total bytes of the file.
-Progress = Callable[[str, int, int], None]
+_CONVERSION = re.compile(r"In CSV column #(\d+): Row #(\d+): CSV conversion error to double: invalid value")
 
 
 def suffix(path: Path) -> str:
@@ -196,7 +190,7 @@ class TableFile:
         try:
             refuse_rounded(name, column, first)
         except DataError as error:
-            raise DataError(f"{self.path}: {error}; --id {name} leaves it out") from error
+            raise DataError(f"{self.path}: {error}; --id {name} leaves it out", shown=error.shown) from error
 
     @contextmanager
     def _readable(self) -> Iterator[None]:
@@ -207,21 +201,16 @@ class TableFile:
         except pa.ArrowException as error:
             found = _CONVERSION.search(str(error))
             if found:
-                column, row, value = self.names[int(found[1])], int(found[2]) - 1, found[3]
+                column, row = self.names[int(found[1])], int(found[2]) - 1
                 raise not_numeric(
-                    self.path, column, f"holds {value!r} in data row {row}", self.separator_hint
+                    self.path, column, f"holds text in data row {row}", self.separator_hint
                 ) from error
-            why = long_row(error, _BLOCK_BYTES, self._rows)
-            raise DataError(
-                f"{self.path}: {why}"
-                if why
-                else f"{self.path}: it cannot be read ({error}): check that it is whole, UTF-8, and what its "
-                "suffix says"
-            ) from error
+            raise self._unreadable(error) from error
         except OSError as error:
-            raise DataError(
-                f"{self.path}: it cannot be read ({error}): check that it is whole and what its suffix says"
-            ) from error
+            raise self._unreadable(error) from error
+
+    def _unreadable(self, error: Exception) -> DataError:
+        return DataError(f"{self.path}: {fault(error, _BLOCK_BYTES, self._rows)}")
 
 
 # pyarrow's own conversions to NumPy load pandas, which is slow; these do not.
@@ -256,9 +245,8 @@ def as_column(values: Array) -> pa.Array:
 def not_numeric(path: Path, column: str, what: str, hint: str = "") -> DataError:
     """The refusal of a column with other cells than numbers."""
     return DataError(
-        f"{path}: column {column!r} {what}, which is not a number: choose --encode {column}=ordinal or "
-        f"--encode {column}=one-hot, "
-        f"or, if it identifies rows, leave it out with --id {column}{hint}"
+        f"{path}: column {column!r} {what}, which is not a number: choose --encode {column}=ordinal, "
+        f"one_hot, number or date, or, if it identifies rows, leave it out with --id {column}{hint}"
     )
 
 

@@ -1,7 +1,5 @@
 """The owner's options, and the mechanism that follows from them and the table's moments."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -20,6 +18,7 @@ from vflens.table_noise.parameters import (
     standardising_pi,
 )
 from vflens.types import Array
+from vflens.words import counted
 
 #: The options that each mechanism reads; others are refused.
 TAKES = {
@@ -33,7 +32,7 @@ MATCHED = ("cramer-rao", "variance")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Options:
+class ReleaseOptions:
     """The flags of ``vflens release``, with the same names; None: absent."""
 
     table: Path
@@ -129,7 +128,7 @@ class Options:
             )
 
 
-def mechanism_for(options: Options, moments: TableMoments, names: Sequence[str]) -> Mechanism:
+def mechanism_for(options: ReleaseOptions, moments: TableMoments, names: Sequence[str]) -> Mechanism:
     """The noise of the i.i.d. mechanisms for a table with these ``moments`` and column ``names``.
 
     Raises:
@@ -159,12 +158,13 @@ def numbers(flag: str, text: str, width: int) -> Array:
         raise ConfigError(f"--{flag} {text!r}: give a number, or numbers with commas between them") from None
     if len(values) not in (1, width):
         raise ConfigError(
-            f"--{flag} has {len(values)} numbers, the table {width} columns: give one each, or one for all"
+            f"--{flag} has {counted(len(values), 'number')}, the table {counted(width, 'column')}: give one "
+            "each, or one for all"
         )
     return np.broadcast_to(values, (width,)).copy()
 
 
-def _lambda(options: Options, pi: Array, width: int) -> float:
+def _lambda(options: ReleaseOptions, pi: Array, width: int) -> float:
     halved = options.mechanism == "laplace" and options.matched == "variance"
     if options.target_mse is not None:  # variance-matched Laplace noise has half of the Gaussian's bound
         return lambda_for_error(pi, options.target_mse * (2 if halved else 1))
@@ -181,7 +181,7 @@ def _lambda(options: Options, pi: Array, width: int) -> float:
     return float(options.lambda_ or 0.0)
 
 
-def _pi(options: Options, moments: TableMoments, names: Sequence[str]) -> Array:
+def _pi(options: ReleaseOptions, moments: TableMoments, names: Sequence[str]) -> Array:
     if options.pi in (None, "identity"):
         return identity_pi(len(names))
     if options.pi == "standardise":
@@ -214,7 +214,9 @@ def _pi_file(path: Path, width: int) -> Array:
         return values.ravel()
     if values.shape != (width, width):
         raise ConfigError(
-            f"--pi {str(path)!r} holds {values.shape[0]} lines of {values.size // max(1, len(values))} "
-            f"numbers: {width} columns need {width} numbers, or {width} lines of {width}"
+            f"--pi {str(path)!r} holds {counted(values.shape[0], 'line')} of "
+            f"{counted(values.size // max(1, len(values)), 'number')}: "
+            f"{counted(width, 'column needs', many='columns need')} {counted(width, 'number')}, or "
+            f"{counted(width, 'line')} of {width}"
         )
     return values

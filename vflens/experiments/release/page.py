@@ -1,7 +1,5 @@
 """The certificate as one offline page: the trade-off, columns before and after, unprotected facts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import replace
 from html import escape
@@ -10,12 +8,13 @@ from typing import Any, cast
 import numpy as np
 
 from vflens.experiments.pages.page import plotly, templates
+from vflens.experiments.pages.plots import axis, plot, scatter
 from vflens.experiments.release.passes import Effect
 from vflens.table_noise.bounds import bounds
 from vflens.table_noise.correlated import Correlated
 from vflens.table_noise.mechanisms import Mechanism
 from vflens.table_noise.moments import TableMoments
-from vflens.types import Document, Facts
+from vflens.types import Document
 
 _BOUND, _RELEASED, _LINEAR, _BEFORE = "#0072B2", "#009E73", "#D55E00", "#808080"
 _DECADES, _POINTS, _WIDE = 4, 25, 100
@@ -86,24 +85,18 @@ def _trade_off(mechanism: Mechanism, moments: TableMoments) -> Document:
         ),
     }
     data = [
-        _scatter("lines", name, sizes.tolist(), [float(v) for v in y], line={"color": colour, "width": 2})
+        scatter("lines", name, sizes.tolist(), [float(v) for v in y], line={"color": colour, "width": 2})
         for name, (colour, y) in lines.items()
     ]
     now = [float(y[points // 2]) for _, y in lines.values()]
     marker = {"size": 11, "symbol": "diamond", "color": [colour for colour, _ in lines.values()]}
-    data.append(_scatter("markers", "this release", [chosen] * 3, now, marker=marker))
+    data.append(scatter("markers", "this release", [chosen] * 3, now, marker=marker))
     letter = "m" if field == "m" else "λ"
     layout = {
-        "height": 380,
-        "xaxis": {"type": "log", "title": {"text": letter}, "exponentformat": "power"},
-        "yaxis": {"type": "log", "title": {"text": "share of a row's variance"}, "exponentformat": "power"},
+        "xaxis": axis(letter, type="log", exponentformat="power"),
+        "yaxis": axis("share of a row's variance", type="log", exponentformat="power"),
     }
-    title = f"Errors against {letter}; a diamond is this release"
-    return {"title": title, "height": 380, "spec": {"data": data, "layout": layout}}
-
-
-def _scatter(mode: str, name: str, x: list[float], y: list[float], **style: Facts) -> Document:
-    return {"type": "scatter", "mode": mode, "name": name, "x": x, "y": y, **style}
+    return plot(f"Errors against {letter}; a diamond is this release", data, 380, **layout)
 
 
 def _distributions(columns: list[str], effect: Effect) -> Iterator[Document]:
@@ -111,20 +104,15 @@ def _distributions(columns: list[str], effect: Effect) -> Iterator[Document]:
         middles = ((edges[1:] + edges[:-1]) / 2).tolist()
         shares = {"before": (before, _BEFORE), "after": (after, _RELEASED)}
         data = [
-            {
-                "type": "scatter",
-                "mode": "lines",
-                "name": when,
-                "x": middles,
-                "y": (counts / max(1, effect.drawn)).tolist(),
-                "line": {"shape": "hvh", "color": colour, "width": 1.5},
-                "fill": "tozeroy",
-            }
+            scatter(
+                "lines",
+                when,
+                middles,
+                (counts / max(1, effect.drawn)).tolist(),
+                line={"shape": "hvh", "color": colour, "width": 1.5},
+                fill="tozeroy",
+            )
             for when, (counts, colour) in shares.items()
         ]
-        layout = {
-            "height": 190,
-            "yaxis": {"rangemode": "tozero", "title": {"text": "share of rows"}},
-            "xaxis": {"title": {"text": escape(name)}},
-        }
-        yield {"title": name, "height": 190, "spec": {"data": data, "layout": layout}}
+        layout = {"yaxis": axis("share of rows", rangemode="tozero"), "xaxis": axis(escape(name))}
+        yield plot(name, data, 190, **layout)

@@ -2,8 +2,6 @@
 rows.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -14,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from vflens.errors import ConfigError, DataError
-from vflens.experiments.release.columns import Block, Columns
+from vflens.experiments.release.columns import Block, ReleasePlan
 from vflens.experiments.release.sink import TableSink
 from vflens.table_noise.mechanisms import Mechanism
 from vflens.table_noise.moments import TableMoments
@@ -47,7 +45,7 @@ class Scan:
         return self.moments.count
 
 
-def scan(plan: Columns, blocks: Iterable[Block]) -> Scan:
+def scan(plan: ReleasePlan, blocks: Iterable[Block]) -> Scan:
     """Read every row once.
 
     Raises:
@@ -68,10 +66,7 @@ def scan(plan: Columns, blocks: Iterable[Block]) -> Scan:
             f"{plan.file.path}: it holds no rows without missing values: there is nothing to release"
         )
     if plan.label is not None and _constant(found.labels):
-        raise DataError(
-            f"{plan.file.path}: label column {plan.label!r} is constant ({found.labels[0]!r} in every row): "
-            "name another --label"
-        )
+        raise DataError(f"{plan.file.path}: label column {plan.label!r} is constant: name another --label")
     found.digest = digest.digest()
     return found
 
@@ -90,7 +85,9 @@ def _filled(blocks: Iterable[Block]) -> Iterator[Block]:
 
 def _first(x: Array) -> Scan:
     width = x.shape[1]
-    return Scan(TableMoments.of(x), x.min(axis=0), x.max(axis=0), _whole(x), np.full(width, True), b"")
+    return Scan(
+        TableMoments.of(x), x.min(axis=0), x.max(axis=0), _whole(x), rising=np.full(width, True), digest=b""
+    )
 
 
 def _added(found: Scan, x: Array) -> Scan:
@@ -106,7 +103,7 @@ def _whole(x: Array) -> Array:
     return whole
 
 
-def _note_kept(plan: Columns, found: Scan, block: Block) -> None:
+def _note_kept(plan: ReleasePlan, found: Scan, block: Block) -> None:
     """The label's values, at most three, and whether text needs quotes in CSV."""
     if plan.label is not None and len(found.labels) < 3:
         values = pc.unique(block.kept[plan.label].cast(pa.string())).to_pylist()
@@ -116,7 +113,7 @@ def _note_kept(plan: Columns, found: Scan, block: Block) -> None:
             found.quoted = bool(pc.any(pc.match_substring_regex(column, '[",\r\n]')).as_py())
 
 
-def refuse_invisible(plan: Columns, found: Scan, deviation: Array) -> None:
+def refuse_invisible(plan: ReleasePlan, found: Scan, deviation: Array) -> None:
     """Refuse noise that float64 would round away beside the numbers that it hides.
 
     Raises:
@@ -127,13 +124,13 @@ def refuse_invisible(plan: Columns, found: Scan, deviation: Array) -> None:
     if hidden.any():
         j = int(np.argmax(hidden))
         raise ConfigError(
-            f"column {plan.names[j]!r} reaches {largest[j]:g}, where float64 has steps of "
+            f"column {plan.names[j]!r} holds numbers where float64 has steps of "
             f"{np.spacing(largest[j]):.3g}: noise of deviation {deviation[j]:.3g} would be rounded away, ask "
             "for more noise or rescale the column"
         )
 
 
-def refuse_refuted(plan: Columns, found: Scan, diameter: Array) -> None:
+def refuse_refuted(plan: ReleasePlan, found: Scan, diameter: Array) -> None:
     """Refuse a public ``diameter`` (p,) that the table refutes: no ε would hold between its own rows.
 
     Raises:
@@ -173,7 +170,13 @@ class Effect:
 
 
 def write(
-    plan: Columns, blocks: Iterable[Block], found: Scan, noise: Noise, path: Path, *, excel_safe: bool = False
+    plan: ReleasePlan,
+    blocks: Iterable[Block],
+    found: Scan,
+    noise: Noise,
+    path: Path,
+    *,
+    excel_safe: bool = False,
 ) -> Effect:
     """Write x + n to ``path``, in the format of its suffix; ``excel_safe``: see
     :class:`vflens.experiments.release.sink.TableSink`.
@@ -205,11 +208,11 @@ def write(
     return effect
 
 
-def _decodable(plan: Columns, found: Scan, feature: str, place: slice) -> bool:
+def _decodable(plan: ReleasePlan, found: Scan, feature: str, place: slice) -> bool:
     return feature in plan.encodings or bool(found.whole[place].all())
 
 
-def _recovered(x: Array, released: Array, plan: Columns, feature: str) -> int:
+def _recovered(x: Array, released: Array, plan: ReleasePlan, feature: str) -> int:
     encoding = plan.encodings.get(feature)
     if encoding is None:
         guess = np.rint(released)
@@ -220,7 +223,7 @@ def _recovered(x: Array, released: Array, plan: Columns, feature: str) -> int:
     return int((guess == x).sum())
 
 
-def _canvas(plan: Columns, found: Scan, mechanism: Mechanism) -> Effect:
+def _canvas(plan: ReleasePlan, found: Scan, mechanism: Mechanism) -> Effect:
     shown = min(len(plan.names), _DRAWN_COLUMNS)
     reach = 3 * np.sqrt(np.diag(mechanism.covariance())) + abs(mechanism.mean())
     width = np.maximum(found.high - found.low, np.spacing(abs(found.high)))

@@ -2,8 +2,6 @@
 ``vflens.table_noise``).
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import secrets
@@ -17,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from vflens.errors import ConfigError
-from vflens.experiments.release.columns import Block, Columns, blocks, plan_columns
+from vflens.experiments.release.columns import Block, ReleasePlan, blocks, plan_columns
 from vflens.experiments.release.facts import Classifier, certificate_facts
-from vflens.experiments.release.file import Progress, TableFile, floats, suffix
-from vflens.experiments.release.options import Options, mechanism_for
+from vflens.experiments.release.file import TableFile, floats, suffix
+from vflens.experiments.release.options import ReleaseOptions, mechanism_for
 from vflens.experiments.release.page import render
 from vflens.experiments.release.passes import (
     Noise,
@@ -36,7 +34,7 @@ from vflens.randomness import derive, secret_from_seed
 from vflens.storage.arrow import strings
 from vflens.table_noise.mechanisms import Mechanism
 from vflens.table_noise.preserving import check_preserved, preserving_noise
-from vflens.types import Array, Document
+from vflens.types import Array, Document, Progress
 
 THETA, RHO = 1.0, 1e-2
 
@@ -51,7 +49,7 @@ class Release:
     facts: Document
 
 
-def release(options: Options, progress: Progress) -> Release:
+def release(options: ReleaseOptions, progress: Progress) -> Release:
     """Release ``options.table`` as ``options.out``, with its certificate: all files or none.
 
     Raises:
@@ -100,14 +98,18 @@ class _Prepared:
     check: Callable[[Path, Progress], Classifier] | None = None
 
 
-def _independent(options: Options, plan: Columns, rows: Callable[..., Iterable[Block]]) -> _Prepared:
+def _independent(
+    options: ReleaseOptions, plan: ReleasePlan, rows: Callable[..., Iterable[Block]]
+) -> _Prepared:
     found = scan(plan, rows(stage="reading"))
     mechanism = mechanism_for(options, found.moments, plan.names)
     refuse_invisible(plan, found, mechanism.finest())
     return _Prepared(mechanism, found, partial(rows, stage="writing"))
 
 
-def _correlated(options: Options, plan: Columns, rows: Callable[..., Iterable[Block]]) -> _Prepared:
+def _correlated(
+    options: ReleaseOptions, plan: ReleasePlan, rows: Callable[..., Iterable[Block]]
+) -> _Prepared:
     """Keeps the table in memory: the classifier needs all rows."""
     if options.verify:
         from vflens.verification.classifier import difference  # without CVXPY refused before minutes of work
@@ -133,7 +135,7 @@ def _correlated(options: Options, plan: Columns, rows: Callable[..., Iterable[Bl
         released = _features(TableFile(written), names, progress)
         with _solving(f"the noise drowns it: choose a smaller --m than {m:g}"):
             found = check_preserved(released, y, mechanism, solution, theta=theta, rho=rho)
-        return Classifier(found, theta, rho, positive, verified)
+        return Classifier(found, theta, rho, positive, verified=verified)
 
     return _Prepared(mechanism, found, lambda: held, check)
 
@@ -156,7 +158,7 @@ def _text(column: Any) -> Array:
     return np.array(column.cast("string").to_pylist(), dtype=np.str_)
 
 
-def _refuse_overwriting(options: Options, outputs: Sequence[Path]) -> None:
+def _refuse_overwriting(options: ReleaseOptions, outputs: Sequence[Path]) -> None:
     if suffix(options.out) == ".parquet" and options.excel_safe:
         raise ConfigError(f"--excel-safe: no spreadsheet runs what {options.out} holds, leave it out")
     if options.out.resolve() == options.table.resolve():
@@ -169,7 +171,7 @@ def _refuse_overwriting(options: Options, outputs: Sequence[Path]) -> None:
         raise ConfigError(f"{existing} exists: name another --out, or give --force to replace it")
 
 
-def _key(options: Options, found: Scan) -> bytes:
+def _key(options: ReleaseOptions, found: Scan) -> bytes:
     """The key of the noise: random, or from seed, numbers and options together.
 
     So one seed never gives two releases the same noise in different sizes; their difference would reveal it.

@@ -1,7 +1,5 @@
 """Released tables as files, block by block, and all files of a release at once or none."""
 
-from __future__ import annotations
-
 import csv as text_csv
 import io
 import os
@@ -20,6 +18,7 @@ from pyarrow import csv
 from vflens.errors import StorageError
 from vflens.experiments.release.file import SUFFIXES, suffix
 from vflens.storage.arrow import strings
+from vflens.storage.json_file import in_words
 
 _FORMULA = r"^[=+\-@\t\r]"  # first characters of a text that a spreadsheet runs, unless it is a number
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
@@ -106,7 +105,7 @@ def replacing(files: Sequence[Path]) -> Iterator[list[Path]]:
             source.replace(file)
     except OSError as error:
         raise StorageError(
-            f"{files[0].parent} cannot be written ({error}): free space, or choose another --out"
+            f"{files[0].parent} cannot be written ({in_words(error)}): free space, or choose another --out"
         ) from error
     finally:
         for path in temporary:
