@@ -8,11 +8,13 @@ import math
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
 from vflens.names import repeated
+from vflens.tables.encodings import MOST_CATEGORIES, checked_kind, is_categorical
 from vflens.types import MAX_PIXEL
 
+Kind = Annotated[str, AfterValidator(checked_kind)]
 _Place = Annotated[int, Field(ge=0, le=MAX_PIXEL)]
 
 
@@ -38,12 +40,25 @@ class PartyFile(BaseModel):
     pixels: dict[str, Annotated[tuple[_Place, ...], Field(min_length=2, max_length=3)]] = Field(
         {}, description="[row, column] of a column that is a pixel, or [row, column, channel]"
     )
-    encode: dict[str, Literal["ordinal", "one_hot"]] = Field({}, description="columns of text")
+    encode: dict[str, Kind] = Field(
+        {},
+        description="columns of text: `ordinal`, `one_hot`, `one_hot:missing`, `number`, `number:1.234,5`, "
+        "`date` or `date:%d/%m/%Y`",
+    )
     categories: dict[str, tuple[str, ...]] = Field(
         {}, description="of encoded columns; default: those found, sorted"
     )
     missing: Literal["refuse", "drop_row", "mean"] = Field("refuse", description="mean: of the training rows")
     caveat: str | None = Field(None, max_length=500, description="what reports must state about these data")
+
+    @property
+    def categorical(self) -> tuple[str, ...]:
+        """The columns whose texts become categories."""
+        return tuple(name for name, kind in self.encode.items() if is_categorical(kind))
+
+    def has_missing(self, name: str) -> bool:
+        """Whether empty cells of the column ``name`` are a category."""
+        return self.encode[name] == "one_hot:missing"
 
     @model_validator(mode="after")
     def _columns_are_distinct(self) -> PartyFile:
@@ -64,14 +79,16 @@ class PartyFile(BaseModel):
                 raise ValueError(f"bounds.{name} = [{low}, {high}]: the first must be below the second")
             if not math.isfinite(high - low):
                 raise ValueError(f"bounds.{name} = [{low}, {high}]: no number is as large as their distance")
-        for name in self.encode:
+        for name in self.categorical:
             if name in {*self.bounds, *self.alphabets, *self.pixels}:
                 raise ValueError(
                     f"encode.{name}: an encoded column has its codes for bounds and alphabet, declare none"
                 )
         for name in self.categories:
-            if name not in self.encode:
-                raise ValueError(f"categories.{name}: set encode.{name} too")
+            if name not in self.categorical:
+                raise ValueError(f"categories.{name}: set encode.{name} to 'ordinal' or 'one_hot' too")
+            if len(self.categories[name]) > MOST_CATEGORIES:
+                raise ValueError(f"categories.{name}: give {MOST_CATEGORIES:,} at most")
         return self
 
     @model_validator(mode="after")

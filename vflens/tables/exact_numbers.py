@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -10,11 +11,13 @@ import numpy as np
 from vflens.errors import DataError
 from vflens.storage.arrow import in_numpy
 from vflens.types import Array
+from vflens.words import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _EXACT = 2.0**53  # float64 holds every integer up to here
+_WIDTH = re.compile(r"CSV parse error: (?:Row #(\d+): )?Expected (\d+) columns, got (\d+)")
 _INTEGER = r"^\s*[+-]?[0-9]{16,}\s*$"  # 2^53 has 16 digits
 
 
@@ -27,7 +30,7 @@ def as_floats(cells: pa.Array) -> Array:
     """
     import pyarrow.compute as pc
 
-    if _is_text(cells.type):
+    if is_text(cells.type):
         cells = pc.utf8_trim_whitespace(cells)  # "1, 2" is two numbers
     return in_numpy(cells)
 
@@ -48,51 +51,60 @@ def refuse_rounded(name: str, cells: pa.Array, first: int) -> None:
         first: the data row of the first cell, counted from 0.
 
     Raises:
-        DataError: names column, value and row.
+        DataError: names column and row; the cell is the owner's to see.
     """
     import pyarrow as pa
 
-    at = np.flatnonzero(_large_integers(cells))
+    at = np.flatnonzero(large_integers(cells))
     found = cells.take(pa.array(at))
     for row, cell, number in zip(at + first + 1, found.to_pylist(), as_floats(found), strict=True):
         if Decimal(cell) != Decimal(float(number)):
             raise DataError(
-                f"column {name!r} holds {str(cell).strip()} in data row {row}, which float64 rounds to "
-                f"{number:.0f}: leave the column out, "
-                "or if rounding does no harm store it as floating-point numbers (in a CSV with a decimal "
-                "point)"
+                f"column {name!r} holds an integer in data row {row} that float64 rounds: leave the column "
+                "out, or if rounding does no harm store it as floating-point numbers (in a CSV with a "
+                "decimal point)",
+                shown=[f"{str(cell).strip()} becomes {number:.0f}"],
             )
 
 
-def long_row(error: Exception, block_bytes: int, after: int) -> str | None:
-    """A sentence if pyarrow's ``error`` means that a row of a CSV file is longer than a block, else None.
+def fault(error: Exception, block_bytes: int, after: int) -> str:
+    """What pyarrow's ``error`` means, in our words: its own hold whole rows of the file.
 
     Args:
         error: of the reading.
         block_bytes: size of a block.
         after: number of data rows read before.
     """
-    if "straddl" in str(error):
+    text = str(error)
+    if "straddl" in text:
         place = f"data row {after}" if after else "the header"
         return (
-            f"a row after {place} is longer than {block_bytes:,} bytes: close its quotes, "
+            f"a row after {place} is longer than {counted(block_bytes, 'byte', ',')}: close its quotes, "
             "or shorten its longest cell"
         )
-    if "cannot infer number of columns" in str(error):
+    if "Empty CSV file" in text or "cannot infer number of columns" in text:
         return (
-            f"its header is empty or longer than {block_bytes:,} bytes: "
+            f"its header is empty or longer than {counted(block_bytes, 'byte', ',')}: "
             "begin the file with one line of column names"
         )
-    return None
+    if width := _WIDTH.search(text):
+        place = f"data row {int(width[1]) - 1}" if width[1] else f"a row after data row {after}"
+        return (
+            f"{place} has {counted(int(width[3]), 'cell')}, the header {counted(int(width[2]), 'name')}: "
+            "give both the same, and put quotes around a cell with a comma"
+        )
+    if isinstance(error, UnicodeDecodeError) or "UTF8" in text:
+        return "it holds text that is not UTF-8: save it in that encoding"
+    return "it cannot be read: check that it is whole, and what its suffix says"
 
 
-def _large_integers(cells: pa.Array) -> Array:
+def large_integers(cells: pa.Array) -> Array:
     """Which cells are integers that may exceed 2^53, bool (n,)."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     kind = cells.type
-    if _is_text(kind):
+    if is_text(kind):
         large: Array = in_numpy(pc.match_substring_regex(cells, _INTEGER)) == 1
         return large
     if pa.types.is_integer(kind) or (pa.types.is_decimal(kind) and kind.scale <= 0):
@@ -100,7 +112,8 @@ def _large_integers(cells: pa.Array) -> Array:
     return np.zeros(len(cells), bool)
 
 
-def _is_text(kind: pa.DataType) -> bool:
+def is_text(kind: pa.DataType) -> bool:
+    """Whether cells of this type are text."""
     import pyarrow as pa
 
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))

@@ -16,10 +16,13 @@ from typing import TYPE_CHECKING
 from vflens.errors import DataError, StorageError
 from vflens.names import repeated
 from vflens.storage.arrow import numbers, strings
+from vflens.storage.json_file import in_words
 from vflens.tables.description import PartyFile
-from vflens.tables.exact_numbers import long_row
+from vflens.tables.exact_numbers import fault
+from vflens.tables.flaws import TableCheck, flaws
 from vflens.tables.image_folder import read_images
-from vflens.tables.reading import SPLITS, Cells, table_of
+from vflens.tables.profile import profile
+from vflens.tables.reading import SPLITS, RawTable, feature_names, table_of
 from vflens.tables.table import Table
 
 if TYPE_CHECKING:
@@ -47,9 +50,30 @@ def read_party_table(spec: PartyFile, base: Path = Path()) -> Table:
         with _opened(path) as cells:
             table = table_of(spec, cells)
     except DataError as error:
-        raise DataError(f"{path}: {error}") from error.__cause__
+        raise DataError(f"{path}: {error}", shown=error.shown) from error.__cause__
     pa.default_memory_pool().release_unused()  # else Arrow keeps as much memory as the file for later use
     return table
+
+
+def check_party_table(spec: PartyFile, base: Path = Path()) -> TableCheck | None:
+    """What is to be mended in the file that ``spec`` describes, all at once; None of a folder of images.
+
+    Raises:
+        DataError: it is no table, or a column is absent.
+    """
+    import pyarrow as pa
+
+    path = base / spec.file
+    if path.is_dir():
+        return None
+    try:
+        with _opened(path) as cells:
+            names = feature_names(spec, cells.names)
+            found = profile(spec, names, cells)
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from error.__cause__
+    pa.default_memory_pool().release_unused()
+    return TableCheck(path.name, found.rows, names, flaws(spec, found))
 
 
 def write_party_table(table: Table, folder: Path) -> PartyFile:
@@ -72,7 +96,9 @@ def write_party_table(table: Table, folder: Path) -> PartyFile:
     try:
         pq.write_table(pa.table(data), folder / spec.file)
     except OSError as error:
-        raise StorageError(f"cannot write {folder / spec.file}: {error}") from error
+        raise StorageError(
+            f"cannot write {folder / spec.file} ({in_words(error)}): free space or choose another folder"
+        ) from error
     return spec
 
 
@@ -101,18 +127,18 @@ def _description(table: Table) -> PartyFile:
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator[Cells]:
+def _opened(path: Path) -> Iterator[RawTable]:
     if path.exists() and not path.is_file():  # reading a pipe would wait
         raise DataError("it is no file: name a CSV or parquet file")
     if path.name.endswith((".csv", ".csv.gz")):
-        yield _CsvCells(path)
+        yield _CsvTable(path)
     elif path.name.endswith(".parquet"):
         import pyarrow.parquet as pq
 
         with _reading():
             file = pq.ParquetFile(path, buffer_size=_BUFFER_BYTES, pre_buffer=False)
         with file:
-            yield _ParquetCells(file)
+            yield _ParquetTable(file)
     else:
         raise DataError(f"suffix {path.suffix!r} is unknown: use .csv, .csv.gz or .parquet")
 
@@ -127,14 +153,11 @@ def _reading(after: int = 0) -> Iterator[None]:
     except FileNotFoundError as error:
         raise DataError("there is no such file: check the path") from error
     except (OSError, pa.ArrowException, UnicodeDecodeError) as error:  # the last line: a column's name
-        raise DataError(
-            long_row(error, _BLOCK_BYTES, after)
-            or f"it cannot be read ({error}): check that it is whole, UTF-8, and what its suffix says"
-        ) from error
+        raise DataError(fault(error, _BLOCK_BYTES, after)) from error
 
 
-class _ParquetCells:
-    """See :class:`vflens.tables.reading.Cells`; column by column, in a third of the memory."""
+class _ParquetTable:
+    """See :class:`vflens.tables.reading.RawTable`; column by column, in a third of the memory."""
 
     def __init__(self, file: pq.ParquetFile) -> None:
         self._file = file
@@ -142,7 +165,6 @@ class _ParquetCells:
         self.names: Sequence[str] = [n for n in file.schema_arrow.names if not _ROW_NUMBERS.fullmatch(n)]
 
     def chunks(self, names: Sequence[str]) -> Iterator[tuple[int, str, pa.Array]]:
-        """See :meth:`vflens.tables.reading.Cells.chunks`."""
         for name in names:
             start = 0
             with _reading():
@@ -153,7 +175,6 @@ class _ParquetCells:
                 start += len(batch)
 
     def are_bytes(self, names: Sequence[str]) -> bool:
-        """See :meth:`vflens.tables.reading.Cells.are_bytes`."""
         import pyarrow as pa
 
         schema, metadata = self._file.schema_arrow, self._file.metadata
@@ -169,8 +190,8 @@ class _ParquetCells:
         return all(s is not None and s.has_null_count and s.null_count == 0 for s in found)
 
 
-class _CsvCells:
-    """See :class:`vflens.tables.reading.Cells`; each call reads the file once, all columns together and as
+class _CsvTable:
+    """See :class:`vflens.tables.reading.RawTable`; each call reads the file once, all columns together and as
     text: types guessed from the first rows would fail on later ones.
     """
 
@@ -186,7 +207,6 @@ class _CsvCells:
             raise DataError(f"its header is one column, {self.names[0]!r}: separate columns by commas")
 
     def chunks(self, names: Sequence[str]) -> Iterator[tuple[int, str, pa.Array]]:
-        """See :meth:`vflens.tables.reading.Cells.chunks`."""
         import pyarrow as pa
         from pyarrow import csv
 
@@ -208,7 +228,7 @@ class _CsvCells:
                 start += len(batch)
 
     def are_bytes(self, names: Sequence[str]) -> bool:
-        """See :meth:`vflens.tables.reading.Cells.are_bytes`: a CSV file stores text."""
+        """See :meth:`vflens.tables.reading.RawTable.are_bytes`: a CSV file stores text."""
         return False
 
 

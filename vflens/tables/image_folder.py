@@ -14,6 +14,7 @@ from vflens.tables.table import Table
 from vflens.types import Array
 
 _SUFFIXES = (".bmp", ".jpeg", ".jpg", ".png")
+_SHOWN = 20  # names
 _MOST_PIXELS = 1 << 16  # each is a column with a description of its own
 _CHANNELS = {"L": 0, "RGB": 3}  # by Pillow's mode
 #: Settings of a table that a folder has no place for.
@@ -37,13 +38,12 @@ def read_images(spec: PartyFile, folder: Path) -> Table:
     if not found:
         raise DataError(f"the folder holds no image: it needs some, {', '.join(_SUFFIXES)}")
     names = [str(file.relative_to(folder)) for file, _ in found]
-    odd = next((name for name in (*names, *classes) if not name.isprintable()), None)
-    if odd is not None:
-        raise DataError(f"the name {odd!r} holds what cannot be printed: rename the file or folder")
+    if odd := [name for name in (*names, *classes) if not name.isprintable()]:
+        raise _refusal("has a name that holds what cannot be printed: rename it", odd)
     height, width, channels, features = _pixels([file for file, _ in found])
     labels = np.array([k for _, k in found]) if classes else None
     ids = np.array([name.encode() for name in names])
-    return Table(ids, tuple(image_columns(height, width, channels)), features, labels, classes)
+    return Table(ids, tuple(image_columns(height, width, channels)), features, labels, class_names=classes)
 
 
 def _classes(spec: PartyFile, folder: Path) -> tuple[str, ...]:
@@ -54,7 +54,7 @@ def _classes(spec: PartyFile, folder: Path) -> tuple[str, ...]:
             raise DataError(f"it holds the folder {inner[0]!r}: set label_column, folders are then classes")
         return ()
     if loose := _files(folder):
-        raise DataError(f"{loose[0].name!r} lies beside the folders of classes: move it into its class")
+        raise _refusal("lies beside the folders of classes: move it into its class", loose)
     classes = spec.classes or tuple(inner)
     unknown = next((name for name in inner if name not in classes), None)
     if unknown is not None:
@@ -70,10 +70,16 @@ def _files(folder: Path) -> list[Path]:
     """The images of a class, by name; a class of another party's rows needs no folder here."""
     found = sorted(f for f in folder.iterdir() if f.is_file()) if folder.is_dir() else []
     seen = [f for f in found if not f.name.startswith(".")]
-    odd = next((f for f in seen if f.suffix.lower() not in _SUFFIXES), None)
-    if odd is not None:
-        raise DataError(f"{odd.name!r} is no image: remove it, or save it as one of {', '.join(_SUFFIXES)}")
+    if odd := [f for f in seen if f.suffix.lower() not in _SUFFIXES]:
+        raise _refusal(f"is no image: remove it, or save it as one of {', '.join(_SUFFIXES)}", odd)
     return seen
+
+
+def _refusal(sentence: str, files: Sequence[Path | str], number: int = 0) -> DataError:
+    """The refusal of ``files``, whose names identify rows: counted, or the ``number`` of the only one."""
+    others = f" (and {len(files) - 1} more)" if len(files) > 1 else ""
+    what = f"image {number}, by class and name," if number else f"a file{others}"
+    return DataError(f"{what} {sentence}", shown=[repr(str(file)) for file in files[:_SHOWN]])
 
 
 def _pixels(files: Sequence[Path]) -> tuple[int, int, int, Array]:
@@ -93,25 +99,26 @@ def _opened(files: Sequence[Path]) -> Iterator[Array]:
     from PIL import Image
 
     due = None
-    for file in files:
+    for number, file in enumerate(files, 1):
         try:
             with Image.open(file) as image:
                 kind = (image.mode, *image.size)
-                _check_kind(file, kind, due)
+                if fault := _fault(kind, due):
+                    raise _refusal(fault, [file], number)
                 due = due or kind
                 yield np.asarray(image)
         except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-            raise DataError(
-                f"{file.name!r} is no readable image ({error}): copy it anew, or remove it"
-            ) from error
+            raise _refusal("is not readable: copy it anew, or remove it", [file], number) from error
 
 
-def _check_kind(file: Path, kind: tuple[str, int, int], due: tuple[str, int, int] | None) -> None:
+def _fault(kind: tuple[str, int, int], due: tuple[str, int, int] | None) -> str:
+    """What is wrong with an image of this mode, width and height; "" if nothing is."""
     mode, width, height = kind
-    what = f"{file.name!r} has {width} by {height} pixels in mode {mode}"
+    what = f"has {width} by {height} pixels in mode {mode}"
     if mode not in _CHANNELS:
-        raise DataError(f"{what}: save it with grey or RGB pixels of 8 bits")
+        return f"{what}: save it with grey or RGB pixels of 8 bits"
     if width * height > _MOST_PIXELS:
-        raise DataError(f"{what}, at most {_MOST_PIXELS:,} are read: shrink it")
+        return f"{what}, at most {_MOST_PIXELS:,} are read: shrink it"
     if due is not None and kind != due:
-        raise DataError(f"{what}, the first image {due[1]} by {due[2]} in {due[0]}: save all alike")
+        return f"{what}, the first image {due[1]} by {due[2]} in {due[0]}: save all alike"
+    return ""

@@ -16,10 +16,12 @@ from vflens.errors import DataError
 from vflens.names import has_controls, repeated
 from vflens.storage.arrow import in_numpy, strings
 from vflens.tables.description import PartyFile
-from vflens.tables.exact_numbers import as_floats, beyond_exact, refuse_rounded
+from vflens.tables.encodings import MISSING, MOST_CATEGORIES, Conversion
 from vflens.tables.pixels import too_wide
-from vflens.tables.table import TRAIN, Table
+from vflens.tables.places import Places, data_rows
+from vflens.tables.table import TRAIN, DroppedRows, Table
 from vflens.types import Array, ColumnInfo, Pixel
+from vflens.words import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -30,7 +32,7 @@ SPLITS = ("train", "predict")  # by their numbers in Table.split
 _CHUNK_ROWS = 1 << 13
 
 
-class Cells(Protocol):
+class RawTable(Protocol):
     """The cells of a file, read on demand."""
 
     names: Sequence[str]
@@ -47,32 +49,34 @@ class Cells(Protocol):
 def coded(name: str, categories: int) -> ColumnInfo:
     """A column of the codes 0, 1, … of so many categories; at least two, so that its bounds differ."""
     alphabet = tuple(map(float, range(max(2, categories))))
-    return ColumnInfo(name, 0.0, alphabet[-1], alphabet)
+    return ColumnInfo(name, 0.0, alphabet[-1], alphabet=alphabet)
 
 
-def table_of(spec: PartyFile, cells: Cells) -> Table:
+def table_of(spec: PartyFile, cells: RawTable) -> Table:
     """The checked table that ``spec`` describes.
 
     Raises:
         DataError: a column or a cell is not as described.
     """
-    names = _feature_names(spec, cells.names)
+    names = feature_names(spec, cells.names)
     text = _text(spec, cells)
     ids = _ids(spec, text.pop(spec.id_column))  # free text after its use: it takes as much memory as numbers
-    kept = _kept(spec, cells, names, text, ids)
+    places = Places.of(ids)
+    kept, gaps = _kept(spec, cells, names, text, ids)
+    dropped = None if kept.all() else DroppedRows(len(kept), int((~kept).sum()), gaps)
     if not kept.any():
         raise DataError(
             f"it holds no rows{' without missing values' if len(ids) else ''}: a party needs some"
         )
     if not kept.all():
-        text, ids = {name: column.filter(kept) for name, column in text.items()}, ids[kept]
-    labels, class_names = _labels(spec, text, ids)
-    split = _split(spec, text, ids)
+        text = {name: column.filter(kept) for name, column in text.items()}
+        places, ids = places.kept(kept), ids[kept]
+    labels, class_names = _labels(spec, text, places)
+    split = _split(spec, text, places)
     training = np.full(len(ids), True) if split is None else split == TRAIN
-    encoded = {name: _encoded(spec, name, text, ids) for name in names if name in spec.encode}
+    encoded = {name: _encoded(spec, name, text, places) for name in names if name in spec.categorical}
     infos = {name: encoded[name][0] if name in encoded else [_info(spec, name)] for name in names}
     columns = tuple(info for of_column in infos.values() for info in of_column)
-    _refuse_unprintable([*(c.name for c in columns), *class_names])
     twice = repeated(c.name for c in columns)
     if twice is not None:
         raise DataError(f"one-hot column {twice!r} has the name of another column: rename that one")
@@ -82,27 +86,31 @@ def table_of(spec: PartyFile, cells: Cells) -> Table:
     shape = len(ids), len(columns)
     features = np.zeros(shape, np.uint8) if as_bytes else np.full(shape, np.nan)
     place = dict(zip(names, np.cumsum([0, *map(len, infos.values())]).tolist(), strict=False))
-    _fill(cells, {name: place[name] for name in names if name not in encoded}, kept, features)
+    _fill(spec, cells, {name: place[name] for name in names if name not in encoded}, kept, features)
     for name, at in place.items():
         if name in encoded:
             codes = encoded[name][1]
             for j in range(len(infos[name])):
-                features[:, at + j] = codes == j if spec.encode[name] == "one_hot" else codes
+                features[:, at + j] = codes == j if spec.encode[name] != "ordinal" else codes
         elif not as_bytes:
-            _check(spec, infos[name][0], features[:, at], ids, training)
-    return Table(ids, columns, features, labels, class_names, split)
+            _check(spec, infos[name][0], features[:, at], places, training)
+    return Table(ids, columns, features, labels, class_names=class_names, split=split, dropped=dropped)
 
 
-def _refuse_unprintable(names: Iterable[str]) -> None:
+def _refuse_controls(what: str, names: Iterable[str]) -> None:
     """Refuse control characters: names reach terminals and pages of all parties, where a line end or ESC
     could forge text.
     """
-    wrong = next((name for name in names if has_controls(name)), None)
-    if wrong is not None:
-        raise DataError(f"the name {wrong!r} of a column or a class holds control characters: rename it")
+    if any(map(has_controls, names)):
+        raise DataError(f"{what} holds control characters: rename it")
 
 
-def _feature_names(spec: PartyFile, found: Sequence[str]) -> tuple[str, ...]:
+def feature_names(spec: PartyFile, found: Sequence[str]) -> tuple[str, ...]:
+    """The features of ``spec`` in a file with the columns ``found``.
+
+    Raises:
+        DataError: a column is absent or occurs twice, or a setting is of no feature.
+    """
     twice = repeated(found)
     if twice is not None:
         raise DataError(f"column {twice!r} occurs twice: rename one")
@@ -111,6 +119,8 @@ def _feature_names(spec: PartyFile, found: Sequence[str]) -> tuple[str, ...]:
     for name in [*special, *names]:
         if name not in found:
             raise DataError(f"column {name!r} is missing: the file has {', '.join(found)}")
+    for name in names:
+        _refuse_controls(f"the name {name!r} of a column", [name])
     for field in ("bounds", "alphabets", "pixels", "encode"):
         for name in getattr(spec, field):
             if name not in names:
@@ -120,18 +130,18 @@ def _feature_names(spec: PartyFile, found: Sequence[str]) -> tuple[str, ...]:
     return names
 
 
-def _text(spec: PartyFile, cells: Cells) -> dict[str, pa.ChunkedArray]:
+def _text(spec: PartyFile, cells: RawTable) -> dict[str, pa.ChunkedArray]:
     """The text columns; a parquet file may hold lists or raw bytes there."""
     import pyarrow as pa
 
     special = filter(None, (spec.id_column, spec.label_column, spec.split_column))
-    found: dict[str, list[pa.Array]] = {name: [] for name in (*special, *spec.encode)}
+    found: dict[str, list[pa.Array]] = {name: [] for name in (*special, *spec.categorical)}
     for _, name, values in cells.chunks(list(found)):
         try:
             found[name].append(values.cast(pa.string()))
         except pa.ArrowException as error:
             raise DataError(
-                f"column {name!r} cannot be read as text ({error}): write it as text or numbers"
+                f"column {name!r} holds {values.type}, which is no text: write it as text or numbers"
             ) from error
     return {name: pa.chunked_array(parts, pa.string()) for name, parts in found.items()}
 
@@ -151,99 +161,133 @@ def _ids(spec: PartyFile, column: pa.ChunkedArray) -> Array:
     empty = _is_empty(column)
     if empty.any():
         raise DataError(
-            f"id_column {spec.id_column!r} is empty in data row {np.argmax(empty) + 1}: fill it in"
+            f"id_column {spec.id_column!r} is empty in {data_rows(np.flatnonzero(empty) + 1)}: fill it in"
         )
     width = pc.max(pc.binary_length(column)).as_py()
     ids = np.zeros(len(column), f"S{width or 1}")
     for start in range(0, len(ids), _CHUNK_ROWS):  # a few Python objects at a time
         chunk = column.slice(start, _CHUNK_ROWS)
         ids[start : start + _CHUNK_ROWS] = chunk.cast(pa.binary()).to_pylist()
-    ordered = np.sort(ids)
-    twice = ordered[1:][ordered[1:] == ordered[:-1]]
-    if len(twice):
-        raise DataError(f"id_column {spec.id_column!r} holds {twice[0].decode()!r} twice: ids must be unique")
+    repeats = repeats_earlier(ids)
+    if repeats.any():
+        what = f"id_column {spec.id_column!r} repeats the id of an earlier row"
+        raise Places.of(ids).refusal(
+            repeats, f"{what} in", ": remove such rows, or choose a column of unique ids"
+        )
     return ids
 
 
-def _numbers(cells: Cells, names: Sequence[str]) -> Iterator[tuple[int, str, Array]]:
-    """As :meth:`Cells.chunks`, values float64, NaN where missing."""
-    import pyarrow as pa
+def repeats_earlier(ids: Array) -> Array:
+    """Which of ``ids`` (n,) occurred before, bool (n,)."""
+    ordered = np.sort(ids)
+    if not (ordered[1:] == ordered[:-1]).any():
+        return np.zeros(len(ids), bool)
+    repeats = np.full(len(ids), True)
+    repeats[np.unique(ids, return_index=True)[1]] = False
+    return repeats
 
+
+def _numbers(spec: PartyFile, cells: RawTable, names: Sequence[str]) -> Iterator[tuple[int, str, Array]]:
+    """As :meth:`RawTable.chunks`, values float64, NaN where missing."""
+    conversions = {name: Conversion(name, spec.encode.get(name)) for name in names}
     for start, name, values in cells.chunks(names):
-        try:
-            numbers = as_floats(values)
-        except pa.ArrowException as error:
-            raise DataError(
-                f"column {name!r} is not numeric ({error}): set encode.{name} to 'ordinal' or 'one_hot', "
-                "or name the columns to read without it"
-            ) from error
-        if beyond_exact(numbers):
-            refuse_rounded(name, values, start)
-        yield start, name, numbers
+        yield start, name, conversions[name].numbers(values, start)
 
 
-def _kept(spec: PartyFile, cells: Cells, names: Sequence[str], text: Text, ids: Array) -> Array:
-    """Which rows to keep, bool (n,): all, unless ``missing = "drop_row"``."""
-    kept = np.full(len(ids), True)
+def _kept(
+    spec: PartyFile, cells: RawTable, names: Sequence[str], text: Text, ids: Array
+) -> tuple[Array, dict[str, int]]:
+    """Which rows to keep, bool (n,): all, unless ``missing = "drop_row"``; and the gaps of each column."""
+    kept, gaps = np.full(len(ids), True), dict.fromkeys(names, 0)
+
+    def leave_out(name: str, start: int, empty: Array) -> None:
+        kept[start : start + len(empty)] &= ~empty
+        gaps[name] += int(empty.sum())
+
     if spec.missing == "drop_row":
-        for start, _, values in _numbers(cells, [n for n in names if n not in spec.encode]):
-            kept[start : start + len(values)] &= ~np.isnan(values)
-        for name in spec.encode:
-            kept &= ~_is_empty(text[name])
-    return kept
+        for start, name, values in _numbers(spec, cells, [n for n in names if n not in spec.categorical]):
+            leave_out(name, start, np.isnan(values))
+        for name in spec.categorical:
+            if not spec.has_missing(name):
+                leave_out(name, 0, _is_empty(text[name]))
+    return kept, {name: count for name, count in gaps.items() if count}
 
 
-def _refuse_missing(spec: PartyFile, name: str, missing: Array, ids: Array) -> None:
+def _refuse_missing(spec: PartyFile, name: str, missing: Array, places: Places) -> None:
     if missing.any():
         remedy = (
             "set missing = 'drop_row'" if spec.missing == "mean" else "set missing = 'drop_row' or 'mean'"
         )
-        raise DataError(
-            f"column {name!r} misses the value of {_where(missing, ids)}: fill it in, or {remedy}"
-        )
+        raise places.refusal(missing, f"column {name!r} misses the value of", f": fill it in, or {remedy}")
 
 
-def _labels(spec: PartyFile, text: Text, ids: Array) -> tuple[Array | None, tuple[str, ...]]:
+def _labels(spec: PartyFile, text: Text, places: Places) -> tuple[Array | None, tuple[str, ...]]:
     """Labels int64 (n,) and the names of the classes."""
     if spec.label_column is None:
         return None, ()
     column = text.pop(spec.label_column)
     empty = _is_empty(column)
     if empty.any():
-        raise DataError(
-            f"label_column {spec.label_column!r} is empty in {_where(empty, ids)}: label it or drop it"
+        raise places.refusal(
+            empty, f"label_column {spec.label_column!r} is empty in", ": label it or drop it"
         )
     names = spec.classes or tuple(sorted(column.unique().to_pylist()))
     if len(names) < 2:
-        raise DataError(
-            f"label_column {spec.label_column!r} has the classes {list(names)}: a model needs at least two"
-        )
-    return _codes(column, names, f"label_column {spec.label_column!r}", "classes", ids), names
+        count = counted(len(names), "class")
+        raise DataError(f"label_column {spec.label_column!r} holds {count}: a model needs at least two")
+    _refuse_controls(f"a class of label_column {spec.label_column!r}", names)
+    return _codes(column, names, f"label_column {spec.label_column!r}", "classes", places), names
 
 
-def _split(spec: PartyFile, text: Text, ids: Array) -> Array | None:
+def _split(spec: PartyFile, text: Text, places: Places) -> Array | None:
     if spec.split_column is None:
         return None
-    codes = _codes(text.pop(spec.split_column), SPLITS, f"split_column {spec.split_column!r}", "values", ids)
+    codes = _codes(
+        text.pop(spec.split_column), SPLITS, f"split_column {spec.split_column!r}", "values", places
+    )
     return codes.astype(np.uint8)
 
 
-def _encoded(spec: PartyFile, name: str, text: Text, ids: Array) -> tuple[list[ColumnInfo], Array]:
+def _encoded(spec: PartyFile, name: str, text: Text, places: Places) -> tuple[list[ColumnInfo], Array]:
     """Metadata of the column that ``name`` becomes, or of its one-hot columns; and its codes (n,)."""
     column = text.pop(name)
-    _refuse_missing(spec, name, _is_empty(column), ids)
-    categories = spec.categories.get(name) or tuple(sorted(column.unique().to_pylist()))
-    codes = _codes(column, categories, f"column {name!r}", f"categories.{name}", ids)
+    empty = (MISSING,) if spec.has_missing(name) else ()
+    column = _filled(column) if empty else column
+    _refuse_missing(spec, name, _is_empty(column), places)
+    found = spec.categories.get(name) or _found(name, column)
+    categories = (*(c for c in found if c not in empty), *empty)
+    _refuse_controls(f"a category of column {name!r}", categories)
+    codes = _codes(column, categories, f"column {name!r}", f"categories.{name}", places)
     codes = codes.astype(np.min_scalar_type(len(categories)))  # kept until its numbers are written
-    if spec.encode[name] == "one_hot":
-        return [ColumnInfo(f"{name}={category}", 0.0, 1.0, (0.0, 1.0)) for category in categories], codes
+    if spec.encode[name] != "ordinal":
+        return [
+            ColumnInfo(f"{name}={category}", 0.0, 1.0, alphabet=(0.0, 1.0)) for category in categories
+        ], codes
     return [coded(name, len(categories))], codes
+
+
+def _filled(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Text whose empty cells are the category *missing*."""
+    import pyarrow.compute as pc
+
+    return pc.if_else(pc.equal(pc.fill_null(column, ""), ""), MISSING, column)
+
+
+def _found(name: str, column: pa.ChunkedArray) -> tuple[str, ...]:
+    """The categories of a column, sorted."""
+    texts = column.unique()
+    if len(texts) > MOST_CATEGORIES:
+        raise DataError(
+            f"column {name!r} holds {counted(len(texts), 'different text', ',')}, at most "
+            f"{MOST_CATEGORIES:,} are categories: leave it out of columns, or group them"
+        )
+    return tuple(sorted(texts.to_pylist()))
 
 
 def _info(spec: PartyFile, name: str) -> ColumnInfo:
     low, high = spec.bounds.get(name, (None, None))
     pixel = cast("Pixel | None", spec.pixels.get(name))
-    return ColumnInfo(name, low, high, spec.alphabets.get(name), pixel)
+    return ColumnInfo(name, low, high, alphabet=spec.alphabets.get(name), pixel=pixel)
 
 
 def _holds_images(columns: Sequence[ColumnInfo]) -> bool:
@@ -253,9 +297,9 @@ def _holds_images(columns: Sequence[ColumnInfo]) -> bool:
     )
 
 
-def _fill(cells: Cells, place: Mapping[str, int], kept: Array, features: Array) -> None:
+def _fill(spec: PartyFile, cells: RawTable, place: Mapping[str, int], kept: Array, features: Array) -> None:
     """Write the numbers of the ``kept`` rows into ``features`` (n, d), each column in its place."""
-    for start, name, values in _numbers(cells, list(place)):
+    for start, name, values in _numbers(spec, cells, list(place)):
         rows = kept[start : start + len(values)]
         if len(rows) < len(values):
             raise DataError("it grew while it was read: start again when no program writes it")
@@ -263,17 +307,17 @@ def _fill(cells: Cells, place: Mapping[str, int], kept: Array, features: Array) 
         features[first : first + count, place[name]] = values[rows]
 
 
-def _check(spec: PartyFile, column: ColumnInfo, values: Array, ids: Array, training: Array) -> None:
+def _check(spec: PartyFile, column: ColumnInfo, values: Array, places: Places, training: Array) -> None:
     """Refuse numbers (n,) that are not as described; missing numbers become the mean, if so configured."""
     name, low, high = column.name, column.low, column.high
     missing = np.isnan(values)
     if spec.missing == "refuse" or column.alphabet is not None:
-        _refuse_missing(spec, name, missing, ids)
-    _refuse(np.isinf(values), name, values, ids, "which is not finite")
+        _refuse_missing(spec, name, missing, places)
+    _refuse(np.isinf(values), name, values, places, "that is not finite")
     if low is not None and high is not None:
-        _refuse((values < low) | (values > high), name, values, ids, f"outside its bounds [{low}, {high}]")
+        _refuse((values < low) | (values > high), name, values, places, f"outside its bounds [{low}, {high}]")
     if column.alphabet is not None:
-        _refuse(~np.isin(values, column.alphabet), name, values, ids, "which is not in its alphabet")
+        _refuse(~np.isin(values, column.alphabet), name, values, places, "that is not in its alphabet")
     if missing.any():
         values[missing] = _mean(name, values[training & ~missing])
 
@@ -284,29 +328,22 @@ def _mean(name: str, values: Array) -> float:
     return float(values.mean())
 
 
-def _codes(column: pa.ChunkedArray, names: Sequence[str], what: str, where: str, ids: Array) -> Array:
+def _codes(column: pa.ChunkedArray, names: Sequence[str], what: str, where: str, places: Places) -> Array:
     """The position in ``names`` of every string (n,), int64."""
     import pyarrow.compute as pc
 
     found = in_numpy(pc.index_in(column, strings(names)))
     unknown = np.isnan(found)
     if unknown.any():
-        value = column[int(np.argmax(unknown))].as_py() or ""
-        raise DataError(
-            f"{what} holds {value!r} in {_where(unknown, ids)}: its {where} are {', '.join(names)}"
+        raise places.refusal(
+            unknown, f"{what} holds another text in", f": its {where} are {', '.join(names)}", column
         )
     codes: Array = found.astype(np.int64)
     return codes
 
 
-def _refuse(bad: Array, name: str, values: Array, ids: Array, why: str) -> None:
+def _refuse(bad: Array, name: str, values: Array, places: Places, why: str) -> None:
     if bad.any():
-        value = float(values[bad][0])
-        raise DataError(
-            f"column {name!r} holds {value} in {_where(bad, ids)}, {why}: correct the one or the other"
+        raise places.refusal(
+            bad, f"column {name!r} holds a number in", f" {why}: correct the one or the other", values
         )
-
-
-def _where(bad: Array, ids: Array) -> str:
-    others = int(bad.sum()) - 1
-    return f"row {ids[bad][0].decode()!r}" + (f" and {others} more" if others else "")

@@ -21,6 +21,7 @@ import numpy as np
 
 from vflens.errors import DataError
 from vflens.types import Array, ColumnInfo
+from vflens.words import counted
 
 _CHUNK = 1 << 14  # rows
 
@@ -45,7 +46,7 @@ class Scaler:
         rows = np.arange(len(features)) if rows is None else rows
         if features.ndim != 2 or features.shape[1] != len(columns) or len(rows) == 0:
             raise DataError(
-                f"scaling {len(columns)} columns needs training rows of that width, not "
+                f"scaling {counted(len(columns), 'column')} needs training rows of that width, not "
                 f"{features[rows].shape}"
             )
         low, high = _extremes(features, rows)
@@ -56,15 +57,15 @@ class Scaler:
         if (low > high).any():
             j = int(np.argmax(low > high))
             raise DataError(
-                f"column {columns[j].name!r}: low {low[j]} is above high {high[j]}: correct its bounds"
+                f"column {columns[j].name!r}: its low bound is above its high one: correct its bounds"
             )
         with np.errstate(over="ignore"):
             endless = ~np.isfinite(high - low)
         if endless.any():
             j = int(np.argmax(endless))
             raise DataError(
-                f"column {columns[j].name!r}: from {low[j]} to {high[j]} is farther than any number: declare "
-                "bounds, or rescale it"
+                f"column {columns[j].name!r}: its least and largest number are farther apart than any number "
+                "is large: declare bounds, or rescale it"
             )
         return cls(tuple(columns), low, high)
 
@@ -75,7 +76,9 @@ class Scaler:
             DataError: another number of columns.
         """
         if x.ndim != 2 or x.shape[1] != len(self.raw):
-            raise DataError(f"the scaler has {len(self.raw)} columns, the rows have shape {x.shape}")
+            raise DataError(
+                f"the scaler has {counted(len(self.raw), 'column')}, the rows have shape {x.shape}"
+            )
         scaled = np.clip(x, self.low, self.high)
         clipped = int(np.count_nonzero(scaled != x))
         return _stretched(scaled, self.low, self.high), clipped

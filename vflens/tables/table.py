@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 
@@ -13,6 +13,15 @@ from vflens.types import Array, ColumnInfo
 TRAIN, PREDICT = 0, 1
 
 
+@dataclass(frozen=True)
+class DroppedRows:
+    """The ``lost`` of all ``rows`` of a file, which have gaps; ``gaps`` counts those of a column, if any."""
+
+    rows: int
+    lost: int
+    gaps: Mapping[str, int]
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
     """Rows of one owner, in the units of its file.
@@ -20,7 +29,7 @@ class Table:
     ``ids`` (n,) unique, UTF-8 bytes (a quarter of the memory of text); ``features`` float64 (n, d), finite,
     or uint8 where all columns are pixels of 0 to 255; ``labels`` int64 (n,) in 0..k−1 or None;
     ``class_names`` the k names; ``split`` uint8 (n,), 0 train and 1 predict, or None if the coordinator draws
-    it.
+    it. ``dropped``: rows of its file that are none of its rows; None: all are.
     """
 
     ids: Array
@@ -29,6 +38,7 @@ class Table:
     labels: Array | None = None
     class_names: tuple[str, ...] = ()
     split: Array | None = None
+    dropped: DroppedRows | None = None
 
     def digest(self) -> Array:
         """Digest of ids, values and labels in order, uint8 (32,): it identifies a run's table."""

@@ -1,0 +1,211 @@
+"""What a party's file holds, column by column, in one pass and before it is read as described.
+
+Nothing is refused here: :mod:`vflens.tables.flaws` says what is to be mended. Memory holds the numbers and
+the different texts, not the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vflens.errors import DataError
+from vflens.storage.arrow import in_numpy
+from vflens.tables.description import PartyFile
+from vflens.tables.encodings import Conversion
+from vflens.tables.exact_numbers import as_floats, beyond_exact, is_text, large_integers
+from vflens.types import Array
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from vflens.tables.reading import RawTable
+
+#: How numbers are written that need no ``encode``.
+PLAIN = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
+
+
+@dataclass(eq=False)
+class ColumnProfile:
+    """One column: ``missing`` and ``texts`` (no numbers) of its cells, counted; data rows count from 1.
+
+    ``keeps_gaps``: an empty cell is a category, and no gap.
+    """
+
+    name: str
+    kind: str | None
+    categorical: bool
+    keeps_gaps: bool
+    rows: int = 0
+    missing: int = 0
+    texts: int = 0
+    first_text: int = 0
+    leading_zeros: int = 0
+    rounded: int = 0
+    is_date: bool = False
+    refusal: str = ""
+    _numbers: list[Array] = field(default_factory=list)
+    _different: list[pa.Array] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._conversion = Conversion(self.name, self.kind)
+
+    @property
+    def present(self) -> int:
+        """The cells that are not empty."""
+        return self.rows - self.missing
+
+    def numbers(self) -> Array:
+        """The finite numbers, float64 (n,), in the order of the file."""
+        found = np.concatenate(self._numbers) if self._numbers else np.zeros(0)
+        finite: Array = found[np.isfinite(found)]
+        return finite
+
+    def infinite(self) -> int:
+        """How many numbers are infinite."""
+        return sum(int(np.isinf(part).sum()) for part in self._numbers)
+
+    def different(self) -> pa.Array:
+        """The different texts in the parts of the column that hold text, in their order."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        return pc.unique(pa.chunked_array(self._different, pa.string()))
+
+    def add(self, cells: pa.Array, first: int) -> Array:
+        """Take up the next cells; which are empty, bool (n,)."""
+        import pyarrow as pa
+
+        numbers = None
+        if self.kind is None and (pa.types.is_date(cells.type) or pa.types.is_timestamp(cells.type)):
+            self.is_date = True
+        elif self.categorical or self.refusal:
+            self._add_texts(cells)
+        else:
+            numbers = self._add_numbers(cells, first)
+        empty = _empty(cells) if numbers is None else np.isnan(numbers)
+        self.rows, self.missing = self.rows + len(cells), self.missing + int(empty.sum())
+        return empty
+
+    def _add_numbers(self, cells: pa.Array, first: int) -> Array | None:
+        """Take up cells that may be numbers; these, NaN where missing."""
+        import pyarrow as pa
+
+        try:
+            numbers = as_floats(cells) if self.kind is None else self._conversion.numbers(cells, first)
+        except pa.ArrowException:
+            self._add_mixed(cells, first)
+            return None
+        except DataError as error:
+            self.refusal = str(error)
+            return None
+        self._numbers.append(numbers)
+        if self.kind is None and is_text(cells.type):
+            self.leading_zeros += _leading_zeros(cells)
+        if self.kind is None and beyond_exact(numbers):
+            self.rounded += _rounded(cells, numbers)
+        return numbers
+
+    def _add_mixed(self, cells: pa.Array, first: int) -> None:
+        """Cells some of which are no numbers."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        try:
+            cells = cells.cast(pa.string())
+        except pa.ArrowException:
+            self.refusal = f"column {self.name!r} holds {cells.type}: store one number or text in each cell"
+            return
+        text = in_numpy(pc.match_substring_regex(cells, PLAIN)) == 0
+        if text.any() and not self.texts:
+            self.first_text = first + 1 + int(np.argmax(text))
+        self.texts += int(text.sum())
+        self._add_texts(cells)
+
+    def _add_texts(self, cells: pa.Array) -> None:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        self._different.append(pc.unique(cells.cast(pa.string()).drop_null()))
+
+
+@dataclass(frozen=True, eq=False)
+class TableProfile:
+    """The features of a file, in their order; ``rows`` of them, of which ``lost`` have a gap in some feature;
+    of the ids so many are ``empty_ids`` or repeat an earlier one.
+    """
+
+    rows: int
+    lost: int
+    empty_ids: int
+    repeated_ids: int
+    columns: tuple[ColumnProfile, ...]
+
+
+def profile(spec: PartyFile, names: Sequence[str], cells: RawTable) -> TableProfile:
+    """Of the features ``names`` and the ids of ``spec`` in ``cells``, which has them all."""
+    columns = {name: _new(spec, name) for name in names}
+    ids: list[pa.Array] = []
+    gaps = [np.zeros(0, np.int64)]
+    for first, name, found in cells.chunks([spec.id_column, *names]):
+        if name == spec.id_column:
+            ids.append(found)
+            continue
+        empty = columns[name].add(found, first)
+        if not columns[name].keeps_gaps:
+            gaps.append(first + np.flatnonzero(empty))
+    lost = len(np.unique(np.concatenate(gaps)))
+    return TableProfile(sum(map(len, ids)), lost, *_of_ids(ids), tuple(columns.values()))
+
+
+def _new(spec: PartyFile, name: str) -> ColumnProfile:
+    kind = spec.encode.get(name)
+    return ColumnProfile(name, kind, name in spec.categorical, kind is not None and spec.has_missing(name))
+
+
+def _of_ids(parts: Sequence[pa.Array]) -> tuple[int, int]:
+    """How many ids are empty, how many repeat an earlier one."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    present = [part.filter(pa.array(~_empty(part))) for part in parts]
+    kept = pa.chunked_array(present, parts[0].type) if parts else pa.chunked_array([], pa.string())
+    different = pc.count_distinct(kept).as_py()
+    return sum(map(len, parts)) - len(kept), len(kept) - different
+
+
+def _empty(cells: pa.Array) -> Array:
+    """Which cells are empty or NaN, bool (n,)."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if is_text(cells.type):
+        return np.asarray(~(in_numpy(pc.binary_length(cells)) > 0))
+    nan = pa.types.is_floating(cells.type)
+    return np.asarray(in_numpy(pc.is_null(cells, nan_is_null=nan)) > 0)
+
+
+def _leading_zeros(cells: pa.Array) -> int:
+    """How many texts of numbers begin with a 0 that numbers lose; three tests are faster than a pattern."""
+    import pyarrow.compute as pc
+
+    total, *others = (
+        pc.sum(found).as_py() or 0
+        for found in (pc.starts_with(cells, "0"), pc.starts_with(cells, "0."), pc.equal(cells, "0"))
+    )
+    return int(total - sum(others))
+
+
+def _rounded(cells: pa.Array, numbers: Array) -> int:
+    """How many integers float64 rounds."""
+    import pyarrow as pa
+
+    at = np.flatnonzero(large_integers(cells))
+    exact = cells.take(pa.array(at)).to_pylist()
+    return sum(
+        Decimal(text) != Decimal(number) for text, number in zip(exact, numbers[at].tolist(), strict=True)
+    )
