@@ -3,8 +3,6 @@
 A message leaves a party after its writes. So what another party saw of it is then on its disk.
 """
 
-from __future__ import annotations
-
 import os
 from contextlib import suppress
 from errno import ENOSPC

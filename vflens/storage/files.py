@@ -1,7 +1,5 @@
 """Files written whole or not at all; named arrays in an npz file, read without pickle."""
 
-from __future__ import annotations
-
 import math
 import os
 import zlib
@@ -19,8 +17,10 @@ from numpy.lib import format as npy
 from vflens.errors import StorageError
 from vflens.failpoints import fail_point
 from vflens.storage.durable import sync, sync_name
+from vflens.storage.json_file import in_words
 from vflens.storage.regular import opened
 from vflens.types import Array
+from vflens.words import counted
 
 #: Errors of a damaged archive. RuntimeError: foreign compression or encryption, or too deep nesting.
 #: TokenError, SyntaxError, OverflowError: a header that is no Python, or a shape beyond any memory.
@@ -109,7 +109,7 @@ def load_arrays(file: Path, *, remedy: str = "give the folder of a whole run") -
     try:
         return read_arrays(file)
     except UNREADABLE as error:
-        raise StorageError(f"{file} holds no readable arrays ({error}): {remedy}") from error
+        raise StorageError(f"{file} holds no readable arrays ({in_words(error)}): {remedy}") from error
 
 
 def read_arrays(file: Path) -> dict[str, Array]:
@@ -135,7 +135,8 @@ def _check_sizes(stream: BinaryIO) -> None:
         unpacked, packed = sum(m.file_size for m in members), stream.seek(0, SEEK_END)
         if unpacked > packed:
             raise ValueError(
-                f"{packed} bytes claim to hold {unpacked}: write it without compression, with numpy.savez"
+                f"{counted(packed, 'byte')} claim to hold {unpacked}: write it without compression, with "
+                "numpy.savez"
             )
         for member in members:
             with archive.open(member) as data:
@@ -156,5 +157,6 @@ def _check_header(data: IO[bytes], member: ZipInfo) -> None:
     due = data.tell() + math.prod(shape) * max(1, dtype.itemsize)
     if min(shape, default=0) < 0 or due != member.file_size:
         raise ValueError(
-            f"{member.filename} of shape {shape} {dtype} has {member.file_size} bytes: expected {due}"
+            f"{member.filename} of shape {shape} {dtype} has {counted(member.file_size, 'byte')}: expected "
+            f"{due}"
         )

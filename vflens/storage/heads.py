@@ -1,21 +1,34 @@
 """The heads of a party's logs."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, TypeAdapter
 
 from vflens.errors import StorageError
+from vflens.names import HEX_64
 from vflens.storage import chain, release_digests
 from vflens.storage.chain import LINK_BYTES, Head
 from vflens.storage.journal import records
+from vflens.words import counted
 
 #: Log → its head: the received messages, the released predictions, the digests of the other releases.
 Heads: TypeAlias = Mapping[str, Head]
 _NONE = Head(0, chain.NONE)
 LOGS = ("transcript", "released", "digests")
+
+
+class LogHead(BaseModel):
+    """The head of a log in a file: the link of the last of ``records`` records, in hexadecimal."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
+    records: NonNegativeInt
+    head: str = Field(pattern=HEX_64)
+
+
+_WRITTEN = TypeAdapter(dict[Literal[*LOGS], LogHead])  # type: ignore[valid-type]
 
 
 def heads_in(folder: Path) -> Heads:
@@ -39,19 +52,18 @@ def from_json(data: Any) -> Heads:
     """The heads that :func:`to_json` wrote.
 
     Raises:
-        ValueError, TypeError, KeyError, AttributeError, OverflowError: it did not write these.
+        ValueError: it did not write these.
     """
-    return {
-        name: checked(name, Head(int(h["records"]), bytes.fromhex(h["head"]))) for name, h in data.items()
-    }
+    found = _WRITTEN.validate_python(data)
+    return {name: Head(head.records, bytes.fromhex(head.head)) for name, head in found.items()}
 
 
-def check_logs(folder: Path, noted: Heads, party: str, *, synced: bool) -> None:
+def check_logs(folder: Path, noted: Mapping[str, Heads], party: str, *, synced: bool) -> None:
     """Refuse a run's logs that lack records which they had, or have others; call it before they are opened.
 
     Args:
         folder: of the run.
-        noted: the heads of the logs when its status was written.
+        noted: the heads of the logs when a file was written, by its name.
         party: whose folder it is.
         synced: whether records survive a loss of power; else it may have taken some that are not ``noted``.
 
@@ -60,16 +72,26 @@ def check_logs(folder: Path, noted: Heads, party: str, *, synced: bool) -> None:
         OSError: a log cannot be read.
     """
     for name in LOGS[:2]:
-        if (folder / name / chain.FILE).exists() or name in noted:
-            links, left = chain.links(folder / name), _fitting(folder / name, f"{party}/{name}")
-            due = noted.get(name, _NONE)
-            if left < max(due.records, len(links) if synced else 0):
-                raise _refusal(folder / name, f"has {left} records, and had more")
-            if due.records and links[due.records - 1] != due.link:
-                raise _refusal(folder / name, f"was changed up to record {due.records}")
-    due, file = noted.get("digests", _NONE), folder / "released" / release_digests.FILE
-    if due.records and (not file.exists() or release_digests.head(file.parent, due.records) != due):
-        raise _refusal(file, f"was changed up to record {due.records}")
+        due = {file: heads[name] for file, heads in noted.items() if name in heads}
+        if (folder / name / chain.FILE).exists() or due:
+            _check_log(folder / name, due, f"{party}/{name}", synced=synced)
+    file = folder / "released" / release_digests.FILE
+    for source, heads in noted.items():
+        head = heads.get("digests", _NONE)
+        if head.records and (not file.exists() or release_digests.head(file.parent, head.records) != head):
+            raise _refusal(file, f"was changed up to record {head.records}", source, "digests")
+
+
+def _check_log(log: Path, noted: Mapping[str, Head], owner: str, *, synced: bool) -> None:
+    """The same for one ``log``, and its heads by file."""
+    links, left = chain.links(log), _fitting(log, owner)
+    if synced and left < len(links):
+        raise _refusal(log, f"has {counted(left, 'record')}, and had {len(links)}")
+    for source, due in noted.items():
+        if left < due.records:
+            raise _refusal(log, f"has {counted(left, 'record')}, and had {due.records}", source, log.name)
+        if due.records and links[due.records - 1] != due.link:
+            raise _refusal(log, f"was changed up to record {due.records}", source, log.name)
 
 
 def _fitting(folder: Path, owner: str) -> int:
@@ -85,9 +107,10 @@ def _fitting(folder: Path, owner: str) -> int:
     return count
 
 
-def _refusal(log: Path, problem: str) -> StorageError:
+def _refusal(log: Path, problem: str, source: str = "", field: str = "") -> StorageError:
+    known = f", as {source} (heads.{field}) says" if source else ""
     return StorageError(
-        f"{log} {problem}: bring back the folder as it was, or begin a new run, without --resume"
+        f"{log} {problem}{known}: bring back the folder as it was, or begin a new run, without --resume"
     )
 
 
@@ -100,5 +123,8 @@ def checked(name: str, head: Head) -> Head:
     if name not in LOGS:
         raise ValueError(f"{name!r} is no log: expected one of {', '.join(LOGS)}")
     if head.records < 0 or len(head.link) != LINK_BYTES:
-        raise ValueError(f"{head.records} records and a link of {len(head.link)} bytes are no head of {name}")
+        raise ValueError(
+            f"{counted(head.records, 'record')} and a link of {counted(len(head.link), 'byte')} are no head "
+            f"of {name}"
+        )
     return head

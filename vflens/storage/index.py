@@ -1,7 +1,5 @@
 """A journal's index: a line describes a payload, which is taken up again from the bytes it points at."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from functools import lru_cache
@@ -13,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationErr
 
 from vflens.array import description, quoted
 from vflens.errors import StorageError
+from vflens.storage.json_file import worded
 from vflens.types import DTYPES, MAX_DIMENSIONS, Array, Exchange, Phase, Point, Released
 
 _LONGEST = 1 << 20  # bytes of an index line; a network of a thousand tensors needs a tenth
@@ -102,10 +101,11 @@ def complete_entry(line: bytes, begin: int, size: int) -> Entry | None:
     try:
         entry = Entry.model_validate_json(line)
     except ValidationError as error:
-        problem = error.errors(include_url=False, include_context=False)[0]
+        problem = error.errors(include_url=False)[0]
         if problem["type"] == "json_invalid" and "recursion" not in problem["msg"]:
             return None
-        raise ValueError(f"{'.'.join(map(str, problem['loc'])) or 'a line'}: {problem['msg']}") from None
+        field = ".".join(map(str, problem["loc"])) or "a line"
+        raise ValueError(worded(field, problem, hidden=True)) from None
     _check_places(entry, begin)
     return entry if entry.end <= size else None
 
@@ -113,9 +113,6 @@ def complete_entry(line: bytes, begin: int, size: int) -> Entry | None:
 def _check_places(entry: Entry, begin: int) -> None:
     """Refuse arrays that do not stand one behind the other from ``begin``, or another number of bytes: a
     link would not bind them all.
-
-    Raises:
-        ValueError: names the first that differs.
     """
     due = begin
     for array in (entry.rows, *entry.tensors):
@@ -182,7 +179,7 @@ def released_at(entry: Entry, data: Any) -> Released:
     """The payload that ``entry`` describes; its arrays are read-only views of the log's bytes ``data``."""
     exchange = Exchange(entry.run, entry.phase, entry.round, entry.step)
     tensors = None if entry.withheld else {t.name: _array(t, data) for t in entry.tensors}
-    return Released(entry.sender, exchange, entry.point, _array(entry.rows, data), tensors)
+    return Released(entry.sender, exchange, entry.point, _array(entry.rows, data), tensors=tensors)
 
 
 def _array(described: _Array, data: Any) -> Array:

@@ -6,8 +6,6 @@ a killed process loses no appended payload. Opening the log drops a record torn 
 failure.
 """
 
-from __future__ import annotations
-
 import contextlib
 import hashlib
 import mmap
@@ -25,6 +23,7 @@ from vflens.failpoints import fail_point
 from vflens.storage.chain import Chain, Head
 from vflens.storage.durable import sync, sync_name
 from vflens.storage.index import Entry, entries, index_line, released_at
+from vflens.storage.json_file import in_words
 from vflens.storage.regular import make_folder, opened, opened_to_write
 from vflens.types import Array, Phase, Point, Released
 
@@ -210,7 +209,6 @@ class _Snapshot(NamedTuple):
     data: Any
 
     def entries(self, begin: int = 0, start: int = 0) -> Iterator[tuple[int, bytes, Entry]]:
-        """See :func:`vflens.storage.index.entries`."""
         return entries(self.lines, self.length, self.size, begin, start)
 
 
@@ -303,7 +301,8 @@ def _reading(folder: Path) -> Iterator[None]:
 
 def _unreadable(folder: Path, error: Exception) -> StorageError:
     return StorageError(
-        f"{folder} is not a readable log ({error}): give a party's recorded transcript folder"
+        f"{folder} is not a readable log ({in_words(error)}): bring it back as it was, or give the folder "
+        "of a whole run"
     )
 
 

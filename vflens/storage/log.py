@@ -1,7 +1,5 @@
 """Structured logs: one JSON line per event, to the party's own ``events.jsonl``."""
 
-from __future__ import annotations
-
 import contextlib
 from pathlib import Path
 from typing import TextIO, cast

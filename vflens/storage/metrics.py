@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import math
+import re
 import threading
 from collections.abc import Sequence
+from enum import StrEnum
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from vflens.errors import StorageError
-from vflens.storage.arrow import strings
+from vflens.storage.arrow import numbers, strings
 from vflens.storage.files import write_whole
+from vflens.storage.json_file import in_words
 from vflens.storage.regular import opened
 from vflens.types import Array
+from vflens.words import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,13 +29,115 @@ if TYPE_CHECKING:
 MOST_ROWS = 64
 #: What is read of another party's metrics: half a million steps with a detector, 8 million column figures.
 _MOST_FIGURES, _MOST_VALUES, _MOST_BYTES = 1 << 19, 1 << 23, 1 << 28
-_KEY = ("metric", "attack", "adversary", "target", "scored_set", "column", "rows", "step")
+_TEXTS = ("attack", "adversary", "target", "scored_set", "column", "detail")
+_KEY = ("metric", *_TEXTS, "rows", "step")
+
+
+class Name(StrEnum):
+    """What a row measures; ``meaning`` says it in a line."""
+
+    meaning: str
+
+    def __new__(cls, value: str, meaning: str) -> Self:
+        """The name ``value`` with its meaning."""
+        name = str.__new__(cls, value)
+        name._value_, name.meaning = value, meaning
+        return name
+
+    STEPS = "steps", "training steps of the run"
+    ROUNDS = "rounds", "rounds in which the client took part"
+    TRAIN_SECONDS = "train_seconds", "seconds of training since the last start"
+    STEPS_PER_SECOND = "steps_per_second", "training steps in a second"
+    TRAIN_LOSS = "train_loss", "mean loss of an epoch, by `step`"
+    PREDICT_ROWS = "predict_rows", "rows of which scores were released"
+    PREDICT_SECONDS = "predict_seconds", "seconds of the predictions"
+    BYTES_RECEIVED = "bytes_received", "bytes of the messages that the leader received"
+
+    ACCURACY = "accuracy", "share of prediction rows with the right class"
+    ACCURACY_ALONE = "accuracy_alone", "the same by a model of the party's own data alone"
+    ACCURACY_RELEASED = "accuracy_released", "the same by a model of its own columns and released tables"
+    AUC = "auc", "area under the ROC curve on the prediction rows"
+    AUC_ALONE = "auc_alone", "the same by a model of the party's own data alone"
+    AUC_RELEASED = "auc_released", "the same by a model of its own columns and released tables"
+    MEAN_KL = "mean_kl", "mean Kullback–Leibler divergence of released from exact scores, in nats"
+    ARGMAX_KEPT = "argmax_kept", "share of rows whose class of the largest score the release kept"
+
+    MSE = "mse", "mean squared error of an attack, of columns scaled to [0, 1]"
+    MSE_STDERR = "mse_stderr", "standard error of `mse` over rows"
+    BLIND_MSE = "blind_mse", "`mse` of the blind guess that `attack` names"
+    MATCHED_MSE = "matched_mse", "mean squared error of rows in no order, assigned with the least error"
+    BLIND_MATCHED_MSE = "blind_matched_mse", "`matched_mse` of the blind guess that `attack` names"
+    UNUSABLE = "unusable", "share of rows that the attack flagged as not solved"
+    AFFINE_R2 = "affine_r2", "R² on training rows after the best affine map of the estimate"
+    AFFINE_MSE = "affine_mse", "mean squared error after that map"
+    PSNR = "psnr", "peak signal-to-noise ratio of images, in dB"
+    BLIND_PSNR = "blind_psnr", "`psnr` of the blind guess that `attack` names"
+    SSIM = "ssim", "structural similarity, a mean over images"
+    BLIND_SSIM = "blind_ssim", "`ssim` of the blind guess that `attack` names"
+
+    COLUMN_MSE = "column_mse", "mean squared error of a column; of pixels all in `values`"
+    COLUMN_BLIND_MSE = "column_blind_mse", "that of the column's best blind guess; of pixels all in `values`"
+    COLUMN_UNIT = "column_unit", "what 1 of the scaled column stands for in the column's own unit"
+    COLUMN_ENTROPY = "column_entropy", "entropy H(X) of a column with an alphabet, in bits"
+    COLUMN_CONDITIONAL_ENTROPY = "column_conditional_entropy", "entropy of it given the estimate, in bits"
+    COLUMN_RIGHT = "column_right", "share of rows in which the value nearest to the estimate is theirs"
+    COLUMN_BLIND_RIGHT = "column_blind_right", "share of the column's most frequent value"
+    COLUMN_MATCH = "column_match", "share of rows that a two-valued column of the estimate splits rightly"
+    COLUMN_BLIND_MATCH = "column_blind_match", "share of the more frequent of a column's two values"
+
+    LABEL_ACCURACY = "label_accuracy", "share of labels that an attack found"
+    LABEL_AUC = "label_auc", "area under the ROC curve of its guesses; NaN if the rows are of one class"
+    BLIND_LABEL_ACCURACY = "blind_label_accuracy", "share of the most frequent class of training rows"
+    MATCHED_LABEL_ACCURACY = "matched_label_accuracy", "share of a round's labels found, in any order"
+    BLIND_MATCHED_LABEL_ACCURACY = "blind_matched_label_accuracy", "share of that class in the round"
+    MEMBERSHIP_AUC = "membership_auc", "area under the ROC curve of training rows against other rows"
+    MEMBERSHIP_TPR = (
+        "membership_tpr",
+        "share of training rows found where the share `detail` of others is taken",
+    )
+    BLIND_MEMBERSHIP_AUC = "blind_membership_auc", "`membership_auc` of a guess: ½"
+
+    GRANTED = "granted", "1: the attack read what no round sends; `detail` names it"
+    SKIPPED = "skipped", "1: the attack lacked knowledge; `detail` says which"
+    FAILED = "failed", "1: the attack raised an error or gave no estimate; `detail` says why"
+
+    THEORY_ROWS = "theory_rows", "rows with complete equations, on which the figures of theory are"
+    THEORY_MEASURED = "theory_measured", "`mse` on these rows; `detail` names the statement on it"
+    THEORY_CLOSED = "theory_closed", "closed form of that error"
+    THEORY_LOWER = "theory_lower", "lower bound of every model of full rank"
+    THEORY_UPPER = "theory_upper", "upper bound, the only figure on clipped estimates"
+    THEORY_ANY_CENTER = "theory_any_center", "lower bound Tr((I − P) K_μ)/d of any fixed point"
+    THEORY_MIRRORED = "theory_mirrored", "closed form of a black box that takes 1 − x for x"
+    THEORY_DISORDER = "theory_disorder", "rows that break Theorem 1"
+    THEORY_NOISE_WEIGHT = "theory_noise_weight", "matrix B: noise of second moment S on logits adds Tr(B S)"
+    SCORE_NOISE = "score_noise", "second moments of the noise on released logits, a matrix"
+    GUESSED_SCORES_ERROR = "guessed_scores_error", "second moments of the error of guessed logits, a matrix"
+
+    TRAINING_RELEASES = "training_releases", "the most releases of a training row; at a client its updates"
+    TRAINING_EPSILON = "training_epsilon", "total ε at `limits.delta`; at a client of all its rows together"
+    PREDICTION_RELEASES = "prediction_releases", "releases of a prediction row: 1"
+    PREDICTION_EPSILON = "prediction_epsilon", "their total ε"
+    LABEL_RELEASES = "label_releases", "releases of a row's label under `grad_perturb`"
+    LABEL_EPSILON = "label_epsilon", "their total ε"
+    RELEASED_BOUND = "released_bound", "least error per cell that the released table's noise claims"
+    RELEASED_LINEAR = "released_linear", "least error per cell that it claims of linear attacks"
+    HIJACK_SCORE = "hijack_score", "what a detector found in the gradient of a `step`; `detail` names it"
+    HIJACK_ALARM = "hijack_alarm", "`hijack_score` at which the detector raised an alarm; `detail` names it"
+
+
+#: Of these, files without details have theirs in ``column``.
+_DETAILED = {
+    *(Name.SKIPPED, Name.FAILED, Name.GRANTED, Name.THEORY_MEASURED),
+    *(Name.MEMBERSHIP_TPR, Name.HIJACK_SCORE, Name.HIJACK_ALARM),
+}
+_MATRICES = {Name.THEORY_NOISE_WEIGHT, Name.SCORE_NOISE, Name.GUESSED_SCORES_ERROR}
 
 
 class Metrics:
     """A party's metrics, added to those in ``file``: metric, value (float64) and the labels attack, adversary
-    (its party), target, scored_set, column, rows, step. ``values`` has a figure for each of the target's
-    columns where they are pixels: ``value`` is then their mean.
+    (its party), target, scored_set, column, detail (a reason, a statement, a detector: see :class:`Name`),
+    rows, step. ``values`` has a figure for each of the target's columns where they are pixels, or the upper
+    triangle of a matrix: ``value`` is then their mean.
 
     A figure with the metric and the labels of an earlier one takes its place: after a restart a party repeats
     what it had not finished.
@@ -46,7 +153,7 @@ class Metrics:
 
     def add(
         self,
-        metric: str,
+        metric: Name,
         value: float,
         *,
         attack: str = "",
@@ -54,14 +161,15 @@ class Metrics:
         target: str = "",
         scored_set: str = "",
         column: str = "",
+        detail: str = "",
         rows: int = 0,
         step: int = 0,
         values: Sequence[float] = (),
     ) -> None:
         """Add one number, in memory; it replaces an earlier one with the same labels."""
         row = {"metric": metric, "value": float(value), "attack": attack, "adversary": adversary}
-        row |= {"target": target, "scored_set": scored_set, "column": column, "rows": rows, "step": step}
-        row["values"] = values
+        row |= {"target": target, "scored_set": scored_set, "column": column, "detail": detail}
+        row |= {"rows": rows, "step": step, "values": values}
         with self._lock:
             self._put(row)
 
@@ -69,18 +177,16 @@ class Metrics:
         place = self._places.setdefault(tuple(row[name] for name in _KEY), len(self._rows))
         self._rows[place : place + 1] = [row]
 
-    def add_columns(self, metric: str, values: Array, **labels: Any) -> None:
-        """Add a figure for each of the target's columns: ``values`` (d,), in their order, as one row."""
+    def add_columns(self, metric: Name, values: Array, **labels: Any) -> None:
+        """Add the figures ``values`` (d,), such as one of each of the target's columns, as one row."""
         self.add(metric, float(values.mean()), values=values.tolist(), **labels)
 
-    def add_matrix(self, metric: str, matrix: Array, **labels: Any) -> None:
-        """Add a symmetric matrix (k, k), k ≤ :data:`MOST_ROWS`: its upper triangle, ``column`` "i,j"."""
-        if len(matrix) > MOST_ROWS:
-            return
-        for i, j in zip(*np.triu_indices(len(matrix)), strict=True):
-            self.add(metric, matrix[i, j], column=f"{i},{j}", **labels)
+    def add_matrix(self, metric: Name, matrix: Array, **labels: Any) -> None:
+        """Add a symmetric ``matrix`` (k, k) as one row: its upper triangle; none with over 64 rows."""
+        if len(matrix) <= MOST_ROWS:
+            self.add_columns(metric, matrix[np.triu_indices(len(matrix))], **labels)
 
-    def last(self, metric: str) -> float | None:
+    def last(self, metric: Name) -> float | None:
         """The last figure called ``metric``, or None."""
         with self._lock:
             return next((r["value"] for r in reversed(self._rows) if r["metric"] == metric), None)
@@ -102,22 +208,68 @@ class Metrics:
 def _table(rows: list[dict[str, Any]]) -> pa.Table:
     import pyarrow as pa
 
-    def numbers(values: Array, kind: pa.DataType) -> pa.Array:
-        # pa.array of an array would import pandas.
-        return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)])
-
     columns = {
         "metric": strings([row["metric"] for row in rows]),
-        "value": numbers(np.array([row["value"] for row in rows], np.float64), pa.float64()),
+        "value": numbers(np.array([row["value"] for row in rows], np.float64)),
     }
-    for name in ("attack", "adversary", "target", "scored_set", "column"):
+    for name in _TEXTS:
         columns[name] = strings([row[name] for row in rows])
     for name in ("rows", "step"):
-        columns[name] = numbers(np.array([row[name] for row in rows], np.int64), pa.int64())
+        columns[name] = numbers(np.array([row[name] for row in rows], np.int64))
     ends = np.cumsum([0, *(len(row["values"]) for row in rows)]).astype(np.int32)
     joined = np.concatenate([np.zeros(0), *(row["values"] for row in rows if row["values"])])
-    columns["values"] = pa.ListArray.from_arrays(numbers(ends, pa.int32()), numbers(joined, pa.float64()))
+    columns["values"] = pa.ListArray.from_arrays(numbers(ends), numbers(joined))
     return pa.table(columns)
+
+
+def metric_rows(file: Path, *, limited: bool = False) -> list[dict[str, Any]]:
+    """The rows of a ``file`` of metrics, an older one's in today's form; see :func:`parquet_rows`."""
+    rows = [{"values": [], **row} for row in parquet_rows(file, limited=limited)]
+    return rows if not rows or "detail" in rows[0] else _renewed(rows)
+
+
+def _renewed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """``rows`` without details: some have theirs in ``column``, a matrix has a row for each cell "i,j".
+
+    Raises:
+        ValueError, TypeError: a cell is no "i,j", or no number.
+    """
+    renewed: list[dict[str, Any]] = []
+    cells: dict[tuple[Any, ...], tuple[dict[str, Any], dict[tuple[int, int], float]]] = {}
+    for row in rows:
+        if row["metric"] in _MATRICES:
+            place = tuple(v for k, v in row.items() if k not in ("value", "column", "values"))
+            cells.setdefault(place, (row, {}))[1][_cell(row)] = row["value"]
+        elif row["metric"] in _DETAILED:
+            renewed.append({**row, "column": "", "detail": row["column"]})
+        else:
+            renewed.append({**row, "detail": ""})
+    for row, of in cells.values():
+        values = [of[cell] for cell in sorted(of)]
+        renewed.append({**row, "value": float(np.mean(values)), "column": "", "detail": "", "values": values})
+    return renewed
+
+
+def _cell(row: dict[str, Any]) -> tuple[int, int]:
+    """The place in a matrix that ``row`` of an older file is a figure of."""
+    found = re.fullmatch("([0-9]{1,4}),([0-9]{1,4})", str(row["column"]))
+    if found is None:
+        raise ValueError(f"column: 'i,j' of a cell of {row['metric']} is due (got {row['column']!r})")
+    return int(found[1]), int(found[2])
+
+
+def symmetric(triangle: Sequence[float]) -> Array:
+    """The symmetric matrix (k, k) whose upper triangle, row by row, is ``triangle`` (k(k + 1)/2,).
+
+    Raises:
+        ValueError: there is no such k.
+    """
+    k = (math.isqrt(8 * len(triangle) + 1) - 1) // 2
+    if not triangle or k * (k + 1) // 2 != len(triangle):
+        raise ValueError(f"{counted(len(triangle), 'number is', many='numbers are')} no upper triangle")
+    M, upper = np.zeros((k, k)), np.triu_indices(k)
+    M[upper] = M.T[upper] = triangle
+    return M
 
 
 def parquet_rows(file: Path, *, limited: bool = False) -> list[dict[str, Any]]:
@@ -132,6 +284,15 @@ def parquet_rows(file: Path, *, limited: bool = False) -> list[dict[str, Any]]:
     Raises:
         OSError, ValueError: it cannot be read, or is larger in memory than metrics are.
     """
+    import pyarrow as pa
+
+    try:
+        return _parquet_rows(file, limited=limited)
+    except pa.ArrowException as error:  # of a damaged file it may be an IndexError or a NotImplementedError
+        raise ValueError(str(error)) from error
+
+
+def _parquet_rows(file: Path, *, limited: bool) -> list[dict[str, Any]]:
     import pyarrow.parquet as pq
 
     with opened(file) as stream:
@@ -168,19 +329,17 @@ def _texts(facts: pq.FileMetaData) -> list[str]:
 
 
 def _check_texts(name: str, column: pa.ChunkedArray) -> None:
-    """Refuse texts that take more memory row by row than in the file, where each stands once.
-
-    Raises:
-        ValueError: of the column ``name``.
-    """
+    """Refuse texts that take more memory row by row than in the file, where each stands once."""
     kept = (getattr(chunk, "dictionary", chunk) for chunk in column.chunks)
     longest = max((len(text or "") for texts in kept for text in texts.to_pylist()), default=0)
     if longest * len(column) > _MOST_BYTES:
-        raise ValueError(f"{name} has texts of {longest:,} characters in {len(column):,} rows")
+        raise ValueError(
+            f"{name} has texts of {counted(longest, 'character', ',')} in {counted(len(column), 'row', ',')}"
+        )
 
 
 def _read(file: Path) -> list[dict[str, Any]]:
     try:
-        return [{"values": [], **row} for row in parquet_rows(file)]
-    except (OSError, ValueError) as error:
-        raise StorageError(f"{file} is no readable metrics file ({error}): move it away") from error
+        return metric_rows(file)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise StorageError(f"{file} is no readable metrics file ({in_words(error)}): move it away") from error

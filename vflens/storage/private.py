@@ -1,7 +1,5 @@
 """Files of mode 600 in folders of mode 700, for their owner alone, under every umask."""
 
-from __future__ import annotations
-
 import os
 import shlex
 from collections.abc import Iterator

@@ -4,8 +4,6 @@ Opening a pipe waits for its other end, and a device such as ``/dev/zero`` never
 somebody sent may name any file of the reader's own.
 """
 
-from __future__ import annotations
-
 import os
 import stat
 import sys
@@ -13,6 +11,8 @@ from errno import EFBIG, EINVAL, ELOOP
 from io import FileIO
 from pathlib import Path
 from typing import BinaryIO, Literal
+
+from vflens.words import counted
 
 #: Bytes of a JSON file: as Python objects they take seven times as much. A hundred clients with images of
 #: 3,072 columns take half of it in ``federation.json``.
@@ -69,7 +69,7 @@ def read_bytes(file: Path, most: int = sys.maxsize) -> bytes:
     with opened(file) as stream:
         size = os.fstat(stream.fileno()).st_size
         if size > most:
-            raise OSError(EFBIG, f"it has {size:,} bytes, more than {most:,}")
+            raise OSError(EFBIG, f"it has {counted(size, 'byte', ',')}, more than {most:,}")
         return stream.read()
 
 

@@ -5,11 +5,10 @@ released. ``digests.bin`` has 50 bytes a release, in their order. A restarted pa
 its last checkpoint: they have their digests already, unless the values differ.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import struct
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -51,6 +50,8 @@ class ReleaseDigests:
     def __init__(self, folder: Path) -> None:
         self._folder, self._file, self.once = folder, folder / FILE, False
         self._newest: dict[tuple[Phase, int], set[bytes]] = {}  # what was written in a phase and round
+        self._hash, self._hashed = _hash(), 0  # over so many bytes of the file
+        self._reading = threading.Lock()
         try:
             make_folder(folder)
             self._out = opened_to_write(self._file)
@@ -90,6 +91,24 @@ class ReleaseDigests:
             raise self._refusal(error) from error
         self._written(exchange).add(record)
 
+    @property
+    def head(self) -> Head:
+        """The number of releases and the hash over them; only what was added since it was asked is read.
+
+        Raises:
+            StorageError: they cannot be read.
+        """
+        with self._reading:
+            try:
+                with opened(self._file) as file:
+                    file.seek(self._hashed)
+                    data = _whole(file.read())
+            except OSError as error:
+                raise self._refusal(error) from error
+            self._hash.update(data)
+            self._hashed += len(data)
+            return Head(self._hashed // RECORD_BYTES, self._hash.digest())
+
     def _written(self, exchange: Exchange) -> set[bytes]:
         """What was written in the round of ``exchange``."""
         self._newest.pop((exchange.phase, exchange.round - 2), None)
@@ -113,7 +132,13 @@ def head(folder: Path, records: int | None = None) -> Head:
     """
     data = read_bytes(folder / FILE)
     count = len(data) // _RECORD.size if records is None else records
-    return Head(count, hashlib.blake2b(data[: count * _RECORD.size], digest_size=LINK_BYTES).digest())
+    found = _hash()
+    found.update(data[: count * _RECORD.size])
+    return Head(count, found.digest())
+
+
+def _hash() -> hashlib.blake2b:
+    return hashlib.blake2b(digest_size=LINK_BYTES)
 
 
 def digests(folder: Path, begin: int = 0) -> Iterator[Digested]:

@@ -1,19 +1,22 @@
 """The heads that parties sent of their logs, with their signatures (``heads.json``)."""
 
-from __future__ import annotations
-
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+
 from vflens.errors import StorageError
+from vflens.names import HEX_64_OR_NONE
 from vflens.storage.files import write_whole
-from vflens.storage.heads import Heads, from_json, to_json
-from vflens.storage.json_file import json_object
+from vflens.storage.heads import LOGS, Heads, LogHead, from_json, to_json
+from vflens.storage.json_file import in_words
 from vflens.storage.regular import read_text
 from vflens.types import Signature
+from vflens.words import counted
 
 _MOST = 16_384  # characters of certificates: a chain of four takes 4,000
 DIGEST_BYTES = 32
@@ -21,13 +24,32 @@ DIGEST_BYTES = 32
 
 @dataclass(frozen=True)
 class SentHeads:
-    """The ``heads`` of a party's logs, and the digest of the ``federation`` that it was told of; with its
-    ``signature`` of both if it has a certificate.
+    """The ``heads`` of a party's logs, the digest of the ``federation`` that it was told of, and the
+    ``nonce`` of the run; with its ``signature`` of all if it has a certificate.
     """
 
     heads: Heads = field(default_factory=dict)
     federation: bytes = b""
     signature: Signature | None = None
+    nonce: str = ""  # an earlier release has none
+
+
+class _Sent(BaseModel):
+    """What ``heads.json`` says of one party; an earlier release wrote heads alone."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    transcript: LogHead | None = None
+    released: LogHead | None = None
+    digests: LogHead | None = None
+    federation: str = Field("", pattern=HEX_64_OR_NONE)
+    nonce: str = Field("", pattern=HEX_64_OR_NONE)
+    signature: Signature | None = None
+
+    def read(self) -> SentHeads:
+        """The same as a party sent it."""
+        heads = from_json({name: head for name in LOGS if (head := getattr(self, name)) is not None})
+        return SentHeads(heads, bytes.fromhex(self.federation), self.signature, self.nonce)
 
 
 def received_in(folder: Path) -> dict[str, SentHeads]:
@@ -41,7 +63,8 @@ def received_in(folder: Path) -> dict[str, SentHeads]:
         return parsed(read_text(file)) if file.exists() else {}
     except (OSError, ValueError) as error:
         raise StorageError(
-            f"{file} holds no heads that can be read ({error}): bring it back as it was, or remove it"
+            f"{file} holds no heads that can be read ({in_words(error)}): bring it back as it was, or remove "
+            "it"
         ) from error
 
 
@@ -51,10 +74,8 @@ def parsed(text: str) -> dict[str, SentHeads]:
     Raises:
         ValueError: it is none.
     """
-    try:
-        return {party: _from_json(sent) for party, sent in json_object(text).items()}
-    except (TypeError, KeyError, AttributeError, OverflowError) as error:
-        raise ValueError(f"{type(error).__name__}: {error}") from error
+    written = TypeAdapter(dict[str, _Sent]).validate_json(text, strict=True)
+    return {party: checked_sent(sent.read()) for party, sent in written.items()}
 
 
 def keep_received(folder: Path, heads: Mapping[str, SentHeads]) -> None:
@@ -75,10 +96,25 @@ def checked_sent(sent: SentHeads) -> SentHeads:
         ValueError: they have not.
     """
     if len(sent.federation) not in (0, DIGEST_BYTES):
-        raise ValueError(f"{len(sent.federation)} bytes are no digest of a federation")
+        raise ValueError(
+            f"{counted(len(sent.federation), 'byte is', many='bytes are')} no digest of a federation"
+        )
+    check_nonce(sent.nonce)
     if sent.signature is not None:
         check_form(sent.signature)
     return sent
+
+
+def check_nonce(nonce: object) -> None:
+    """Refuse what is neither the nonce of a run nor "".
+
+    Raises:
+        ValueError: saying so.
+    """
+    if not isinstance(nonce, str):
+        raise ValueError(f"a nonce of type {type(nonce).__name__}: 64 hexadecimal digits are due")
+    if not re.fullmatch("([0-9a-f]{64})?", nonce):
+        raise ValueError(f"a nonce of {counted(len(nonce), 'character')}: 64 hexadecimal digits are due")
 
 
 def check_form(signature: Signature) -> None:
@@ -87,7 +123,8 @@ def check_form(signature: Signature) -> None:
     Raises:
         ValueError: saying so.
     """
-    bytes.fromhex(signature.value)
+    if not re.fullmatch("([0-9a-f]{2})*", signature.value):
+        raise ValueError("a signature is written in hexadecimal digits")
     if (
         len(signature.value) > _MOST
         or len(signature.certificates) > _MOST
@@ -98,11 +135,5 @@ def check_form(signature: Signature) -> None:
 
 def _to_json(sent: SentHeads) -> dict[str, Any]:
     signed = {} if sent.signature is None else {"signature": sent.signature}
-    return {**to_json(sent.heads), "federation": sent.federation.hex(), **signed}
-
-
-def _from_json(data: dict[str, Any]) -> SentHeads:
-    """An earlier release wrote heads alone."""
-    heads = from_json({name: head for name, head in data.items() if name not in ("federation", "signature")})
-    signature = Signature(*map(str, data["signature"])) if "signature" in data else None
-    return checked_sent(SentHeads(heads, bytes.fromhex(data.get("federation", "")), signature))
+    nonce = {"nonce": sent.nonce} if sent.nonce else {}
+    return {**to_json(sent.heads), "federation": sent.federation.hex(), **nonce, **signed}

@@ -1,7 +1,5 @@
 """The messages that a party received; the receiver records each on arrival, once per exchange."""
 
-from __future__ import annotations
-
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +11,7 @@ from vflens.failpoints import fail_point
 from vflens.storage.chain import Head
 from vflens.storage.durable import sync, sync_name
 from vflens.storage.journal import Journal, Reader
-from vflens.storage.json_file import json_object
+from vflens.storage.json_file import in_words, json_object
 from vflens.storage.regular import make_folder, opened_to_write, read_text
 from vflens.types import Exchange, Phase, Point, Released
 
@@ -141,7 +139,7 @@ class _LeftOut:
 
     def _refusal(self, error: Exception) -> StorageError:
         return StorageError(
-            f"{self._file} cannot be read or written ({error}): free space or choose another `out`"
+            f"{self._file} cannot be read or written ({in_words(error)}): free space or choose another `out`"
         )
 
 
@@ -157,7 +155,7 @@ def left_out(file: Path) -> Iterator[tuple[tuple[str, Point], list[int]]]:
         return _by_kind(_numbers(file)) if file.exists() else iter(())
     except (OSError, ValueError) as error:
         raise StorageError(
-            f"{file} cannot be read as counts of messages ({error}): copy it anew from its party"
+            f"{file} cannot be read as counts of messages ({in_words(error)}): copy it anew from its party"
         ) from error
 
 
