@@ -1,7 +1,5 @@
 """Attacks: one file each; the name of a plug-in is its file's stem."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -14,6 +12,7 @@ from vflens.errors import ConfigError, PluginError, ProtocolError, VflensError
 from vflens.plugins.attack import LinearAttack
 from vflens.registry import ATTACKS
 from vflens.types import Array, Estimate, Moments
+from vflens.words import counted
 
 #: Sizes of entries whose fourth powers neither overflow nor vanish; estimators need no higher power.
 LARGEST, SMALLEST = 1e50, 1e-50
@@ -70,7 +69,8 @@ def checked_system(A: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Array, Array]:
     A, b = _matrix("A", A), _matrix("b", b)
     if A.shape[0] != b.shape[1]:
         raise ProtocolError(
-            f"b has {b.shape[1]} columns and A {A.shape[0]} rows: give one column of b per equation of A"
+            f"b has {counted(b.shape[1], 'column')} and A {counted(A.shape[0], 'row')}: give one column of "
+            "b per equation of A"
         )
     if 0 < np.abs(A).max(initial=0.0) < SMALLEST:
         raise ProtocolError(f"A holds no entry above {SMALLEST:g}: multiply A and b by one large number")
@@ -89,7 +89,7 @@ def _configured(kind: type[LinearAttack], name: str, params: Mapping[str, Any]) 
     except ValidationError as error:
         from vflens.config.reading import refused  # only for wrong arguments
 
-        raise refused(error, f"attack {name!r}", kind) from None
+        raise refused(error, f"attack {name!r}", kind=kind) from None
 
 
 def _generator(rng: Any) -> np.random.Generator:

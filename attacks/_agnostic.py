@@ -1,7 +1,5 @@
 """Shared by both agnostic attacks: solve with the scores of the adversary's own classifier (VAR §IV)."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import numpy as np
@@ -9,7 +7,7 @@ import numpy as np
 from vflens.numerics.linear_system import first_differences, nearest_solution, residual_norm
 from vflens.numerics.theory.agnostic import padded
 from vflens.plugins.declared import Stated
-from vflens.plugins.view import AdversaryView
+from vflens.plugins.views.vertical import AdversaryView
 from vflens.types import Array, Estimate, statuses
 
 Outside = Literal["clip", "half_value", "half_row", "keep"]
@@ -37,7 +35,7 @@ def solve_with_classifier(view: AdversaryView, theta: Array, outside: Outside) -
     center = np.full(weight.shape[1], STATED.center_of(weight.shape[1], view.n_classes))
     x = inside(nearest_solution(A, b, center), outside)
     extras = {"residual": residual_norm(A, b, x), "logits": logits}
-    return Estimate(view.target, view.rows, x, statuses(len(x)), extras)
+    return Estimate(view.target, view.rows, x, statuses(len(x)), extras=extras)
 
 
 def inside(x: Array, outside: Outside) -> Array:

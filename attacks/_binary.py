@@ -1,11 +1,9 @@
 """Beliefs in the two classes from a score of class 1."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from vflens.errors import KnowledgeError
-from vflens.plugins.view import AdversaryView
+from vflens.plugins.views.vertical import AdversaryView
 from vflens.types import Array, Estimate, statuses
 
 

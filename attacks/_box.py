@@ -1,7 +1,5 @@
 """Shared by the estimators of the box [0, 1]^d: states of rows and the bound on their worst error."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from vflens.numerics.linear_system import RANGE_RTOL
@@ -27,7 +25,7 @@ def box_estimate(
         radius[empty] = box_reach(values[empty])
     status[~converged] = RowStatus.NOT_CONVERGED
     extras = {**estimate.extras, "gap": gap, "radius": radius}
-    return Estimate(estimate.target, estimate.rows, values, status, extras)
+    return Estimate(estimate.target, estimate.rows, values, status, extras=extras)
 
 
 def box_spread(x: Array) -> Array:

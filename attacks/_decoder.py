@@ -1,7 +1,5 @@
 """A decoder's layers by the kind of the bottom model: transposed convolutions, or linear layers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from math import ceil, prod, sqrt
 

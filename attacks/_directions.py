@@ -1,10 +1,8 @@
 """Directions of vectors: their cosines, and clusters of those that point to one side."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from vflens.plugins.view import AdversaryView
+from vflens.plugins.views.vertical import AdversaryView
 from vflens.types import Array, Phase, Point
 
 #: Of a cosine: further ones come from float32's rounding, and would rank rows of equal direction.

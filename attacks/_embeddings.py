@@ -1,7 +1,5 @@
 """Attacks on embeddings: in a server those that a client granted, or those that SplitFed sends."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import ClassVar, Literal
@@ -11,7 +9,7 @@ from pydantic import Field
 from vflens.errors import KnowledgeError
 from vflens.plugins.attack import Attack
 from vflens.plugins.declared import Declared
-from vflens.plugins.server_view import ServerView
+from vflens.plugins.views.horizontal import ServerView
 from vflens.types import Array, Phase, Setting
 
 
@@ -29,7 +27,6 @@ class EmbeddingsAttack(Attack):
 
     @property
     def estimated_round(self) -> Literal["first", "last"] | None:
-        """See :attr:`vflens.plugins.attack.Attack.estimated_round`."""
         return self.sent_in if self.embeddings == "sent" else None
 
     def declared(self) -> Declared:

@@ -3,14 +3,12 @@
 Each training exchange has a key of its own; all predictions share one.
 """
 
-from __future__ import annotations
-
 import numpy as np
 import torch
 from torch import Tensor
 
 from vflens.plugins.arrivals import latest
-from vflens.plugins.view import AdversaryView
+from vflens.plugins.views.vertical import AdversaryView
 from vflens.types import Array, Phase, Point
 
 

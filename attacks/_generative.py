@@ -1,7 +1,5 @@
 """A generator of unknown columns: a network that learns what explains the scores (Luo et al., 2021, §V)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Annotated, TypeAlias
 
@@ -13,8 +11,8 @@ from torch import Tensor, nn
 from vflens.attacks._inversion import array
 from vflens.attacks._learning import batches, by_adam
 from vflens.models.networks.generator import keyed
-from vflens.plugins.steps import Progress, Steps
-from vflens.types import Array
+from vflens.plugins.steps import Steps
+from vflens.types import Array, Progress
 
 Width: TypeAlias = Annotated[int, Field(ge=1, le=65536)]
 #: ‖f(x̂) − v‖² (n,) of columns x̂ (n, d) of the rows at these places (n,).

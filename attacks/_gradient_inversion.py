@@ -1,7 +1,5 @@
 """Settings of attacks that look for the rows whose gradient comes nearest to an observed one."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Literal
 
@@ -11,14 +9,13 @@ from torch import Tensor, nn
 
 from vflens.attacks.gradients.inverted import BatchShape, Guessed, cosine_inversion, deep_leakage
 from vflens.attacks.gradients.matching import Matching
-from vflens.plugins.server_view import ServerView
-from vflens.plugins.steps import Progress
-from vflens.types import Array, Estimate, statuses
+from vflens.plugins.views.horizontal import ServerView
+from vflens.types import Array, Estimate, Progress, statuses
 
 Optimizer = Literal["lbfgs", "adam"]
 
 
-class GradientInversion(BaseModel):
+class Descent(BaseModel):
     """How an attack goes down from random rows."""
 
     optimizer: Optimizer = Field(
@@ -86,7 +83,9 @@ class GradientInversion(BaseModel):
         given = None if labels is None else labels[None]
         found = self.inverted(model, observed, shape, rng, labels=given, progress=view.progress)
         distance = np.repeat(found.distance, n)
-        return Estimate(view.target, view.rows, in_box(found.x[0]), statuses(n), {"distance": distance})
+        return Estimate(
+            view.target, view.rows, in_box(found.x[0]), statuses(n), extras={"distance": distance}
+        )
 
 
 def in_box(x: Array) -> Array:

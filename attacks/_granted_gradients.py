@@ -1,7 +1,5 @@
 """Attacks in the server on granted gradients: of each row's own loss, in all parameters of its client."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import ClassVar
 
@@ -11,7 +9,7 @@ from vflens.attacks._rounds import known_network
 from vflens.attacks.gradients.whole import last_bias
 from vflens.numerics.gradients.labels import row_label
 from vflens.plugins.attack import Attack
-from vflens.plugins.server_view import ServerView
+from vflens.plugins.views.horizontal import ServerView
 from vflens.types import Array, Knowledge, Phase, Setting
 
 

@@ -1,7 +1,5 @@
 """Inverting a bottom model: the inputs whose embedding comes nearest to the observed ones."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Literal
 
@@ -15,9 +13,9 @@ from vflens.models.networks.architectures import bottom
 from vflens.models.networks.device import placed
 from vflens.models.pixels import image_grid
 from vflens.plugins.attack import Attack
-from vflens.plugins.steps import Progress, Steps, silent
-from vflens.plugins.view import AdversaryView
-from vflens.types import Array, ColumnInfo, Estimate, statuses
+from vflens.plugins.steps import Steps, silent
+from vflens.plugins.views.vertical import AdversaryView
+from vflens.types import Array, ColumnInfo, Estimate, Progress, statuses
 
 _BATCH = {"cpu": 512, "cuda": 16384}  # descents in one block: they fit into the caches; fill a GPU
 _TIE = 1 + 1e-9  # residuals this near count as equal: the nearer start has the row
@@ -73,7 +71,7 @@ class Inversion(Attack):
         """The rows of ``view`` by :meth:`ends`; extra "residual" (N,)."""
         given = (view.embeddings(), view.metadata(), model, points, learned)
         x, residual = self.ends(*given, progress=view.progress)
-        return Estimate(view.target, view.rows, x, statuses(len(x)), {"residual": residual})
+        return Estimate(view.target, view.rows, x, statuses(len(x)), extras={"residual": residual})
 
     def ends(
         self,
@@ -158,9 +156,7 @@ def _best(ends: Array, left: Array, starts: int) -> tuple[Array, Array]:
 
 
 def total_variation(images: Tensor) -> Tensor:
-    """The sum of the absolute differences between neighbouring pixels of each of (n, channels, height,
-    width).
-    """
+    """The sum of absolute differences of neighbouring pixels, each of (n, channels, height, width)."""
     return images.diff(dim=2).abs().sum(dim=(1, 2, 3)) + images.diff(dim=3).abs().sum(dim=(1, 2, 3))
 
 

@@ -1,7 +1,5 @@
 """Learning a network from granted rows: all of them at once by L-BFGS, or batches of them by Adam."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Literal
 
@@ -10,8 +8,8 @@ import torch
 from pydantic import BaseModel, Field
 from torch import Tensor, nn
 
-from vflens.plugins.steps import Progress, Steps, silent
-from vflens.types import Array
+from vflens.plugins.steps import Steps, silent
+from vflens.types import Array, Progress
 
 Loss = Callable[[Array], Tensor]  # of the granted rows at these places
 

@@ -4,8 +4,6 @@ A client's model after its local training is ω_t + Δ of the last round that it
 the client's rows, more lately than the average has.
 """
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections import deque
 from typing import ClassVar, Literal
@@ -17,7 +15,7 @@ from vflens.models.part import Keys, Site, plain
 from vflens.models.whole import WholeModel
 from vflens.plugins.attack import Attack
 from vflens.plugins.declared import Audited
-from vflens.plugins.server_view import ServerView
+from vflens.plugins.views.horizontal import ServerView
 from vflens.types import Array, Estimate, Exchange, Knowledge, Phase, Setting, statuses
 
 
@@ -42,9 +40,7 @@ class MembershipAttack(Attack):
 
     @abstractmethod
     def scores(self, view: ServerView, answers: Array, x: Array, y: Array, rng: np.random.Generator) -> Array:
-        """Scores (n,) from the ``answers`` (n, k) of the client's model to candidates ``x`` (n, d) with
-        labels ``y`` (n,).
-        """
+        """Scores (n,) of candidates ``x`` (n, d), labels ``y`` (n,), from the client's ``answers`` (n, k)."""
 
 
 def site_of(view: ServerView, rng: np.random.Generator) -> Site:

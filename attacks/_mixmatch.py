@@ -2,8 +2,6 @@
 unlabelled rows, and mixtures of rows and of labels; without augmentation.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +11,8 @@ from torch import Tensor, nn
 from torch.optim import swa_utils
 
 from vflens.models.networks.layers import learn_moments
-from vflens.plugins.steps import Progress, Steps, silent
+from vflens.plugins.steps import Steps, silent
+from vflens.types import Progress
 
 # As in Fu et al.: T, α, λ_u, the learning rate and the decay of the weights of its steps, rows of each batch.
 _TEMPERATURE, _MIXING, _UNLABELLED = 0.8, 0.75, 50.0

@@ -1,7 +1,5 @@
 """The adversary's own top model, as it gives predictions."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 import torch
@@ -11,7 +9,7 @@ from vflens.errors import KnowledgeError
 from vflens.models.networks.architectures import bottom, top
 from vflens.models.networks.device import placed
 from vflens.models.networks.parameters import from_arrays
-from vflens.plugins.view import AdversaryView
+from vflens.plugins.views.vertical import AdversaryView
 from vflens.types import Array
 
 

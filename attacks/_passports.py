@@ -1,7 +1,5 @@
 """An attacker's model of a passport without its keys."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
@@ -12,7 +10,7 @@ from vflens.attacks._inversion import device_of
 from vflens.errors import KnowledgeError
 from vflens.models.networks.passport import (
     Order,
-    Passport,
+    PassportLayer,
     open_layers,
     passport_place,
     weighted,
@@ -22,7 +20,7 @@ from vflens.models.networks.passport import (
 Layer = nn.Linear | nn.Conv2d
 
 
-class Guessed(nn.Module):
+class GuessedPassport(nn.Module):
     """γ ⊙ (W ∗ x) + β with γ, β (outputs,) of the attacker's choice; they begin at 1 and the layer's own
     bias, no passport at all.
     """
@@ -45,16 +43,16 @@ class Guessed(nn.Module):
             self.scale.copy_(scale), self.shift.copy_(shift)
 
     def forward(self, x: Tensor) -> Tensor:
-        """As :meth:`vflens.models.networks.passport.Passport.forward`."""
+        """As :meth:`vflens.models.networks.passport.PassportLayer.forward`."""
         shape = (1, -1, 1, 1) if x.dim() == 4 else (1, -1)
         return self.scale.reshape(shape) * weighted(self.layer, x) + self.shift.reshape(shape)
 
 
 def drawn(
     layer: Layer, largest_mean: float, sigma: float, order: Order, rng: np.random.Generator
-) -> Passport:
+) -> PassportLayer:
     """A passport around ``layer`` with keys and an autoencoder of the attacker's own."""
-    passport = Passport(
+    passport = PassportLayer(
         layer, largest_mean=largest_mean, sigma=sigma, redraw_means=False, order=order, rng=rng
     )
     passport.rekey(rng)

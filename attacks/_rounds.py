@@ -1,7 +1,5 @@
 """Attacks in the server on the batch of one round: its gradient, the model at its start, its labels."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 
@@ -18,7 +16,7 @@ from vflens.models.networks.parameters import from_arrays, to_arrays
 from vflens.numerics.gradients.labels import batch_labels
 from vflens.plugins.attack import Attack
 from vflens.plugins.declared import Declared
-from vflens.plugins.server_view import ServerView
+from vflens.plugins.views.horizontal import ServerView
 from vflens.types import Array, Knowledge, Phase, Setting
 
 _DRAWN = 1024  # rows whose mean probability stands for the batch's

@@ -1,7 +1,5 @@
 """A linear decoder that holds for networks which it did not learn from."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

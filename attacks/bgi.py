@@ -4,8 +4,6 @@ FedAdOb's BGI, for clients that keep their bottom models to themselves. The shad
 and labels through the shared top, as that of ``bmi`` with ``learn = "top"``; then as ``dlg``.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np
@@ -14,17 +12,17 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from vflens.attacks._gradient_inversion import GradientInversion, Optimizer
+from vflens.attacks._gradient_inversion import Descent, Optimizer
 from vflens.attacks._inversion import device_of
 from vflens.attacks._learning import Learner
 from vflens.attacks._rounds import RoundAttack, network_of
 from vflens.errors import KnowledgeError
 from vflens.models.networks.generator import keyed
-from vflens.plugins.server_view import ServerView
+from vflens.plugins.views.horizontal import ServerView
 from vflens.types import Array, Estimate, Knowledge, Phase
 
 
-class BlackBoxGradientInversion(GradientInversion, Learner, RoundAttack):
+class BlackBoxGradientInversion(Descent, Learner, RoundAttack):
     """min over G' of CE(F(G'(x_a)), y_a), F the shared top; then min over x of the distance of gradients in
     F.
     """
@@ -39,7 +37,7 @@ class BlackBoxGradientInversion(GradientInversion, Learner, RoundAttack):
     )
 
     def reconstruct(self, view: ServerView, *, rng: np.random.Generator) -> Estimate:
-        """Columns (n, d); extra "distance" (n,); see :meth:`GradientInversion.of_round`.
+        """Columns (n, d); extra "distance" (n,); see :meth:`Descent.of_round`.
 
         Raises:
             KnowledgeError: the whole model is shared, or no label of a granted row is known.

@@ -3,16 +3,16 @@
 It looks for two-valued columns in the span that clear_features finds.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
+from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
 
 from vflens.attacks.clear_features import ClearFeatures
 from vflens.numerics.binary_columns import binary_columns
-from vflens.plugins.view import AdversaryView
+from vflens.plugins.declared import Audited
+from vflens.plugins.views.vertical import AdversaryView
 from vflens.types import Array, Estimate
 
 
@@ -21,6 +21,8 @@ class BinaryColumns(ClearFeatures):
 
     Which of the target's columns is which, and which value is 1, only the target knows.
     """
+
+    audited: ClassVar[Audited | None] = None  # clear_features finds the same span
 
     starts: int = Field(
         500,

@@ -4,8 +4,6 @@ No parameter of the target is read; only signs are known. It assumes that the co
 bounds among the rows seen.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -15,7 +13,7 @@ from vflens.errors import KnowledgeError
 from vflens.numerics.estimators.one_feature import Signs, contradicts, reconstruct
 from vflens.plugins.attack import Attack
 from vflens.plugins.declared import Audited, Stated
-from vflens.plugins.view import AdversaryView
+from vflens.plugins.views.vertical import AdversaryView
 from vflens.types import Array, Estimate, Knowledge, RowStatus, statuses
 
 

@@ -24,7 +24,7 @@ from vflens.attacks._passports import channels
 from vflens.errors import KnowledgeError
 from vflens.models.networks.generator import keyed
 from vflens.plugins.declared import Declared
-from vflens.plugins.view import AdversaryView
+from vflens.plugins.views.vertical import AdversaryView
 from vflens.types import Array, Estimate, Knowledge, Phase, statuses
 
 
@@ -96,7 +96,7 @@ class BlackBoxInversion(EmbeddingsAttack, Inversion, Learner):
 
         self.fit(shadow, loss, len(rows), rng, view.progress)
         found, residual = self.ends(h, view.metadata(), shadow, features, progress=view.progress)
-        return Estimate(view.target, view.rows, found, statuses(len(found)), {"residual": residual})
+        return Estimate(view.target, view.rows, found, statuses(len(found)), extras={"residual": residual})
 
 
 def _aligned(granted: Array, shadow: nn.Module, x: Tensor) -> Loss:

@@ -3,8 +3,6 @@
 Step 2 of CAFE (Jin et al., 2021). To compare: :mod:`vflens.attacks.wmi` is the stronger one.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

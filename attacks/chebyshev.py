@@ -5,8 +5,6 @@ No estimate has a smaller worst-case error; its radius is that error. The cost g
 rank A.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np

@@ -3,8 +3,6 @@
 Never worse than ``ls`` on data in the box; the clipped point need not solve the equations any more.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np

@@ -5,18 +5,36 @@ No parameter, no score, no gradient is read. It measures what the assumption of 
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from pydantic import Field
 
 from vflens.errors import KnowledgeError
-from vflens.numerics.factorization import factorize
+from vflens.numerics.factorization import Factors, factorize
 from vflens.plugins.attack import Attack
-from vflens.plugins.view import AdversaryView
+from vflens.plugins.views.vertical import AdversaryView
 from vflens.types import Array, Estimate, Knowledge, Phase, Point, RowStatus, statuses
+from vflens.words import counted
 
 _MISFIT = 1e-2  # relative: rows that the factors explain no better are flagged
+
+
+class ClearFactors(NamedTuple):
+    """The training ``rows`` int32 (n,) whose logits arrived, ascending, and their factors."""
+
+    rows: Array
+    factors: Factors
+
+    def estimate(self, view: AdversaryView, values: Array) -> Estimate:
+        """``values`` (n, d) of all rows as the estimate of those of ``view``; rows that the factors explain
+        badly are NOT_CONVERGED.
+        """
+        place = np.searchsorted(self.rows, view.rows)
+        misfit = self.factors.residual[place]
+        status = statuses(len(place))
+        status[misfit > _MISFIT] = RowStatus.NOT_CONVERGED
+        return Estimate(view.target, view.rows, values[place], status, extras={"residual": misfit})
 
 
 class ClearFeatures(Attack):
@@ -36,41 +54,43 @@ class ClearFeatures(Attack):
     sweeps: int = Field(30, ge=1, le=1_000_000, description="of alternating least squares, at most")
 
     def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
-        """Rows that the factors explain badly are NOT_CONVERGED; see
-        :meth:`vflens.plugins.attack.Attack.reconstruct`.
+        """See :meth:`vflens.plugins.attack.Attack.reconstruct` and :meth:`ClearFactors.estimate`.
 
         Raises:
             KnowledgeError: several passive parties, or a row that was in no step, or fewer rows than columns.
         """
+        found = self.found(view)
+        x = found.factors.x
+        low, high = x.min(axis=0), x.max(axis=0)
+        return found.estimate(view, (x - low) / np.where(high > low, high - low, 1))
+
+    def found(self, view: AdversaryView) -> ClearFactors:
+        """The factors of all training rows, computed once for all attacks with the same ``sweeps``.
+
+        Raises:
+            KnowledgeError: as :meth:`reconstruct`.
+        """
+        arrived = [r.rows for r in view.received(Point.EMBEDDING)]
+        missing = np.setdiff1d(view.rows, np.concatenate(arrived)) if arrived else view.rows
+        if len(missing):
+            raise KnowledgeError(
+                f"no logits of {counted(len(missing), 'row')} (first: {missing[0]}) arrived in "
+                f"training{view.sampling()}: ask for training rows"
+            )
+        return view.learned(("factors of clear training", self.sweeps), lambda: self._factorized(view))
+
+    def _factorized(self, view: AdversaryView) -> ClearFactors:
         if len(view.widths()) > 1:
             raise KnowledgeError(
                 "clear_features reads the logits of one passive party: sums of several mix their columns"
             )
         d = view.widths()[view.target]
         steps = [(r.rows, r.tensor("embedding")) for r in view.received(Point.EMBEDDING)]
-        known, place = _positions([rows for rows, _ in steps], view)
-        if len(known) <= d:
+        rows = np.unique(np.concatenate([rows for rows, _ in steps]))
+        if len(rows) <= d:
             raise KnowledgeError(
-                f"the logits of {len(known)} training rows reached {view.party!r}: more than {d} are needed "
-                f"for {d} columns"
+                f"the logits of {counted(len(rows), 'training row')} reached {view.party!r}: more than {d} "
+                f"are needed for {counted(d, 'column')}"
             )
-        compact = [(np.searchsorted(known, rows), z) for rows, z in steps]
-        factors = factorize(compact, len(known), d, self.sweeps)
-        low, high = factors.x.min(axis=0), factors.x.max(axis=0)
-        values = (factors.x - low) / np.where(high > low, high - low, 1)
-        misfit = factors.residual[place]
-        status = statuses(len(view.rows))
-        status[misfit > _MISFIT] = RowStatus.NOT_CONVERGED
-        return Estimate(view.target, view.rows, values[place], status, {"residual": misfit})
-
-
-def _positions(batches: list[Array], view: AdversaryView) -> tuple[Array, Array]:
-    """The distinct rows of all batches in order, and where those of ``view`` stand among them."""
-    known = np.unique(np.concatenate(batches)) if batches else np.zeros(0, np.int32)
-    missing = np.setdiff1d(view.rows, known)
-    if len(missing):
-        raise KnowledgeError(
-            f"no logits of {len(missing)} rows (first: {missing[0]}) arrived in training{view.sampling()}: "
-            "ask for training rows"
-        )
-    return known, np.searchsorted(known, view.rows)
+        compact = [(np.searchsorted(rows, batch), z) for batch, z in steps]
+        return ClearFactors(rows, factorize(compact, len(rows), d, self.sweeps))

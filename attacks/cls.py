@@ -3,8 +3,6 @@
 The minimiser is not unique: it depends on the start, so the start is a parameter.
 """
 
-from __future__ import annotations
-
 from typing import Annotated, Any, ClassVar, Literal, get_args
 
 import numpy as np
@@ -17,6 +15,7 @@ from vflens.numerics.linear_system import nearest_solution
 from vflens.plugins.attack import LinearAttack
 from vflens.plugins.declared import Audited
 from vflens.types import Array, Estimate, Moments
+from vflens.words import counted
 
 Named = Literal["clamped_ls", "zero", "half", "random"]
 
@@ -79,6 +78,7 @@ class ConstrainedLeastSquares(LinearAttack):
 def _point(start: tuple[float, ...], d: int) -> Array:
     if len(start) != d:
         raise ConfigError(
-            f"cls: start has {len(start)} numbers and there are {d} unknown columns: give one for each"
+            f"cls: start has {counted(len(start), 'number')} and there are {counted(d, 'unknown column')}: "
+            "give one for each"
         )
     return np.array(start)

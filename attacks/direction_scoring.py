@@ -3,8 +3,6 @@
 Two classes; gradients of one class point to one side. One label of class 1 has to be granted.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np
@@ -13,7 +11,7 @@ from vflens.attacks._binary import binary
 from vflens.attacks._directions import DECIMALS
 from vflens.errors import KnowledgeError
 from vflens.plugins.attack import Attack
-from vflens.plugins.view import AdversaryView
+from vflens.plugins.views.vertical import AdversaryView
 from vflens.types import Estimate, Knowledge, Phase
 
 

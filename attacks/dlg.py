@@ -3,20 +3,18 @@
 Zhu et al., 2019, with labels restored first as in iDLG (Zhao et al., 2020), or Geiping et al., 2020.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal, Self
 
 import numpy as np
 from pydantic import Field, model_validator
 
-from vflens.attacks._gradient_inversion import GradientInversion
+from vflens.attacks._gradient_inversion import Descent
 from vflens.attacks._rounds import RoundAttack, known_network
-from vflens.plugins.server_view import ServerView
+from vflens.plugins.views.horizontal import ServerView
 from vflens.types import Estimate
 
 
-class DeepLeakage(GradientInversion, RoundAttack):
+class DeepLeakage(Descent, RoundAttack):
     """FedAdOb's WGI without any grant, where clients share the whole model and take one local step."""
 
     exact: ClassVar[bool] = False
@@ -34,7 +32,7 @@ class DeepLeakage(GradientInversion, RoundAttack):
         return self
 
     def reconstruct(self, view: ServerView, *, rng: np.random.Generator) -> Estimate:
-        """Columns (n, d); extra "distance" (n,); see :meth:`GradientInversion.of_round`.
+        """Columns (n, d); extra "distance" (n,); see :meth:`Descent.of_round`.
 
         Raises:
             KnowledgeError: the clients keep a part of the model to themselves.

@@ -4,8 +4,6 @@ A few real equations can determine one combination of many finite columns: an un
 solved exactly.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated, ClassVar, TypeAlias
@@ -18,8 +16,9 @@ from vflens.numerics.estimators.box import nearest_in_box
 from vflens.numerics.estimators.combinations import halves, solutions
 from vflens.numerics.linear_system import RANK_RTOL, row_basis
 from vflens.plugins.attack import LinearAttack, linear_estimate
-from vflens.plugins.view import AdversaryView
+from vflens.plugins.views.vertical import AdversaryView
 from vflens.types import Array, ColumnInfo, Estimate, Knowledge, Moments, RowStatus
+from vflens.words import counted
 
 Letters: TypeAlias = Annotated[tuple[FiniteFloat, ...], Field(min_length=1)]
 
@@ -70,8 +69,8 @@ class FiniteAlphabet(LinearAttack):
         alphabets = self.alphabets or (None,) * A.shape[1]
         if len(alphabets) != A.shape[1]:
             raise ProtocolError(
-                f"alphabets names {len(alphabets)} columns and A has {A.shape[1]}: give one entry per "
-                "column, null for a free one"
+                f"alphabets names {counted(len(alphabets), 'column')} and A has {A.shape[1]}: give one "
+                "entry per column, null for a free one"
             )
         candidates, values = np.empty(len(b), int), np.empty((len(b), A.shape[1]))
         for first in range(0, len(b), CHUNK):

@@ -4,8 +4,6 @@ One row follows from ∇W = g xᵀ and ∇b = g (Phong et al., 2018; Geiping et 
 follows every row that has units of its own (Boenisch et al., 2023).
 """
 
-from __future__ import annotations
-
 import numpy as np
 from torch import nn
 
@@ -13,7 +11,7 @@ from vflens.attacks._rounds import RoundAttack, known_network
 from vflens.attacks.gradients.whole import first_linear
 from vflens.errors import KnowledgeError
 from vflens.numerics.gradients.first_layer import layer_input, single_rows
-from vflens.plugins.server_view import ServerView
+from vflens.plugins.views.horizontal import ServerView
 from vflens.types import Estimate, RowStatus, statuses
 
 
@@ -43,4 +41,4 @@ class FirstLayer(RoundAttack):
             found = single_rows(weight, bias, n if relu else 0)
         values, status = np.tile(mean, (n, 1)), statuses(n, RowStatus.AMBIGUOUS)
         values[: len(found)], status[: len(found)] = found, RowStatus.OK
-        return Estimate(view.target, view.rows, values, status, {"misfit": np.full(n, misfit)})
+        return Estimate(view.target, view.rows, values, status, extras={"misfit": np.full(n, misfit)})

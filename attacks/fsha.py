@@ -3,8 +3,6 @@
 Pasquini et al., 2021 (CCS), §4 and its Wasserstein variant with a gradient penalty.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
@@ -19,7 +17,7 @@ from vflens.models.networks.generator import keyed
 from vflens.models.networks.parameters import from_arrays, to_arrays
 from vflens.plugins.declared import Audited
 from vflens.plugins.malicious import Sender, SendingAttack
-from vflens.plugins.view import AdversaryView
+from vflens.plugins.views.vertical import AdversaryView
 from vflens.randomness import Key, exchange_names
 from vflens.types import Array, Estimate, Exchange, Knowledge, statuses
 
@@ -47,7 +45,6 @@ class FeatureSpaceHijacking(SendingAttack):
     strength: float = Field(1.0, gt=0, allow_inf_nan=False, description="factor of the gradient that is sent")
 
     def sender(self, view: AdversaryView, key: Key) -> Sender:
-        """See :meth:`SendingAttack.sender`."""
         with keyed(key.stream("start")):
             networks = _Networks(view, self.hidden)
         return _Hijack(self, networks, view.public(), key)
@@ -95,13 +92,11 @@ class _Hijack:
         self._judging = torch.optim.Adam(networks.critic.parameters(), lr=of.rate, betas=(0.5, 0.9))
 
     def gradient(self, embedding: Array, exchange: Exchange) -> Array:
-        """See :meth:`Sender.gradient`."""
         h = self._taken(embedding).requires_grad_()
         (found,) = torch.autograd.grad(-self._of.strength * self._net.critic(h).mean(), h)
         return array(found).astype(embedding.dtype)
 
     def learn(self, embedding: Array, exchange: Exchange) -> None:
-        """See :meth:`Sender.learn`."""
         rng, h = self._key.stream(*exchange_names(exchange)), self._taken(embedding)
         for _ in range(self._of.updates):
             x = self._public[rng.integers(len(self._public), size=self._of.batch)]
@@ -112,12 +107,10 @@ class _Hijack:
             _step(self._judging, self._distance(real, false, mixing))
 
     def state(self) -> dict[str, Array]:
-        """See :meth:`Sender.state`."""
         networks = {f"net/{n}": a for n, a in to_arrays(self._net.state_dict()).items()}
         return networks | _kept("coding", self._coding) | _kept("judging", self._judging)
 
     def load(self, state: Mapping[str, Array]) -> None:
-        """See :meth:`Sender.load`."""
         self._net.load(state)
         for name, optimizer in (("coding", self._coding), ("judging", self._judging)):
             _resume(name, optimizer, state)

@@ -4,8 +4,6 @@ Every solution in the box is a minimiser: runs from two starts agree in their ob
 estimate.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -66,4 +64,4 @@ class GradientInversion(LinearAttack):
         estimate = linear_estimate(found.x, A, b)
         estimate.status[found.gap > self.tolerance * found.size] = RowStatus.NOT_CONVERGED
         extras = {"objective": found.objective, "gap": found.gap, "radius": box_reach(found.x)}
-        return Estimate("", estimate.rows, found.x, estimate.status, {**estimate.extras, **extras})
+        return Estimate("", estimate.rows, found.x, estimate.status, extras={**estimate.extras, **extras})

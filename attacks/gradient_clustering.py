@@ -3,15 +3,13 @@
 Rows of one class have gradients of nearly one direction (Li et al., 2022). A cluster has no class's name.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np
 
 from vflens.attacks._directions import beliefs, clusters, gradient_directions
 from vflens.plugins.attack import Attack
-from vflens.plugins.view import AdversaryView
+from vflens.plugins.views.vertical import AdversaryView
 from vflens.types import Estimate, Knowledge, Phase, statuses
 
 

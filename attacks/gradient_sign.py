@@ -4,15 +4,13 @@ g_c = p_c − 1[c = y]: the label is the only class with a negative entry (Liu e
 also reads softmax regression trained in the clear.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np
 
 from vflens.errors import KnowledgeError
 from vflens.plugins.attack import Attack
-from vflens.plugins.view import AdversaryView
+from vflens.plugins.views.vertical import AdversaryView
 from vflens.types import Array, Estimate, Knowledge, Phase, statuses
 
 

@@ -4,8 +4,6 @@ The white box: scores, the target's parameters, the adversary's own columns. The
 unknown columns go with the own ones, from all predictions together.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -21,7 +19,7 @@ from vflens.models.networks.parameters import from_arrays
 from vflens.numerics.linear_system import LinearSystem
 from vflens.plugins.attack import Attack, linear_estimate
 from vflens.plugins.declared import Audited, Declared
-from vflens.plugins.view import AdversaryView
+from vflens.plugins.views.vertical import AdversaryView
 from vflens.types import Array, Estimate, Knowledge, RowStatus, statuses
 
 _NETWORK = {Knowledge.EMBEDDINGS, Knowledge.PARAMETERS, Knowledge.OWN_FEATURES}
@@ -70,7 +68,9 @@ class GenerativeRegression(Generator, Attack):
             missing = system.saturated & (part.status == RowStatus.OK)
             values[rows], status[rows] = part.values, np.where(missing, RowStatus.SATURATED, part.status)
             residual[rows] = part.extras["residual"]
-        return Estimate(view.target, view.rows, values[:, view.columns()], status, {"residual": residual})
+        return Estimate(
+            view.target, view.rows, values[:, view.columns()], status, extras={"residual": residual}
+        )
 
     def _of_network(self, view: AdversaryView, rng: np.random.Generator) -> Estimate:
         bottom, logits = target_model(view), own_top(view, view.rows)

@@ -3,8 +3,6 @@
 Reads nothing. No blind guess has a smaller worst case over [0, 1]: its error is at most 1/4.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np

@@ -3,8 +3,6 @@
 With exact scores no row is estimated worse than by ``half`` (RVG Theorem 1); it may leave the box.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np

@@ -3,8 +3,6 @@
 It needs no model of the target: only granted rows, their embeddings in training, and those of other rows.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from copy import deepcopy
 from typing import ClassVar, Literal
@@ -24,7 +22,7 @@ from vflens.errors import KnowledgeError
 from vflens.models.networks.device import placed
 from vflens.models.networks.generator import keyed
 from vflens.plugins.steps import Steps
-from vflens.plugins.view import AdversaryView
+from vflens.plugins.views.vertical import AdversaryView
 from vflens.types import Array, Estimate, Knowledge, Phase, statuses
 
 _PENALTIES = (1e-10, *np.logspace(-6, 1, 8))  # of the linear map, in units of the largest eigenvalue

@@ -4,15 +4,13 @@ Of one row the label is its only negative entry (Zhao et al., 2020, iDLG). Of se
 Σ_i p_ic − n·∂ℓ/∂c_c (Wainakh et al., 2022; Geng et al., 2021).
 """
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from vflens.attacks._rounds import RoundAttack, network_of
 from vflens.models.networks.generator import keyed
-from vflens.plugins.server_view import ServerView
+from vflens.plugins.views.horizontal import ServerView
 from vflens.types import Estimate, statuses
 
 

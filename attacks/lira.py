@@ -5,8 +5,6 @@ candidates, whose features and labels it was granted: as long as the client trai
 without the other clients. The closer these models are to the client's, the better the attack.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np
@@ -15,7 +13,7 @@ from pydantic import Field, field_validator
 from vflens.attacks._membership import MembershipAttack, site_of
 from vflens.models.alone import train_alone
 from vflens.numerics.membership import online_scores, scaled_confidences, shadow_members
-from vflens.plugins.server_view import ServerView
+from vflens.plugins.views.horizontal import ServerView
 from vflens.types import Array
 
 _FEW = 64  # shadow models: below it one variance for all rows is better estimated (§VI.C)

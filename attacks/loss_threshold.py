@@ -1,12 +1,10 @@
 """Training rows have a smaller loss: membership from the client's model alone (Yeom et al., 2018)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from vflens.attacks._membership import MembershipAttack
 from vflens.numerics.membership import loss_scores
-from vflens.plugins.server_view import ServerView
+from vflens.plugins.views.horizontal import ServerView
 from vflens.types import Array
 
 

@@ -3,8 +3,6 @@
 Exact when the equations determine x (d ≤ rank A); otherwise it may leave the box.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np

@@ -5,8 +5,6 @@ all rows of an exchange: mean and variance of the embeddings show its γ and β 
 inputs.
 """
 
-from __future__ import annotations
-
 from functools import partial
 from typing import ClassVar
 
@@ -20,7 +18,7 @@ from vflens.attacks._inversion import array
 from vflens.attacks.wmi_moments import MomentInversion, Undo
 from vflens.errors import KnowledgeError
 from vflens.models.networks.passport import open_layers
-from vflens.plugins.view import AdversaryView
+from vflens.plugins.views.vertical import AdversaryView
 from vflens.types import Array, Knowledge
 
 
@@ -51,7 +49,6 @@ class MomentsOnly(MomentInversion):
     draws: int = Field(500, ge=2, le=1_000_000, description="rows drawn where the bottom model is not linear")
 
     def undoing(self, view: AdversaryView, model: nn.Module, rng: np.random.Generator) -> Undo:
-        """See :meth:`MomentInversion.undoing`."""
         moments, part = view.moments(), view.columns()
         if moments.covariance is None:
             raise KnowledgeError(

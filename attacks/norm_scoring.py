@@ -3,15 +3,13 @@
 Two classes; a model that knows the rarer class less well gives it longer gradients.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np
 
 from vflens.attacks._binary import binary
 from vflens.plugins.attack import Attack
-from vflens.plugins.view import AdversaryView
+from vflens.plugins.views.vertical import AdversaryView
 from vflens.types import Estimate, Knowledge, Phase
 
 

@@ -3,8 +3,6 @@
 It follows the protocol: the target is asked nothing, and grants nothing.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -22,7 +20,7 @@ from vflens.attacks.inverse_network import InverseNetwork
 from vflens.models.networks.generator import keyed
 from vflens.plugins.attack import Attack
 from vflens.plugins.steps import Steps
-from vflens.plugins.view import AdversaryView
+from vflens.plugins.views.vertical import AdversaryView
 from vflens.types import Array, Estimate, Knowledge, statuses
 
 

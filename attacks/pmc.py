@@ -3,8 +3,6 @@
 Fu et al., 2022; FedAdOb's PMC. The bottom model has learned to separate classes; a few labels identify them.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np
@@ -16,7 +14,7 @@ from vflens.attacks._mixmatch import mixmatch
 from vflens.models.networks.generator import keyed
 from vflens.plugins.attack import Attack
 from vflens.plugins.declared import Stated
-from vflens.plugins.view import AdversaryView
+from vflens.plugins.views.vertical import AdversaryView
 from vflens.types import Array, Estimate, Knowledge, Phase, statuses
 
 _AT_ONCE = 4096  # rows of the completed model's forward pass: its memory has a bound

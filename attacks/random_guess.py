@@ -3,8 +3,6 @@
 Reads nothing. For all data its expected error is that of ``half`` plus 1/12, the variance of the draw.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np

@@ -4,8 +4,6 @@
 Often equal to ``rcc2``, and then so certified. No theorem orders it: single rows can be worse than ``half``.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np
@@ -41,4 +39,4 @@ class RelaxedChebyshev1(LinearAttack):
             converged=found.converged,
         )
         extras = {**estimate.extras, "certified": found.certified}
-        return Estimate("", estimate.rows, estimate.values, estimate.status, extras)
+        return Estimate("", estimate.rows, estimate.values, estimate.status, extras=extras)

@@ -3,8 +3,6 @@
 With exact scores no row is estimated worse than by ``half_star`` (RVG Theorem 1).
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np

@@ -14,7 +14,7 @@ from vflens.attacks._agnostic import OUTSIDE, STATED, Outside, solve_with_classi
 from vflens.numerics.theory.agnostic import ReceivedScores, fit_classifier
 from vflens.plugins.attack import JointAttack
 from vflens.plugins.declared import Audited, Stated
-from vflens.plugins.view import AdversaryView
+from vflens.plugins.views.vertical import AdversaryView
 from vflens.types import Array, Estimate, Knowledge, Phase, Point
 
 

@@ -2,14 +2,12 @@
 2.4).
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np
 
 from vflens.plugins.attack import Attack
-from vflens.plugins.view import AdversaryView
+from vflens.plugins.views.vertical import AdversaryView
 from vflens.types import Estimate, Knowledge, Phase, statuses
 
 

@@ -1,13 +1,11 @@
 """The labels that SplitFed sends beside its embeddings (Thapa et al., 2022, algorithm 1)."""
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from vflens.plugins.attack import Attack
-from vflens.plugins.server_view import ServerView
+from vflens.plugins.views.horizontal import ServerView
 from vflens.types import Estimate, Knowledge, Phase, Setting, statuses
 
 
@@ -22,7 +20,6 @@ class SentLabels(Attack):
 
     @property
     def estimated_round(self) -> Literal["first"]:
-        """See :attr:`vflens.plugins.attack.Attack.estimated_round`."""
         return "first"
 
     def reconstruct(self, view: ServerView, *, rng: np.random.Generator) -> Estimate:

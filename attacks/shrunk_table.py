@@ -1,13 +1,11 @@
 """Shrink the released table towards its mean: the best linear estimate with known moments (ours)."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np
 
 from vflens.plugins.attack import Attack
-from vflens.plugins.view import AdversaryView
+from vflens.plugins.views.vertical import AdversaryView
 from vflens.types import Estimate, Knowledge, Phase, statuses
 
 

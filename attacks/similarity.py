@@ -4,8 +4,6 @@ One label of each class is enough. Training rows have gradients; of prediction r
 embeddings only.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np
@@ -13,7 +11,7 @@ from pydantic import Field
 
 from vflens.attacks._directions import beliefs, clusters, directions, gradient_directions
 from vflens.plugins.attack import Attack
-from vflens.plugins.view import AdversaryView
+from vflens.plugins.views.vertical import AdversaryView
 from vflens.types import Array, Estimate, Knowledge, Phase, statuses
 
 

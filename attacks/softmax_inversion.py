@@ -5,8 +5,6 @@ closed form, a batch of distinct labels from equations in its logits; see
 :mod:`vflens.numerics.gradients.softmax_batch`. It is exact up to rounding.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np
@@ -15,8 +13,9 @@ from vflens.errors import KnowledgeError
 from vflens.numerics.gradients.softmax_batch import softmax_batch, softmax_row
 from vflens.plugins.attack import Attack
 from vflens.plugins.declared import Audited
-from vflens.plugins.server_view import ServerView
+from vflens.plugins.views.horizontal import ServerView
 from vflens.types import Array, Estimate, Knowledge, Phase, RowStatus, Setting, statuses
+from vflens.words import counted
 
 _MISFIT = 1e-4  # of rows whose gradient is the observed one, up to its rounding
 
@@ -41,7 +40,8 @@ class SoftmaxInversion(Attack):
             raise KnowledgeError(f"the run trains {sorted(gradient)}: softmax regression has weight and bias")
         if n >= view.n_classes:
             raise KnowledgeError(
-                f"a round of {n} rows and {view.n_classes} classes: fewer rows than classes have one solution"
+                f"a round of {counted(n, 'row')} and {counted(view.n_classes, 'class')}: fewer rows than "
+                "classes have one solution"
             )
         pair = gradient["weight"], gradient["bias"]
         parameters = view.parameters(view.round)

@@ -3,8 +3,6 @@
 It has no row of the target, no parameter and no score: the adversary knows the architecture only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import ClassVar
 
@@ -17,7 +15,7 @@ from vflens.attacks._inversion import array, device_of, image_places, target_mod
 from vflens.models.networks.generator import keyed
 from vflens.plugins.attack import Attack
 from vflens.plugins.steps import Steps
-from vflens.plugins.view import AdversaryView
+from vflens.plugins.views.vertical import AdversaryView
 from vflens.types import Estimate, Knowledge, statuses
 
 
@@ -68,7 +66,7 @@ class UnSplit(Attack):
             )
         with torch.no_grad():
             residual = array((model(x) - h).norm(dim=1)) if len(h) else np.zeros(0)
-        return Estimate(view.target, view.rows, array(x), statuses(len(h)), {"residual": residual})
+        return Estimate(view.target, view.rows, array(x), statuses(len(h)), extras={"residual": residual})
 
     def _alternate(
         self,

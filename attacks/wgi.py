@@ -3,8 +3,6 @@
 What a round shows without a grant is the gradient of a batch, in shared parameters: see ``dlg``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import ClassVar, Literal, Self
 
@@ -13,18 +11,18 @@ import torch
 from pydantic import Field, model_validator
 from torch import nn
 
-from vflens.attacks._gradient_inversion import GradientInversion, in_box
+from vflens.attacks._gradient_inversion import Descent, in_box
 from vflens.attacks._granted_gradients import GradientsAttack, client_network, restored
 from vflens.attacks._inversion import device_of
 from vflens.attacks._passports import drawn, open_layer
 from vflens.attacks.gradients.inverted import BatchShape
 from vflens.models.networks.passport import with_passport
 from vflens.plugins.declared import Stated
-from vflens.plugins.server_view import ServerView
+from vflens.plugins.views.horizontal import ServerView
 from vflens.types import Array, Estimate, statuses
 
 
-class WhiteBoxGradientInversion(GradientInversion, GradientsAttack):
+class WhiteBoxGradientInversion(Descent, GradientsAttack):
     """A passport in the bottom model is ignored, or guessed: its keys and its autoencoder are drawn anew."""
 
     exact: ClassVar[bool] = False
@@ -59,7 +57,9 @@ class WhiteBoxGradientInversion(GradientInversion, GradientsAttack):
         shape = BatchShape(1, view.metadata(), view.n_classes)
         found = self.inverted(model, gradients, shape, rng, labels=labels, progress=view.progress)
         values = in_box(found.x[:, 0])
-        return Estimate(view.target, view.rows, values, statuses(len(values)), {"distance": found.distance})
+        return Estimate(
+            view.target, view.rows, values, statuses(len(values)), extras={"distance": found.distance}
+        )
 
     def _behind_drawn(
         self, view: ServerView, model: nn.Module, gradients: Mapping[str, Array], rng: np.random.Generator

@@ -5,8 +5,6 @@ serves all rows of an exchange: their gradients share the plane of the keys, and
 (:mod:`vflens.numerics.gradients.passports`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import ClassVar
 
@@ -18,7 +16,7 @@ from vflens.attacks._inversion import array
 from vflens.errors import KnowledgeError
 from vflens.numerics.gradients.first_layer import layer_input
 from vflens.numerics.gradients.passports import behind_passport
-from vflens.plugins.server_view import ServerView
+from vflens.plugins.views.horizontal import ServerView
 from vflens.types import Array, Estimate, Knowledge, RowStatus, statuses
 
 

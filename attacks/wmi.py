@@ -4,8 +4,6 @@ Step 2 of CAFE (Jin et al., 2021), from several starts. Needs the target's botto
 prediction.
 """
 
-from __future__ import annotations
-
 from copy import deepcopy
 from dataclasses import replace
 from typing import ClassVar, Literal, Self, TypeAlias
@@ -16,11 +14,11 @@ from torch import nn
 
 from vflens.attacks._embeddings import EmbeddingsAttack, sent_batches
 from vflens.attacks._inversion import Inversion, target_model
-from vflens.attacks._passports import Guessed, behind, drawn
+from vflens.attacks._passports import GuessedPassport, behind, drawn
 from vflens.models.networks.parameters import from_arrays
 from vflens.plugins.declared import Declared, Stated
-from vflens.plugins.server_view import ServerView
-from vflens.plugins.view import AdversaryView
+from vflens.plugins.views.horizontal import ServerView
+from vflens.plugins.views.vertical import AdversaryView
 from vflens.types import Array, Estimate, Knowledge, statuses
 
 Start: TypeAlias = Literal["spread", "half", "zero", "granted"]
@@ -103,7 +101,7 @@ class WhiteBoxInversion(EmbeddingsAttack, Inversion):
     def check(self, bottom: nn.Module) -> None:
         """See :meth:`vflens.plugins.attack.Attack.check`: ``layer`` is one of the model's, if it is used."""
         if self.passport != "none":
-            behind(bottom, self.layer, Guessed)
+            behind(bottom, self.layer, GuessedPassport)
 
     def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
         """Columns (N, d); extra "residual" (N,): ‖G(x̂) − H‖. See
@@ -114,7 +112,7 @@ class WhiteBoxInversion(EmbeddingsAttack, Inversion):
             return self._of_batches(view, model, points)
         from_arrays(model, view.target_network())
         if self.passport == "joint":
-            return self._learned(view, behind(model, self.layer, Guessed), points)
+            return self._learned(view, behind(model, self.layer, GuessedPassport), points)
         if self.passport == "random":
             drawn_as = (self.largest_mean, self.sigma, self.order, rng)
             model = behind(model, self.layer, lambda layer: drawn(layer, *drawn_as))
@@ -127,7 +125,7 @@ class WhiteBoxInversion(EmbeddingsAttack, Inversion):
             from_arrays(model, parameters)
             ends.append(self.ends(h, view.metadata(), model, points, progress=view.progress))
         x, residual = (np.concatenate(part) for part in zip(*ends, strict=True))
-        return Estimate(view.target, view.rows, x, statuses(len(x)), {"residual": residual})
+        return Estimate(view.target, view.rows, x, statuses(len(x)), extras={"residual": residual})
 
     def _points(self, view: AdversaryView, rng: np.random.Generator) -> Array:
         """Where the descents begin (m, d)."""

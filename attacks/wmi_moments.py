@@ -4,8 +4,6 @@ One key serves all rows of an exchange: it scales and shifts each channel, so gr
 of other rows determine it, without pairs. Then each row from the granted ones of nearest embedding.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import ClassVar, TypeAlias
@@ -17,14 +15,15 @@ from torch import Tensor, nn
 
 from vflens.attacks._exchanges import by_key, phase_of, signs
 from vflens.attacks._inversion import Inversion, target_model
-from vflens.attacks._passports import Guessed, behind, open_layer
+from vflens.attacks._passports import GuessedPassport, behind, open_layer
 from vflens.errors import KnowledgeError
 from vflens.models.networks.parameters import from_arrays
 from vflens.models.networks.passport import open_layers
 from vflens.plugins.declared import Declared
-from vflens.plugins.steps import Progress, Steps
-from vflens.plugins.view import AdversaryView
-from vflens.types import Array, ColumnInfo, Estimate, Knowledge, Phase, statuses
+from vflens.plugins.steps import Steps
+from vflens.plugins.views.vertical import AdversaryView
+from vflens.types import Array, ColumnInfo, Estimate, Knowledge, Phase, Progress, statuses
+from vflens.words import counted
 
 _LEVELS = torch.linspace(0.02, 0.98, 25, dtype=torch.float64)  # the quantiles that are compared
 _TRIED = 64  # rows whose inversion chooses between candidates
@@ -91,7 +90,7 @@ class MomentInversion(Inversion):
         model = target_model(view)
         from_arrays(model, view.target_network())
         keyed = by_key(view, view.rows, phase_of(view), self.training_epochs)
-        undone = self.undoing(view, behind(model, self.layer, Guessed).eval(), rng)
+        undone = self.undoing(view, behind(model, self.layer, GuessedPassport).eval(), rng)
         order = np.argsort(view.rows)
         x, residual = np.zeros((len(view.rows), len(view.metadata()))), np.zeros(len(view.rows))
         times = np.zeros(len(view.rows))
@@ -106,11 +105,16 @@ class MomentInversion(Inversion):
             step()
         if len(missing := view.rows[times == 0]):
             raise KnowledgeError(
-                f"{len(missing)} rows (first: {missing[0]}) stand in none of the last {self.training_epochs} "
-                "recorded epochs, of which the last is not whole: raise training_epochs"
+                f"{counted(len(missing), 'row')} (first: {missing[0]}) stand in none of the last "
+                f"{counted(self.training_epochs, 'recorded epoch')}, of which the last is not whole: "
+                "raise training_epochs"
             )
         return Estimate(
-            view.target, view.rows, x / times[:, None], statuses(len(x)), {"residual": residual / times}
+            view.target,
+            view.rows,
+            x / times[:, None],
+            statuses(len(x)),
+            extras={"residual": residual / times},
         )
 
     def undoing(self, view: AdversaryView, model: nn.Module, rng: np.random.Generator) -> Undo:
@@ -130,7 +134,7 @@ class MomentInversion(Inversion):
         """Columns (m, d) and residuals (m,) of the ``asked`` (n,) ones of embeddings ``h`` (n, w) under one
         key, beside rows ``features`` distributed alike.
         """
-        (guessed,) = (m for m in model.modules() if isinstance(m, Guessed))
+        (guessed,) = (m for m in model.modules() if isinstance(m, GuessedPassport))
 
         def misfit(candidate: tuple[Tensor, Tensor]) -> float:
             guessed.take(*candidate)
@@ -140,7 +144,7 @@ class MomentInversion(Inversion):
         return self.ends(h[asked], columns, model, features, progress=progress)
 
     def _candidates(
-        self, model: nn.Module, guessed: Guessed, features: Array, embeddings: Array
+        self, model: nn.Module, guessed: GuessedPassport, features: Array, embeddings: Array
     ) -> list[tuple[Tensor, Tensor]]:
         """γ and β fitted from the signs found, from the opposite ones, and channel by channel the better fit
         of both; where layers with weights follow, from 1, from −1, and the better fit.
@@ -163,7 +167,7 @@ class MomentInversion(Inversion):
 
 
 def _fit(
-    model: nn.Module, guessed: Guessed, x: Tensor, wanted: Tensor, *, steps: int, channels: int
+    model: nn.Module, guessed: GuessedPassport, x: Tensor, wanted: Tensor, *, steps: int, channels: int
 ) -> Tensor:
     """Bring the quantiles of ``model``'s embeddings of ``x`` nearest to ``wanted`` (levels, w), from where γ
     and β stand.

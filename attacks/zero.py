@@ -3,8 +3,6 @@
 Reads nothing. Its error is the second moment E x².
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np

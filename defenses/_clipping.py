@@ -1,7 +1,5 @@
 """Clips rows to a largest norm, which bounds the effect of one row on a release."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from vflens.types import Array

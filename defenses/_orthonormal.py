@@ -1,7 +1,5 @@
 """Random orthonormal matrices of a party."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import numpy as np
@@ -12,9 +10,7 @@ Drawn = Literal["negation", "random", "permutation", "signs"]
 
 
 def drawn_matrix(kind: Drawn, d: int, rng: np.random.Generator) -> Array:
-    """H (d, d) with HᵀH = I: −I, uniform on O(d) (Mezzadri, 2007), a permutation of the features, a sign for
-    each.
-    """
+    """H (d, d), HᵀH = I: −I, uniform on O(d) (Mezzadri, 2007), a permutation of features, a sign for each."""
     if kind == "negation":
         return -np.eye(d)
     if kind == "permutation":

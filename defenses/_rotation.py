@@ -7,8 +7,6 @@ both components of O(d), since a retraction stays in one. The result is then mov
 group until g = ε to rounding. A local optimum, the best of the starts.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property

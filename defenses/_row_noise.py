@@ -1,7 +1,5 @@
 """Noise of a fixed size on every row that a party sends."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 
 from vflens.plugins.defense import Context, Defense

@@ -1,7 +1,5 @@
 """Which features of a representation carry the input: Soteria's pruning (Sun et al., 2021)."""
 
-from __future__ import annotations
-
 from typing import cast
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Send the mean gradient of a group to each of its rows."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import ClassVar
 

@@ -4,8 +4,6 @@ A baseline of FedAdOb (§6), by Zou et al. (2022), "Defending batch-level label 
 attacks in vertical federated learning".
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from itertools import pairwise
 
@@ -17,6 +15,7 @@ from scipy.special import entr, log_softmax, softmax
 from vflens.errors import ConfigError
 from vflens.plugins.defense import Context, Defense
 from vflens.types import Array, Claim, Owner
+from vflens.words import counted
 
 _DRAWN = 200  # mixed labels beside the k pure ones: the decoder must bear predictions near a code
 _RECONSTRUCTION = 10.0  # weight of the decoder's loss in the authors' code
@@ -59,7 +58,7 @@ class CAE(Defense):
         if not np.array_equal(_decoded(codes, state).argmax(axis=1), np.arange(k)):
             raise ConfigError(
                 f"cae at {owner.name!r}: entropy = {self.entropy:g} and confusion = {self.confusion:g} leave "
-                f"codes of {k} classes that its decoder mixes up: choose smaller ones"
+                f"codes of {counted(k, 'class')} that its decoder mixes up: choose smaller ones"
             )
         return state
 

@@ -4,8 +4,6 @@ A baseline that FedAdOb names (§1), in the form of Zou et al. (2022), "discrete
 (2016).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import ClassVar
 

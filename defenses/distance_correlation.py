@@ -5,8 +5,6 @@ At a passive party that is its inputs (NoPeek, Vepakomma et al., 2020). At the a
 only.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import torch
@@ -22,10 +20,10 @@ class DistanceCorrelation(Defense):
     """Loss + α·log dCor(H, V) of each batch: H the embedding, V the inputs, at the active party the labels.
 
     There H are the combined embeddings: with several passive parties nothing is asked of each of them alone.
-    Nothing is claimed: a small correlation in training is no bound on what can be learned from H. dCor is of
-    a whole batch: at the active party the label of a row moves the gradients of the others.
+    dCor is of a whole batch: at the active party the label of a row moves the gradients of the others.
     """
 
+    unclaimed: ClassVar[str] = "a small correlation in training is no bound on what can be learned from H"
     mixes_rows: ClassVar[bool] = True
 
     alpha: float = Field(0.1, gt=0, le=1e6, description="weight of log dCor in the loss")

@@ -3,8 +3,6 @@
 Scores stay exact, and so does the agreed distortion of the disclosed weights.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import ClassVar
 

@@ -5,8 +5,6 @@ A baseline of FedAdOb (§6). Rows and noise are whole numbers of steps of one gr
 exchange; an adversary may average over exchanges.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import replace

@@ -4,8 +4,6 @@ Pure differential privacy of a row in one exchange, in floating point too: rows 
 steps of one grid (:mod:`vflens.numerics.discrete_noise`). Noise is drawn once per exchange.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 

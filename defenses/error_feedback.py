@@ -4,7 +4,7 @@ Gradient compression as FedAdOb cites it (§2): Lin et al. (2018), "deep gradien
 form, Stich et al. (2018), algorithm 1.
 """
 
-from __future__ import annotations
+from typing import ClassVar
 
 from pydantic import Field
 
@@ -16,9 +16,10 @@ from vflens.types import Array
 class ErrorFeedback(Defense):
     """Of an update and what earlier rounds left, m numbers, the ⌈kept·m⌉ of largest magnitude are sent.
 
-    What is not sent stays at the client until a later round: over all rounds no number is lost. Nothing is
-    claimed: what is sent is exact.
+    What is not sent stays at the client until a later round: over all rounds no number is lost.
     """
+
+    unclaimed: ClassVar[str] = "what is sent is exact"
 
     kept: float = Field(0.1, gt=0, le=1, description="share of every update that is sent")
 

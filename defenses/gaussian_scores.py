@@ -5,8 +5,6 @@ row keeps its noise. No ε is claimed; the logits are rounded to a grid all the 
 a score do not tell them (:mod:`vflens.numerics.discrete_noise`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar
 

@@ -5,8 +5,6 @@ labels y + u. So the noise is put on the labels, and everything that follows fro
 (docs/adr/0025-noise-on-labels.md).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 

@@ -3,9 +3,8 @@
 Fu et al., 2023 (NDSS), the Gradients Scrutinizer, with the settings of the authors' code.
 """
 
-from __future__ import annotations
-
 import math
+from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -22,6 +21,8 @@ class GradientScrutinizer(Defense):
     Every ``every`` steps the score follows from all steps so far: near 1 where the two kinds of pairs stay
     apart and change smoothly. An alarm is a score below ``threshold``. Gradients stay as they are.
     """
+
+    unclaimed: ClassVar[str] = "it finds a server that breaks the protocol, and withholds nothing"
 
     every: int = Field(50, ge=_LEAST, le=1_000_000, description="steps from score to score")
     threshold: float = Field(0.5, gt=0, lt=1, description="score below which an alarm is raised")

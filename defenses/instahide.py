@@ -15,6 +15,7 @@ from pydantic import Field, model_validator
 
 from vflens.plugins.defense import Context, Defense
 from vflens.types import Array, Owner, Phase
+from vflens.words import counted
 
 _LEAST = 1.2  # of largest·mixed: nearer to 1 hardly any drawn weights fit
 
@@ -27,6 +28,7 @@ class InstaHide(Defense):
     row; it has signs of its own.
     """
 
+    unclaimed: ClassVar[str] = "mixtures and signs have been undone"
     together: ClassVar[bool] = True
     mixes_rows: ClassVar[bool] = True
 
@@ -42,8 +44,8 @@ class InstaHide(Defense):
         least = _LEAST / self.mixed
         if self.mixed > 1 and self.largest < least:
             raise ValueError(
-                f"largest = {self.largest:g} of {self.mixed} weights with sum 1 leaves hardly any: choose at "
-                f"least {least:g}"
+                f"largest = {self.largest:g} of {counted(self.mixed, 'weight')} with sum 1 leaves hardly "
+                f"any: choose at least {least:g}"
             )
         return self
 

@@ -4,8 +4,6 @@
 prior, RRWithPrior with one).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 
@@ -16,6 +14,7 @@ from vflens.errors import ConfigError
 from vflens.numerics.discrete_noise import fresh_words
 from vflens.plugins.defense import Context, Defense
 from vflens.types import Array, Claim, Owner
+from vflens.words import counted
 
 
 class LabelDP(Defense):
@@ -44,7 +43,7 @@ class LabelDP(Defense):
         ):
             raise ConfigError(
                 f"label_dp at {party!r}: prior = {list(prior)} must have one share for each of the "
-                f"{n_classes} classes, none below 0, of sum 1"
+                f"{counted(n_classes, 'class')}, none below 0, of sum 1"
             )
 
     def fit(self, owner: Owner, rng: np.random.Generator) -> Mapping[str, Array]:

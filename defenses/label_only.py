@@ -3,8 +3,6 @@
 What is left for the adversary of the linear system: nothing (RVG §VII-B, "class label").
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

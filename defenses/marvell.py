@@ -3,8 +3,6 @@
 Against norm and direction scoring (Li et al., 2022); FedAdOb compares with it in Fig. 6.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import ClassVar

@@ -3,8 +3,6 @@
 Against norm scoring (Li et al., 2022, "max norm"): norms then say little about labels, directions still do.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import numpy as np
@@ -19,6 +17,7 @@ class MaxNorm(Defense):
     A row of zeros stays zero.
     """
 
+    unclaimed: ClassVar[str] = "one draw stretches a whole row: directions of gradients stay exact"
     mixes_rows: ClassVar[bool] = True
 
     def on_gradient(self, g: Array, ctx: Context) -> Array:

@@ -3,11 +3,9 @@
 The variational information bottleneck (Alemi et al., 2017, equation 17). Split networks only.
 """
 
-from __future__ import annotations
-
 from copy import deepcopy
 from math import prod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -16,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from vflens.errors import ConfigError
-from vflens.models.networks.layers import Beside
+from vflens.models.networks.layers import BesideModule
 from vflens.plugins.defense import Context, Defense
 from vflens.types import Role
 
@@ -28,8 +26,10 @@ class MID(Defense):
 
     At a passive party h is its embedding and z leaves; at the active party h is what its top model takes. μ
     is linear, s softplus of a linear layer; they never leave. Predictions have z = μ(h), so that they stay
-    the same. Nothing is claimed: the KL is what training makes of it, and predictions have no noise.
+    the same.
     """
+
+    unclaimed: ClassVar[str] = "the KL is what training makes of it, and predictions have no noise"
 
     strength: float = Field(0.01, gt=0, le=1e6, description="λ, the weight of KL in the loss")
 
@@ -82,7 +82,7 @@ class Bottleneck(nn.Module):
 
 def _input_width(top: nn.Module, party: str) -> int:
     """Numbers per row that the top model takes, as its first layer says."""
-    kinds = (nn.Linear, nn.Unflatten, Beside, nn.Conv2d)
+    kinds = (nn.Linear, nn.Unflatten, BesideModule, nn.Conv2d)
     first = next((layer for layer in top.modules() if isinstance(layer, kinds)), None)
     if isinstance(first, nn.Linear):
         return first.in_features

@@ -3,8 +3,6 @@
 Split networks only (the extra ``deep``). Keys and autoencoder never leave their owner.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Literal
 
@@ -12,8 +10,13 @@ from pydantic import Field
 from torch import nn
 
 from vflens.errors import ConfigError
-from vflens.models.networks.passport import Passport as PassportLayer
-from vflens.models.networks.passport import open_layers, passport_place, with_passport, without_norm
+from vflens.models.networks.passport import (
+    PassportLayer,
+    open_layers,
+    passport_place,
+    with_passport,
+    without_norm,
+)
 from vflens.plugins.defense import Context, Defense
 from vflens.types import Array, Claim, Role
 

@@ -4,8 +4,6 @@ The baseline of every score defence. Rounding makes ties and zeros, but the pred
 maximisers.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar
 

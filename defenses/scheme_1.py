@@ -3,8 +3,6 @@
 The label stays. The coordinator must know the passive parties' weights, which these disclose to it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar
 

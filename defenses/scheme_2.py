@@ -3,8 +3,6 @@
 Where the noise moved the arg-max, label and usurper tie exactly, unless a margin keeps them apart.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar
 

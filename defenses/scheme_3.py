@@ -3,8 +3,6 @@
 The order of the scores stays; who knows α undoes it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar
 

@@ -21,9 +21,10 @@ class Soteria(Defense):
     """Of every row's representation h of w features the ⌊share·w⌋ of largest |h_j|/‖∂h_j/∂x‖ become 0.
 
     At a passive party h is the embedding that leaves, also of prediction rows; at a client what its top model
-    reads in training. Nothing is claimed: the other features stay exact.
+    reads in training.
     """
 
+    unclaimed: ClassVar[str] = "the other features stay exact"
     bottom_only: ClassVar[bool] = True
 
     share: float = Field(0.1, gt=0, lt=1, description="share of the features of a row that become 0")

@@ -3,7 +3,7 @@
 A baseline of FedAdOb (§6), on the embeddings or gradients that the party sends.
 """
 
-from __future__ import annotations
+from typing import ClassVar
 
 from pydantic import Field
 
@@ -15,8 +15,10 @@ from vflens.types import Array
 class Sparsification(Defense):
     """Of every row of w numbers the ⌈kept·w⌉ of largest magnitude stay, the others become 0.
 
-    Of equal magnitudes the first stay. Nothing is claimed: what stays is exact.
+    Of equal magnitudes the first stay.
     """
+
+    unclaimed: ClassVar[str] = "what stays is exact"
 
     kept: float = Field(0.1, gt=0, le=1, description="share of every row that is kept")
 

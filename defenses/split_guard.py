@@ -3,9 +3,8 @@
 Erdoğan et al., 2022 (WPES), SplitGuard: §4, with the settings of the authors' code.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
+from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
@@ -24,6 +23,10 @@ class SplitGuard(Defense):
     The score is near 1 as long as fake batches are answered differently, and low where they make no
     difference. An alarm is the mean of the last ``window`` scores below ``threshold``.
     """
+
+    unclaimed: ClassVar[str] = (
+        "it finds a server that breaks the protocol, and withholds nothing from one that keeps it"
+    )
 
     share: float = Field(0.1, gt=0, lt=1, description="share of batches that are fake")
     start: int = Field(20, ge=0, le=1_000_000_000, description="steps before the first fake batch")

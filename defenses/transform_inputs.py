@@ -3,8 +3,6 @@
 What the adversary solves for is H x, which it takes for x. Who knows or guesses H undoes it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Literal
 

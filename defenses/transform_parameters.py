@@ -3,8 +3,6 @@
 Scores stay exact. H* is the transform that misleads least squares most (Theorem 3).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 

@@ -3,8 +3,6 @@
 An attack on such a column is attribute inference: it knows the column only from rows that were granted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
@@ -13,7 +11,8 @@ from pydantic import Field
 
 from vflens.errors import ConfigError
 from vflens.plugins.defense import Context, Defense
-from vflens.types import Array, Claim, Owner
+from vflens.types import Array, Owner
+from vflens.words import counted
 
 
 class WithholdColumns(Defense):
@@ -23,6 +22,7 @@ class WithholdColumns(Defense):
     hold them.
     """
 
+    unclaimed: ClassVar[str] = "columns that go together with a withheld one still tell of it"
     strengths: ClassVar[tuple[Mapping[str, Any], ...]] = ()  # no audit knows which columns matter
 
     columns: tuple[int | str, ...] = Field(
@@ -42,7 +42,7 @@ class WithholdColumns(Defense):
             if not 0 <= place < width:
                 raise ConfigError(
                     f"withhold_columns columns = {column!r} at {owner.name!r}: the party has "
-                    f"{width} columns, {', '.join(owner.names[:8]) or 'without names'}"
+                    f"{counted(width, 'column')}, {', '.join(owner.names[:8]) or 'without names'}"
                     f"{', …' if len(owner.names) > 8 else ''}: name one of them, or its place from 0"
                 )
         return {"places": np.array(found, np.int64)}
@@ -52,7 +52,3 @@ class WithholdColumns(Defense):
         inputs = x.copy()
         inputs[:, ctx.state["places"]] = 0.0
         return inputs
-
-    def claim(self, state: Mapping[str, Array]) -> Claim:
-        """Nothing: columns that go together with it still tell."""
-        return Claim()

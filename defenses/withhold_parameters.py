@@ -3,8 +3,6 @@
 Scores stay exact. The linear system loses its A; what is left are the attacks that guess A.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from vflens.plugins.defense import Context, Defense

@@ -1,7 +1,5 @@
 """Whose moments a batch norm is supposed to have used when an observed gradient was taken."""
 
-from __future__ import annotations
-
 from copy import deepcopy
 from typing import Literal, TypeAlias
 
@@ -9,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from vflens.models.networks.layers import BatchNorm
+from vflens.models.networks.layers import BatchNormModule
 
 #: ``batch``: those of the batch itself, as in training. ``running``: those that travel with the parameters.
 Moments: TypeAlias = Literal["batch", "running"]
@@ -21,7 +19,7 @@ def without_state(model: nn.Module, moments: Moments) -> nn.Module:
     """
     copied = deepcopy(model).eval().requires_grad_(False)
     if moments == "batch":
-        for name, norm in [(n, m) for n, m in copied.named_modules() if isinstance(m, BatchNorm)]:
+        for name, norm in [(n, m) for n, m in copied.named_modules() if isinstance(m, BatchNormModule)]:
             parent, _, child = name.rpartition(".")
             setattr(copied.get_submodule(parent), child, _OfBatch(norm))
     return copied
@@ -30,13 +28,13 @@ def without_state(model: nn.Module, moments: Moments) -> nn.Module:
 class _OfBatch(nn.Module):
     """A batch norm in training that writes down no moments, so that many batches pass it side by side."""
 
-    def __init__(self, norm: BatchNorm) -> None:
+    def __init__(self, norm: BatchNormModule) -> None:
         super().__init__()
         self.weight, self.bias, self._eps = norm.weight, norm.bias, norm.eps
         self._running = norm.running_mean, norm.running_var
 
     def forward(self, x: Tensor) -> Tensor:
-        """As :meth:`vflens.models.networks.layers.BatchNorm.forward` in training."""
+        """As :meth:`vflens.models.networks.layers.BatchNormModule.forward` in training."""
         if x[:, 0].numel() == 1:  # one number has no variance
             return functional.batch_norm(x, *self._running, self.weight, self.bias, eps=self._eps)
         variance, mean = torch.var_mean(x, dim=(0, 2, 3), keepdim=True, correction=0)

@@ -4,8 +4,6 @@ Both go down from several starts of every batch, many side by side, and keep the
 only figure that an adversary has.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias

@@ -1,7 +1,5 @@
 """How far the gradients of guessed batches are from observed ones; many guesses side by side."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Literal
 

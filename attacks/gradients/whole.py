@@ -1,7 +1,5 @@
 """The whole model that a client of a horizontal federation trains, as an adversary computes with it."""
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """A model whose passive parties send nothing: what the active party learns on its own columns."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import islice
 

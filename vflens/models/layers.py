@@ -4,8 +4,6 @@ The coordinator has no torch, and a model's memory is checked before it is built
 :mod:`vflens.models.networks.layers` builds them.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

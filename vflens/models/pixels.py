@@ -1,7 +1,5 @@
 """Where the pixels of a party's images stand among its columns."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,6 +7,7 @@ import numpy as np
 from vflens.errors import ConfigError
 from vflens.names import repeated
 from vflens.types import Array, ColumnInfo
+from vflens.words import counted
 
 
 def image_grid(columns: Sequence[ColumnInfo]) -> Array:
@@ -28,8 +27,8 @@ def image_grid(columns: Sequence[ColumnInfo]) -> Array:
             grid[tuple((pixels - low).T)] = np.arange(len(columns))
             return np.ascontiguousarray(grid.transpose(2, 0, 1))
     raise ConfigError(
-        f"{len(columns)} columns are not the pixels of one rectangle, {_misfit(columns)}: cut images by "
-        "halves or tiles, or choose model.architecture = 'mlp'"
+        f"{counted(len(columns), 'column is', many='columns are')} not the pixels of one rectangle, "
+        f"{_misfit(columns)}: cut images by halves or tiles, or choose model.architecture = 'mlp'"
     )
 
 

@@ -7,6 +7,7 @@ from typing import Literal, get_args
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
 from vflens.types import INT32_MAX
+from vflens.words import counted
 
 #: How the updates of clients are weighted.
 Weights = Literal["rows", "equal"]
@@ -142,12 +143,12 @@ class Horizontal(BaseModel):
         """
         if self.participants is not None and self.participants > count:
             raise ValueError(
-                f"horizontal.participants = {self.participants} of {count} clients: draw at most {count}, or "
-                "leave it out"
+                f"horizontal.participants = {self.participants} of {counted(count, 'client')}: draw at most "
+                f"{count}, or leave it out"
             )
         summed = self.participants or count
         if self.secure_aggregation and summed < FEWEST_SUMMED:
             raise ValueError(
-                f"horizontal.secure_aggregation of {summed} clients in a round: from the sum one would know "
-                f"the other's update, take at least {FEWEST_SUMMED}, or switch it off"
+                f"horizontal.secure_aggregation of {counted(summed, 'client')} in a round: from the sum one "
+                f"would know the other's update, take at least {FEWEST_SUMMED}, or switch it off"
             )

@@ -4,9 +4,7 @@ z = Σ_parties X Wᵀ + b, c = softmax(z) (RVG §III). The penalty l2·Σθ² ov
 gradient 2·l2·θ, the convention of the authors' scripts; ``penalise_bias = false`` spares the bias.
 """
 
-from __future__ import annotations
-
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -15,6 +13,7 @@ from vflens.models.part import LossGradient
 from vflens.models.settings import Training
 from vflens.numerics.optimizer import OPTIMIZERS
 from vflens.types import Array, Exchange
+from vflens.words import counted
 
 _SLACK = 1e-6  # of sums of rounded probabilities
 
@@ -104,7 +103,7 @@ class LinearBlock:
         """
         if state["theta"].shape != self._theta.shape:
             raise StorageError(
-                f"the checkpoint has {state['theta'].size} parameters, this party's block "
+                f"the checkpoint has {counted(state['theta'].size, 'parameter')}, this party's block "
                 f"{self._theta.size}: resume with the same table"
             )
         self._theta[:] = state["theta"]
@@ -132,9 +131,7 @@ def are_log_probabilities(scores: Array) -> bool:
 
 
 def loss_gradient(z: Array, y: Array) -> tuple[float, Array]:
-    """Mean cross-entropy of logits (n, k) against soft labels (n, k), and its gradient (c Σy − y)/n float64
-    (n, k).
-    """
+    """Mean cross-entropy of logits and soft labels (n, k), and its gradient (c Σy − y)/n float64 (n, k)."""
     # Classes lead inside: reducing a short last axis is slower (docs/performance.md, small choices).
     z = np.array(z.T, np.float64, order="C")  # a copy in any case: it is changed below
     y = np.ascontiguousarray(y.T)
@@ -160,12 +157,22 @@ def batches(rows: Array, size: int, rng: np.random.Generator) -> list[Array]:
 
 
 def train_alone(
-    x: Array, labels: Array, rows: Array, classes: int, training: Training, *, rng: np.random.Generator
+    x: Array,
+    labels: Array,
+    rows: Array,
+    classes: int,
+    training: Training,
+    *,
+    rng: np.random.Generator,
+    logits: Callable[[LinearBlock, Array], Array] | None = None,
 ) -> LinearBlock:
-    """Softmax regression on ``rows`` of one party's columns ``x`` (n, d), with the federation's training."""
+    """Softmax regression on ``rows`` of one party's columns ``x`` (n, d), with the federation's training.
+
+    ``logits`` gives those of a batch of rows (m, k) under the block so far; None: its own.
+    """
     block = LinearBlock(x.shape[1], classes, bias=True, training=training)
     for _ in range(training.epochs):
         for batch in batches(rows, training.batch_size, rng):
-            y = one_hot(labels[batch], classes)
-            block.learn(x[batch], loss_gradient(block.forward(x[batch]), y)[1])
+            z = logits(block, batch) if logits else block.forward(x[batch])
+            block.learn(x[batch], loss_gradient(z, one_hot(labels[batch], classes))[1])
     return block

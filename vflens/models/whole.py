@@ -1,7 +1,5 @@
 """A whole model at one party: all its layers, on the party's own columns."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

@@ -6,8 +6,6 @@ from directions that single out a row each, and from random ones. With y the pro
 next s splits y where it correlates most with y; the share R² of s inside the span never falls.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from vflens.array import Array

@@ -13,8 +13,6 @@ The sampler compares uniform words of 64 bits with integer thresholds, equal on 
 Both assume uniform words; that is not proved of Philox under a secret key.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from decimal import Decimal, localcontext

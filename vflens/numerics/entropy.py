@@ -5,8 +5,6 @@ determines x. H(X | X̂) is 0 exactly if the reconstruction determines the value
 independent.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from vflens.array import Array

@@ -8,8 +8,6 @@ components of all logits of a row, epoch beside epoch, which would be exact if W
 epoch.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 

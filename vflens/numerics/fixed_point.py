@@ -1,7 +1,5 @@
 """Real numbers as integers modulo 2⁶⁴, whose sums are exact in any order."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from vflens.array import Array

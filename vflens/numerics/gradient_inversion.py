@@ -22,7 +22,7 @@ CHUNK = 1024
 
 
 @dataclass(frozen=True, eq=False)
-class Inversion:
+class InvertedRows:
     """``x`` (N, d) in the box, its ``objective`` (N,), and ``gap`` (N,), the largest decrease that the slope
     allows.
 
@@ -38,7 +38,7 @@ class Inversion:
 
 def invert(
     A: Array, b: Array, log_c: Array | None, start: Array, *, steps: int, learning_rate: float
-) -> Inversion:
+) -> InvertedRows:
     """Adam from ``start`` (d,) or (N, d), clipped into the box after each step. The last third of the steps
     has a tenth of the rate.
 
@@ -55,7 +55,7 @@ def invert(
         objective[rows], slope = problem.value_and_slope(point)
         gap[rows] = np.maximum(slope * point, slope * (point - 1)).sum(axis=0)
         x[rows] = point.T
-    return Inversion(x, objective, gap, size)
+    return InvertedRows(x, objective, gap, size)
 
 
 def _size(A: Array, scores: bool) -> float:
@@ -76,9 +76,7 @@ def _descend(problem: _Problem, x: Array, steps: int, learning_rate: float) -> N
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """N rows, the batch in the last axis: ``b`` (m, N), ``log_c`` (m + 1, N) or None; ``size`` of
-    :class:`Inversion`.
-    """
+    """N rows, batch last: ``b`` (m, N), ``log_c`` (m + 1, N) or None; ``size`` of :class:`InvertedRows`."""
 
     A: Array
     b: Array

@@ -1,15 +1,14 @@
 """Was a row in a model's training set? Scores of rows from the model's answers; members have larger ones.
 
 From the loss alone (Yeom et al., 2018), or beside shadow models, which were trained with and without each row
-(Carlini et al., 2022, LiRA). :mod:`vflens.numerics.ranking` measures how well scores tell members apart.
+(Carlini et al., 2022, LiRA). :mod:`vflens.numerics.measures.ranking` measures how well they tell them apart.
 """
-
-from __future__ import annotations
 
 import numpy as np
 from scipy.special import logsumexp
 
 from vflens.array import Array
+from vflens.words import counted
 
 _LEAST_VARIANCE = 1e-12  # of confidences: shadow models that agree exactly
 
@@ -44,7 +43,7 @@ def shadow_members(models: int, rows: int, rng: np.random.Generator) -> Array:
         ValueError: ``models`` is odd or below 4: fewer than two with, or without, a row have no variance.
     """
     if models < 4 or models % 2:
-        raise ValueError(f"{models} shadow models: give an even number from 4")
+        raise ValueError(f"{counted(models, 'shadow model')}: give an even number from 4")
     order = rng.random((models, rows)).argsort(axis=0)
     members: Array = order < models // 2
     return members
@@ -66,16 +65,6 @@ def online_scores(observed: Array, shadows: Array, members: Array, *, pooled: bo
     return _log_density(observed, *inside) - _log_density(observed, *outside)
 
 
-def offline_scores(observed: Array, shadows: Array, members: Array, *, pooled: bool = False) -> Array:
-    """(φ − μ_out)/σ_out of each row (n,): the probability that a model without the row has a smaller φ is a
-    function of it (§V.C). Shadow models trained before the row was known suffice. Arguments and errors as
-    those of :func:`online_scores`; models with a row are left out.
-    """
-    mean, variance = _gaussian(shadows, ~members, pooled)
-    scores: Array = (observed - mean) / np.sqrt(variance)
-    return scores
-
-
 def _of_label(logits: Array, labels: Array) -> Array:
     of_label: Array = logits[..., np.arange(len(labels)), labels]
     return of_label
@@ -86,8 +75,8 @@ def _gaussian(shadows: Array, which: Array, pooled: bool) -> tuple[Array, Array]
     count = which.sum(axis=0)
     if count.min(initial=2) < 2:
         raise ValueError(
-            f"row {int(count.argmin())} has {int(count.min())} shadow models of one kind: train at least two "
-            "with it and two without it"
+            f"row {int(count.argmin())} has {counted(int(count.min()), 'shadow model')} of one kind: train "
+            "at least two with it and two without it"
         )
     mean = np.where(which, shadows, 0).sum(axis=0) / count
     squares = np.where(which, (shadows - mean) ** 2, 0).sum(axis=0)

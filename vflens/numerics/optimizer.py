@@ -4,8 +4,6 @@ They use operators alone: the vector may be NumPy's or torch's, also on a GPU. `
 kind.
 """
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Callable, Mapping

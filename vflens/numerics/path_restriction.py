@@ -7,8 +7,6 @@ have a point in common. All of them are searched depth first, over boxes of the 
 those leaves are dropped that lie outside of it, or with which no leaves of the other trees reach the sum.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -18,7 +16,7 @@ from vflens.array import Array
 
 
 @dataclass(frozen=True, eq=False)
-class Candidates:
+class AgreeingLeaves:
     """The leaves of one tree that agree with the adversary's own columns.
 
     ``leaves`` int (C,) are their places in the tree, ``low`` and ``high`` (C, d) the half-open boxes of
@@ -48,7 +46,7 @@ class Restricted:
 
 
 def restricted(
-    trees: Sequence[Candidates],
+    trees: Sequence[AgreeingLeaves],
     target: Array,
     low: Array,
     high: Array,
@@ -71,15 +69,17 @@ def restricted(
     search = _Search(trees, target, tolerance, rng)
     complete = search.run(low, np.nextafter(high, np.inf), most) and search.found > 0
     if not complete:
-        return Restricted(low, high, search.chosen, search.found, False)
-    return Restricted(search.least, np.minimum(search.largest, high), search.chosen, search.found, True)
+        return Restricted(low, high, search.chosen, search.found, complete=False)
+    return Restricted(
+        search.least, np.minimum(search.largest, high), search.chosen, search.found, complete=True
+    )
 
 
 class _Search:
     """The leaves of all trees, one tree behind the other: K in sum."""
 
     def __init__(
-        self, trees: Sequence[Candidates], target: Array, tolerance: float, rng: np.random.Generator
+        self, trees: Sequence[AgreeingLeaves], target: Array, tolerance: float, rng: np.random.Generator
     ) -> None:
         sizes = [len(tree.leaves) for tree in trees]
         self._begins, self._tree = np.cumsum([0, *sizes[:-1]]), np.repeat(np.arange(len(trees)), sizes)

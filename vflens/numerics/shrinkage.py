@@ -1,7 +1,5 @@
 """Mean and covariance from few rows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Decision trees as arrays: where rows end, and the box of values that leads to each leaf."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property

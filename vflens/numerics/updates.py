@@ -1,9 +1,7 @@
-"""What a client does to its update before it leaves: clip it, or send its largest numbers only.
+"""What a client does to its update before it leaves: send its largest numbers only.
 
 An update holds arrays by name, which are treated as one long vector.
 """
-
-from __future__ import annotations
 
 import math
 from collections.abc import Mapping
@@ -14,15 +12,6 @@ import numpy as np
 from vflens.array import Array
 
 Update: TypeAlias = Mapping[str, Array]
-
-
-def clipped_update(update: Update, largest: float) -> dict[str, Array]:
-    """``update``·min(1, ``largest``/‖update‖₂), one norm for all its arrays; ``largest`` > 0.
-
-    A whole update is what one client adds to a sum: its norm bounds the effect of all the client's rows.
-    """
-    norm = math.sqrt(sum(float((part**2).sum()) for part in update.values()))
-    return {name: part * (largest / max(norm, largest)) for name, part in update.items()}
 
 
 def largest_numbers(rows: Array, kept: float) -> Array:

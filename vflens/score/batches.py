@@ -20,6 +20,7 @@ from vflens.score.images import grid_of, psnr, ssim
 from vflens.score.matched import blind_matched_mse, matched_mse
 from vflens.score.pictures import save_pictures
 from vflens.score.service import ScoringService
+from vflens.storage.metrics import Name
 from vflens.types import Array, ColumnInfo
 
 RowsOf: TypeAlias = Callable[[int], Array]  # the rows int32 (n,) of a round
@@ -59,19 +60,19 @@ class BatchColumnScoring(ScoringService):
         truth, add = self._truth[rows], self.adding(submission)
         drawn = generator(submission.step.to_bytes(32, "little"))  # one draw, of a known stream: no secret
         for name, error in blind_matched_mse(truth, self._means, drawn).items():
-            add("blind_matched_mse", error, attack=name)
+            add(Name.BLIND_MATCHED_MSE, error, attack=name)
         ordered = {g.attack: g.values[matched_mse(g.values, truth)[1]] for g in submission.guesses}
-        self._save_pictures(rows, truth, ordered, submission.figures_of)
+        self._save_pictures(rows, truth, ordered, submission.metrics_of)
         return {
             name: self._error(values, truth, partial(add, attack=name)) for name, values in ordered.items()
         }
 
     def _error(self, values: Array, truth: Array, add: Callable[..., None]) -> float:
         error = float(((values - truth) ** 2).mean())
-        add("matched_mse", error)
+        add(Name.MATCHED_MSE, error)
         if self._grid is not None:
-            add("psnr", float(psnr(np.array(error))))
-            add("ssim", float(ssim(values, truth, self._grid).mean()))
+            add(Name.PSNR, float(psnr(np.array(error))))
+            add(Name.SSIM, float(ssim(values, truth, self._grid).mean()))
         return error
 
     def _save_pictures(self, rows: Array, truth: Array, ordered: dict[str, Array], of: str) -> None:
@@ -105,11 +106,11 @@ class BatchLabelScoring(ScoringService):
         assert submission.step is not None
         truth = self._count(self._labels[self._rows_of(submission.step)])
         add, n = self.adding(submission), len(submission.rows)
-        add("blind_matched_label_accuracy", truth[self._likeliest] / n)
+        add(Name.BLIND_MATCHED_LABEL_ACCURACY, truth[self._likeliest] / n)
         errors = {}
         for guess in submission.guesses:
             right = float(np.minimum(self._guessed(guess), truth).sum() / n)
-            add("matched_label_accuracy", right, attack=guess.attack)
+            add(Name.MATCHED_LABEL_ACCURACY, right, attack=guess.attack)
             errors[guess.attack] = 1 - right
         return errors
 

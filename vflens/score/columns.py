@@ -17,9 +17,13 @@ from vflens.protocol.acts import Guess, Submission
 from vflens.score.images import grid_of, psnr, ssim
 from vflens.score.pictures import save_pictures
 from vflens.score.service import ScoringService
-from vflens.score.theory import ReleasedModel, figures, noise_weights
+from vflens.score.theory import ReleasedModel, noise_weights, theory_metrics
+from vflens.storage.metrics import Name
 from vflens.tables.pixels import pixel_places
-from vflens.types import Array, ColumnInfo, RowStatus
+from vflens.types import Array, ColumnInfo, Phase, RowStatus
+
+#: Figure of an attack → the same of a blind guess.
+_OF_A_GUESS = {Name.PSNR: Name.BLIND_PSNR, Name.SSIM: Name.BLIND_SSIM}
 
 
 class ColumnScoring(ScoringService):
@@ -31,7 +35,7 @@ class ColumnScoring(ScoringService):
             values, too: each estimate stands for the nearest value that the column takes.
         training: rows whose column means are the blind guess "column_means".
         folder: the target's; receives the arrays of pictures, ``pictures`` rows of them, of the scored set
-            ``pictured``.
+            ``pictured`` and of training rows.
         model: returns the target's part of the trained model, for theory; None if it does not describe the
             released scores.
         service: see :class:`vflens.score.service.ScoringService`.
@@ -62,7 +66,7 @@ class ColumnScoring(ScoringService):
         self._blind(submission)
         errors = {guess.attack: self._error(guess, submission) for guess in submission.guesses}
         self._theory(submission)
-        if submission.scored_set == self._pictured or submission.step is not None:
+        if submission.scored_set in (self._pictured, Phase.TRAIN) or submission.step is not None:
             self._save_pictures(submission)
         return errors
 
@@ -72,19 +76,19 @@ class ColumnScoring(ScoringService):
         add = self.adding(submission)
         guesses = {"zero": 0.0, "half": 0.5, "random": None, "column_means": self._means}
         found = [self._blind_guess(name, value, truth, submission) for name, value in guesses.items()]
-        self._by_column("column_blind_mse", np.min(found, axis=0), submission)
+        self._by_column(Name.COLUMN_BLIND_MSE, np.min(found, axis=0), submission)
         for j in self._letters:
-            add("column_entropy", entropy(truth[:, j]), column=self._columns[j].name)
+            add(Name.COLUMN_ENTROPY, entropy(truth[:, j]), column=self._columns[j].name)
         if not self._are_pixels:
             self._blind_in_own_units(truth, submission)
 
     def _blind_in_own_units(self, truth: Array, submission: Submission) -> None:
         """What 1 of each column stands for, and of finite columns the share of the most frequent value."""
         if self._truth.units is not None:
-            self._by_column("column_unit", self._truth.units, submission)
+            self._by_column(Name.COLUMN_UNIT, self._truth.units, submission)
         add = self.adding(submission)
         for j in self._letters:
-            add("column_blind_right", _most_frequent(truth[:, j]), column=self._columns[j].name)
+            add(Name.COLUMN_BLIND_RIGHT, _most_frequent(truth[:, j]), column=self._columns[j].name)
 
     def _blind_guess(
         self, name: str, value: float | Array | None, truth: Array, submission: Submission
@@ -92,11 +96,11 @@ class ColumnScoring(ScoringService):
         """Keep the error of the guess ``value``, None: a random one; return that of each column (d,)."""
         square = blind_square(value, truth)
         add = partial(self.adding(submission), attack=name)
-        add("blind_mse", square.mean())
+        add(Name.BLIND_MSE, square.mean())
         if value is not None:
             everywhere = np.broadcast_to(value, truth.shape)
             for figure, likeness in self._likeness(square.mean(axis=1), everywhere, truth).items():
-                add(f"blind_{figure}", likeness)
+                add(_OF_A_GUESS[figure], likeness)
         columns: Array = square.mean(axis=0)
         return columns
 
@@ -106,23 +110,23 @@ class ColumnScoring(ScoringService):
         per_row = square.mean(axis=1)
         n = len(per_row)
         add = partial(self.adding(submission), attack=guess.attack)
-        add("mse", per_row.mean())
-        add("mse_stderr", per_row.std(ddof=min(1, n - 1)) / np.sqrt(n))
+        add(Name.MSE, per_row.mean())
+        add(Name.MSE_STDERR, per_row.std(ddof=min(1, n - 1)) / np.sqrt(n))
         if submission.scored_set == "train" and n >= 2:
             r2, affine_mse = affine_fit(guess.values, truth)
-            add("affine_r2", r2)
-            add("affine_mse", affine_mse)
+            add(Name.AFFINE_R2, r2)
+            add(Name.AFFINE_MSE, affine_mse)
             self._binary(guess, truth, submission)
-        add("unusable", 1.0 - guess.has(RowStatus.OK).mean())
+        add(Name.UNUSABLE, 1.0 - guess.has(RowStatus.OK).mean())
         for name, value in self._likeness(per_row, guess.values, truth).items():
             add(name, value)
-        self._by_column("column_mse", square.mean(axis=0), submission, guess.attack)
+        self._by_column(Name.COLUMN_MSE, square.mean(axis=0), submission, guess.attack)
         for j, letters in self._letters.items():
             left = conditional_entropy(truth[:, j], guess.values[:, j])
-            add("column_conditional_entropy", left, column=self._columns[j].name)
+            add(Name.COLUMN_CONDITIONAL_ENTROPY, left, column=self._columns[j].name)
             if not self._are_pixels:
                 right = nearest(letters, guess.values[:, j]) == truth[:, j]
-                add("column_right", right.mean(), column=self._columns[j].name)
+                add(Name.COLUMN_RIGHT, right.mean(), column=self._columns[j].name)
         return float(per_row.mean())
 
     def _binary(self, guess: Guess, truth: Array, submission: Submission) -> None:
@@ -135,10 +139,10 @@ class ColumnScoring(ScoringService):
         for column, values in zip(self._columns, truth.T, strict=True):
             letters, counts = np.unique(values, return_counts=True)
             if len(letters) == 2:
-                add("column_match", matched(values, guess.values), column=column.name)
-                add("column_blind_match", counts.max() / len(values), column=column.name)
+                add(Name.COLUMN_MATCH, matched(values, guess.values), column=column.name)
+                add(Name.COLUMN_BLIND_MATCH, counts.max() / len(values), column=column.name)
 
-    def _by_column(self, metric: str, values: Array, submission: Submission, attack: str = "") -> None:
+    def _by_column(self, metric: Name, values: Array, submission: Submission, attack: str = "") -> None:
         """One row with the figures of all pixels, or one row for each column of a table."""
         if self._are_pixels:
             self.add_columns(metric, values, submission, attack)
@@ -146,14 +150,14 @@ class ColumnScoring(ScoringService):
         for column, value in zip(self._columns, values, strict=True):
             self.adding(submission)(metric, value, attack=attack, column=column.name)
 
-    def _likeness(self, mse: Array, values: Array, truth: Array) -> dict[str, float]:
+    def _likeness(self, mse: Array, values: Array, truth: Array) -> dict[Name, float]:
         """PSNR of the mean of the images' errors ``mse`` (n,), and mean SSIM; {} if they are no images.
 
         A mean of PSNRs would be infinite where one image is exact.
         """
         if self._grid is None:
             return {}
-        return {"psnr": float(psnr(mse.mean())), "ssim": float(ssim(values, truth, self._grid).mean())}
+        return {Name.PSNR: float(psnr(mse.mean())), Name.SSIM: float(ssim(values, truth, self._grid).mean())}
 
     def _theory(self, submission: Submission) -> None:
         model = self._model()
@@ -161,17 +165,18 @@ class ColumnScoring(ScoringService):
             return
         truth = self._truth[submission.rows]
         add = self.adding(submission)
-        for figure in figures({g.attack: g for g in submission.guesses}, truth, model):
-            add(figure.metric, figure.value, attack=figure.attack, column=figure.column)
+        for found in theory_metrics({g.attack: g for g in submission.guesses}, truth, model):
+            add(found.metric, found.value, attack=found.attack, detail=found.detail)
         weights = noise_weights(model)
         if weights is not None:
-            self.add_matrix("theory_noise_weight", weights, submission)
+            self.add_matrix(Name.THEORY_NOISE_WEIGHT, weights, submission)
 
     def _save_pictures(self, submission: Submission) -> None:
         if not self._pictures:
             return
         drawn = slice(0, self._pictures)
-        rows, of = submission.rows[drawn], "" if submission.step is None else submission.figures_of
+        rows, of = submission.rows[drawn], submission.metrics_of
+        of = "" if of == self._pictured else of
         estimates = {g.attack: g.values[drawn] for g in submission.guesses}
         save_pictures(self._folder, rows, self._truth[rows], estimates, of)
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from vflens.numerics.ranking import auc
+from vflens.numerics.measures.ranking import auc
 from vflens.plugins.attack import up_to_renaming
 from vflens.protocol.acts import Guess, Submission
 from vflens.score.service import ScoringService
+from vflens.storage.metrics import Name
 from vflens.types import Array
 
 
@@ -37,7 +38,7 @@ class LabelScoring(ScoringService):
     def keep_errors(self, submission: Submission) -> dict[str, float]:
         """See :meth:`vflens.score.service.ScoringService.keep_errors`; errors are shares of wrong labels."""
         blind = float((self._labels[submission.rows] == self._likeliest).mean())
-        self.adding(submission)("blind_label_accuracy", blind)
+        self.adding(submission)(Name.BLIND_LABEL_ACCURACY, blind)
         return {guess.attack: self._error(guess, submission) for guess in submission.guesses}
 
     def _error(self, guess: Guess, submission: Submission) -> float:
@@ -45,9 +46,9 @@ class LabelScoring(ScoringService):
         values = named(guess.values, truth) if up_to_renaming(guess.attack) else guess.values
         accuracy = float((values.argmax(axis=1) == truth).mean())
         add = partial(self.adding(submission), attack=guess.attack)
-        add("label_accuracy", accuracy)
+        add(Name.LABEL_ACCURACY, accuracy)
         ranked = auc(values, truth)
-        add("label_auc", ranked)
+        add(Name.LABEL_AUC, ranked)
         if math.isnan(ranked) and guess.attack not in self._without_auc:
             self._without_auc.add(guess.attack)  # said once: repetitions would fill the disk
             self._log.warning("label_auc is undefined: the scored rows are of one class", attack=guess.attack)

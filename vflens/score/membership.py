@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from vflens.numerics.ranking import auc, true_positive_rate
+from vflens.numerics.measures.ranking import auc, true_positive_rate
 from vflens.protocol.acts import Submission
 from vflens.score.service import ScoringService
+from vflens.storage.metrics import Name
 from vflens.types import Array
 
 #: Rates of other rows that are taken for training rows.
@@ -29,14 +30,14 @@ class MembershipScoring(ScoringService):
     def keep_errors(self, submission: Submission) -> dict[str, float]:
         """See :meth:`vflens.score.service.ScoringService.keep_errors`; errors are 1 − AUC."""
         add, members = self.adding(submission), self._members
-        add("blind_membership_auc", 0.5)
+        add(Name.BLIND_MEMBERSHIP_AUC, 0.5)
         errors = {}
         for guess in submission.guesses:
             scores = guess.values[:, 0]
             found = auc(scores[:, None].repeat(2, axis=1) * [-1.0, 1.0], members.astype(int))
-            add("membership_auc", found, attack=guess.attack)
+            add(Name.MEMBERSHIP_AUC, found, attack=guess.attack)
             for rate in FALSE_POSITIVE_RATES:
                 right = true_positive_rate(scores, members, rate)
-                add("membership_tpr", right, attack=guess.attack, column=f"{rate:g}")
+                add(Name.MEMBERSHIP_TPR, right, attack=guess.attack, detail=f"{rate:g}")
             errors[guess.attack] = 1 - found
         return errors

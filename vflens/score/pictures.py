@@ -13,7 +13,8 @@ def save_pictures(
     folder: Path, rows: Array, original: Array, estimates: Mapping[str, Array], of: str
 ) -> None:
     """Put the ``rows`` (m,), their ``original`` (m, d) and ``estimates`` of it by attack into
-    ``pictures.npz``, beside those of other sets: ``of`` is the name of a round, "" of rows by number.
+    ``pictures.npz``, beside those of other sets: ``of`` is the name of a round or of a scored set, "" of the
+    one that the target always draws.
 
     Raises:
         StorageError: the file cannot be written.
@@ -26,6 +27,6 @@ def save_pictures(
 
 
 def set_of(name: str) -> str:
-    """The rows to which the array ``name`` of the file belongs: a round's name, or ""."""
+    """The rows to which the array ``name`` of the file belongs: see :func:`save_pictures`."""
     head, slash, _ = name.partition("/")
     return head if slash and ":" not in head else ""

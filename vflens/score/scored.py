@@ -9,8 +9,7 @@ from pathlib import Path
 from vflens.errors import StateError, StorageError
 from vflens.protocol.acts import Submission
 from vflens.storage.files import write_whole
-from vflens.storage.json_file import json_object
-from vflens.storage.regular import read_text
+from vflens.storage.json_file import in_words, read_as
 
 
 class Scored:
@@ -26,10 +25,10 @@ class Scored:
     def __init__(self, file: Path) -> None:
         self._file = file
         try:
-            self._digests = json_object(read_text(file)) if file.exists() else {}
+            self._digests = read_as(dict[str, str], file) if file.exists() else {}
         except (OSError, ValueError) as error:
             raise StorageError(
-                f"{file} does not say what was scored ({error}): use a folder that nobody changed"
+                f"{file} does not say what was scored ({in_words(error)}): use a folder that nobody changed"
             ) from error
 
     def note(self, submission: Submission) -> bool:
@@ -40,7 +39,7 @@ class Scored:
             StorageError: the file cannot be written.
         """
         count, digest = len(submission.rows), _digest(submission)
-        key = f"{submission.sender} {submission.figures_of} {count} {submission.estimates}".rstrip()
+        key = f"{submission.sender} {submission.metrics_of} {count} {submission.estimates}".rstrip()
         is_first = key not in self._digests
         if self._digests.setdefault(key, digest) != digest:
             raise StateError(

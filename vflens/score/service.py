@@ -19,8 +19,9 @@ import numpy as np
 from vflens.errors import ProtocolError, StateError
 from vflens.protocol.acts import MAX_ATTACKS, Receipt, Submission
 from vflens.score.scored import Scored
-from vflens.storage.metrics import Metrics
+from vflens.storage.metrics import Metrics, Name
 from vflens.types import Array
+from vflens.words import counted
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
@@ -105,11 +106,11 @@ class ScoringService(ABC):
         """Call ``metrics.add`` with the labels that all figures of ``submission`` share."""
         return partial(self._metrics.add, **self._shared(submission))
 
-    def add_columns(self, metric: str, values: Array, submission: Submission, attack: str = "") -> None:
+    def add_columns(self, metric: Name, values: Array, submission: Submission, attack: str = "") -> None:
         """See :meth:`vflens.storage.metrics.Metrics.add_columns`."""
         self._metrics.add_columns(metric, values, attack=attack, **self._shared(submission))
 
-    def add_matrix(self, metric: str, matrix: Array, submission: Submission) -> None:
+    def add_matrix(self, metric: Name, matrix: Array, submission: Submission) -> None:
         """See :meth:`vflens.storage.metrics.Metrics.add_matrix`."""
         self._metrics.add_matrix(metric, matrix, **self._shared(submission))
 
@@ -117,7 +118,7 @@ class ScoringService(ABC):
         return {
             "target": self._party,
             "adversary": submission.sender,
-            "scored_set": submission.figures_of,
+            "scored_set": submission.metrics_of,
             "rows": len(submission.rows),
         }
 
@@ -132,8 +133,8 @@ class ScoringService(ABC):
             return
         if n < MIN_ROWS:
             raise ProtocolError(
-                f"submission of {n} rows: fewer than {MIN_ROWS} are scored in lab mode only, wait for more "
-                "predictions"
+                f"submission of {counted(n, 'row')}: fewer than {MIN_ROWS} are scored in lab mode only, "
+                "wait for more predictions"
             )
         due = [len(scored)]
         if submission.scored_set == "predict":
@@ -149,14 +150,14 @@ class ScoringService(ABC):
         names = [guess.attack for guess in submission.guesses]
         if not 0 < len(names) <= MAX_ATTACKS or len(set(names)) < len(names):
             raise ProtocolError(
-                f"submission of {len(names)} attacks, {len(set(names))} of them distinct: from 1 to "
-                f"{MAX_ATTACKS} are scored, each once"
+                f"submission of {counted(len(names), 'attack')}, {len(set(names))} of them distinct: from 1 "
+                f"to {MAX_ATTACKS} are scored, each once"
             )
         for guess in submission.guesses:
             if not (guess.attack.isprintable() and 0 < len(guess.attack) <= MAX_NAME):
                 raise ProtocolError(
-                    f"attack {guess.attack[:MAX_NAME]!r} has a name of {len(guess.attack)} characters: "
-                    f"give 1 to {MAX_NAME} printable ones"
+                    f"attack {guess.attack[:MAX_NAME]!r} has a name of "
+                    f"{counted(len(guess.attack), 'character')}: give 1 to {MAX_NAME} printable ones"
                 )
             if guess.values.shape != (n, d) or len(guess.status) != n:
                 raise ProtocolError(

@@ -21,6 +21,7 @@ from vflens.numerics.theory.distortion_theory import noise_weight
 from vflens.plugins.attack import installed_attack
 from vflens.plugins.declared import Stated
 from vflens.protocol.acts import Guess
+from vflens.storage.metrics import Name
 from vflens.types import Array, RowStatus, numbered, statuses
 
 
@@ -42,16 +43,18 @@ class ReleasedModel:
         return self.disclosed is not None and np.array_equal(self.weight, self.disclosed)
 
 
-class Figure(NamedTuple):
-    """One row of the metrics; ``column`` names the statement that a figure comes from."""
+class TheoryMetric(NamedTuple):
+    """One row of the metrics; ``detail`` names the statement that a figure comes from."""
 
-    metric: str
+    metric: Name
     value: float
     attack: str
-    column: str = ""
+    detail: str = ""
 
 
-def figures(guesses: Mapping[str, Guess], truth: Array, model: ReleasedModel) -> Iterator[Figure]:
+def theory_metrics(
+    guesses: Mapping[str, Guess], truth: Array, model: ReleasedModel
+) -> Iterator[TheoryMetric]:
     """``theory_*`` figures of the attacks that a statement covers.
 
     ``theory_rows`` is the number of rows with complete equations: the figures omit the others.
@@ -103,53 +106,55 @@ def _complete(guess: Guess) -> Array:
 
 def _stated(
     name: str, values: Array, truth: Array, model: ReleasedModel, center: float, *, clipped: bool
-) -> Iterator[Figure]:
+) -> Iterator[TheoryMetric]:
     J = first_differences(len(model.weight))
     A = J @ model.weight
     if model.disclosed is None:
         return
     if model.reflected:
-        stated: believed.Stated | None = believed.reflected(center, A, truth)
+        stated: believed.StatedError | None = believed.reflected(center, A, truth)
     else:
         stated = believed.closed_form(center, A, J @ model.disclosed, truth)
     if stated is None:
         return
-    yield Figure("theory_rows", len(truth), name)
-    yield Figure("theory_measured", float(((values - truth) ** 2).mean()), name, stated.statement)
-    yield Figure("theory_upper" if clipped else "theory_closed", stated.mse, name)
+    yield TheoryMetric(Name.THEORY_ROWS, len(truth), name)
+    yield TheoryMetric(Name.THEORY_MEASURED, float(((values - truth) ** 2).mean()), name, stated.statement)
+    yield TheoryMetric(Name.THEORY_UPPER if clipped else Name.THEORY_CLOSED, stated.mse, name)
     if not clipped:
         yield from _bounds(name, truth, A, center) if model.exact else _upper(name, stated)
 
 
-def _upper(name: str, stated: believed.Stated) -> Iterator[Figure]:
+def _upper(name: str, stated: believed.StatedError) -> Iterator[TheoryMetric]:
     if np.isfinite(stated.upper):
-        yield Figure("theory_upper", stated.upper, name)
+        yield TheoryMetric(Name.THEORY_UPPER, stated.upper, name)
 
 
-def _bounds(name: str, truth: Array, A: Array, center: float) -> Iterator[Figure]:
+def _bounds(name: str, truth: Array, A: Array, center: float) -> Iterator[TheoryMetric]:
     """Figures of Theorem 2."""
     bounds = theory.bounds_before_training(theory.second_moment(truth, center), len(A))
-    yield Figure("theory_lower", bounds.lower, name)
+    yield TheoryMetric(Name.THEORY_LOWER, bounds.lower, name)
     if row_basis(A).shape[1] == min(A.shape):
-        yield Figure("theory_upper", bounds.upper, name)
+        yield TheoryMetric(Name.THEORY_UPPER, bounds.upper, name)
     K_mean = theory.second_moment(truth, truth.mean(axis=0))
-    yield Figure("theory_any_center", theory.nearest_solution_mse(A, K_mean), name)
+    yield TheoryMetric(Name.THEORY_ANY_CENTER, theory.nearest_solution_mse(A, K_mean), name)
 
 
-def _one_column(guess: Guess, truth: Array) -> Iterator[Figure]:
+def _one_column(guess: Guess, truth: Array) -> Iterator[TheoryMetric]:
     """The black box, if the adversary decided the orientation: RVG §VI."""
     ok = guess.has(RowStatus.OK)
     x, values = truth[ok, 0], guess.values[ok, 0]
     if truth.shape[1] > 1 or len(np.unique(x)) < 2:
         return
-    yield Figure("theory_rows", len(x), guess.attack)
-    yield Figure("theory_measured", float(((values - x) ** 2).mean()), guess.attack, "RVG §VI")
-    yield Figure("theory_closed", theory.stretched_mse(x), guess.attack)
-    yield Figure("theory_upper", theory.stretched_bound(x), guess.attack)
-    yield Figure("theory_mirrored", theory.stretched_mse(x, mirrored=True), guess.attack)
+    yield TheoryMetric(Name.THEORY_ROWS, len(x), guess.attack)
+    yield TheoryMetric(Name.THEORY_MEASURED, float(((values - x) ** 2).mean()), guess.attack, "RVG §VI")
+    yield TheoryMetric(Name.THEORY_CLOSED, theory.stretched_mse(x), guess.attack)
+    yield TheoryMetric(Name.THEORY_UPPER, theory.stretched_bound(x), guess.attack)
+    yield TheoryMetric(Name.THEORY_MIRRORED, theory.stretched_mse(x, mirrored=True), guess.attack)
 
 
-def _orders(guesses: Mapping[str, Guess], stated: Mapping[str, Stated], truth: Array) -> Iterator[Figure]:
+def _orders(
+    guesses: Mapping[str, Guess], stated: Mapping[str, Stated], truth: Array
+) -> Iterator[TheoryMetric]:
     half = Guess("half", np.full(truth.shape, 0.5), numbered(statuses(len(truth))))
     known = {**guesses, "half": half}
     for name, of in stated.items():
@@ -158,8 +163,8 @@ def _orders(guesses: Mapping[str, Guess], stated: Mapping[str, Stated], truth: A
                 yield from _theorem_1(known[name], known[worse], truth)
 
 
-def _theorem_1(better: Guess, worse: Guess, truth: Array) -> Iterator[Figure]:
+def _theorem_1(better: Guess, worse: Guess, truth: Array) -> Iterator[TheoryMetric]:
     ok = better.has(RowStatus.OK) & worse.has(RowStatus.OK)
     if ok.any():
         norms = (np.linalg.norm((g.values - truth)[ok], axis=1) for g in (better, worse))
-        yield Figure("theory_disorder", theory.order_violations(*norms), better.attack)
+        yield TheoryMetric(Name.THEORY_DISORDER, theory.order_violations(*norms), better.attack)

@@ -1,7 +1,5 @@
 """Softmax regression: parties send partial logits, and the coordinator releases scores of their sum."""
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal
 
 from vflens.models.family import ModelFamily
@@ -33,7 +31,6 @@ class SoftmaxRegression(ModelFamily):
         return LinearSystem.from_scores(scores, known, weight)
 
     def in_the_clear(self, *, direct: bool) -> str:
-        """See :meth:`ModelFamily.in_the_clear`."""
         return (
             "the active party sees the summed logits of every step, and even with parameters withheld it "
             "recovers all training features up to one linear map; the gradient c − y tells the coordinator "

@@ -202,7 +202,6 @@ class SplitNetwork(ModelFamily):
 
     @property
     def mixes_rows(self) -> bool:
-        """See :attr:`vflens.models.family.ModelFamily.mixes_rows`."""
         return self.batch_norm or any(has_batch_norm(block) for block in blocks(self))
 
     def _holds(self, given: Shape) -> bool:
@@ -309,7 +308,6 @@ class SplitNetwork(ModelFamily):
         return top(self, width, site.classes, [*site.peers, site.columns])
 
     def in_the_clear(self, *, direct: bool) -> str:
-        """See :meth:`ModelFamily.in_the_clear`."""
         labels = "every passive party sees the gradient of its own embedding, which can tell labels."
         if direct:
             return (

@@ -1,7 +1,5 @@
 """Split networks in torch, the extra ``deep``: importing this package without torch is one clear sentence."""
 
-from __future__ import annotations
-
 from vflens.errors import ConfigError
 
 try:

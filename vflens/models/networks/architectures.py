@@ -1,7 +1,5 @@
 """The two halves of a split network in torch: a bottom model, and the top model."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import torch

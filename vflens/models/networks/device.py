@@ -1,7 +1,5 @@
 """Where a party's part of a network computes: its processor, or its GPU."""
 
-from __future__ import annotations
-
 import os
 
 import torch

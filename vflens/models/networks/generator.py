@@ -1,7 +1,5 @@
 """torch's one generator a process, for one user at a time."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager

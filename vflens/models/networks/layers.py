@@ -1,7 +1,5 @@
 """The layers of :mod:`vflens.models.layers` in torch."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any, TypeAlias, cast
@@ -33,7 +31,7 @@ class AsImage(nn.Module):
         return x[:, self.index]
 
 
-class BatchNorm(nn.Module):
+class BatchNormModule(nn.Module):
     """Each channel with mean 0 and variance 1 over the batch, in predictions by its running moments; then
     scaled and shifted.
 
@@ -73,11 +71,11 @@ class BatchNorm(nn.Module):
 def learn_moments(module: nn.Module) -> None:
     """Move the running moments of all batch norms of ``module`` towards those of the last batch."""
     for norm in module.modules():
-        if isinstance(norm, BatchNorm):
+        if isinstance(norm, BatchNormModule):
             norm.learn(norm.moments)
 
 
-class Residual(nn.Module):
+class ResidualModule(nn.Module):
     """``branch`` (x) + ``shortcut`` (x)."""
 
     def __init__(self, branch: nn.Module, shortcut: nn.Module) -> None:
@@ -89,7 +87,7 @@ class Residual(nn.Module):
         return cast(Tensor, self.branch(x) + self.shortcut(x))
 
 
-class Beside(nn.Module):
+class BesideModule(nn.Module):
     """``left`` and ``right`` side by side; see :class:`vflens.models.layers.Beside`."""
 
     def __init__(self, left: nn.Module, right: nn.Module, deep: int) -> None:
@@ -102,7 +100,7 @@ class Beside(nn.Module):
         return torch.cat([self.left(left), self.right(right)], dim=1)
 
 
-class Cross(nn.Module):
+class CrossModule(nn.Module):
     """x_{l+1} = x_0·(w_l·x_l) + b_l + x_l for each row of weights w (layers, d)."""
 
     def __init__(self, layers: int, width: int) -> None:
@@ -118,7 +116,7 @@ class Cross(nn.Module):
         return crossed
 
 
-class AveragePool(nn.Module):
+class AveragePoolModule(nn.Module):
     """The mean of each channel (n, channels); torch's own has no gradient on a GPU that repeats its bits."""
 
     def forward(self, x: Tensor) -> Tensor:
@@ -143,13 +141,13 @@ def _convolution(layer: described.Convolution, given: Shape) -> nn.Module:
 
 def _residual(layer: described.Residual, given: Shape) -> nn.Module:
     shortcut, branch = (nn.Sequential(*built(side, given)) for side in (layer.shortcut, layer.branch))
-    return Residual(branch, shortcut)
+    return ResidualModule(branch, shortcut)
 
 
 def _beside(layer: described.Beside, given: Shape) -> nn.Module:
     sides = zip((layer.left, layer.right), layer.inputs(given), strict=True)
     left, right = (nn.Sequential(*built(side, read)) for side, read in sides)
-    return Beside(left, right, layer.deep)
+    return BesideModule(left, right, layer.deep)
 
 
 _MADE: Mapping[type[Layer], Callable[[Any, Shape], nn.Module]] = {
@@ -157,10 +155,10 @@ _MADE: Mapping[type[Layer], Callable[[Any, Shape], nn.Module]] = {
     described.Convolution: _convolution,
     described.ReLU: lambda layer, given: nn.ReLU(),
     described.Dropout: lambda layer, given: nn.Dropout(layer.share),
-    described.BatchNorm: lambda layer, given: BatchNorm(given[0]),
+    described.BatchNorm: lambda layer, given: BatchNormModule(given[0]),
     described.MaxPool: lambda layer, given: nn.MaxPool2d(2),
-    described.AveragePool: lambda layer, given: AveragePool(),
-    described.Cross: lambda layer, given: Cross(layer.layers, given[0]),
+    described.AveragePool: lambda layer, given: AveragePoolModule(),
+    described.Cross: lambda layer, given: CrossModule(layer.layers, given[0]),
     described.Residual: _residual,
     described.Beside: _beside,
 }
@@ -168,5 +166,14 @@ _MADE: Mapping[type[Layer], Callable[[Any, Shape], nn.Module]] = {
 #: What draws no random numbers.
 NEVER_DRAW = (
     *(nn.ModuleDict, nn.Sequential, nn.Identity, nn.Linear, nn.Conv2d, nn.ReLU, nn.MaxPool2d),
-    *(nn.Flatten, nn.Unflatten, AsImage, BatchNorm, Residual, Beside, Cross, AveragePool),
+    *(
+        nn.Flatten,
+        nn.Unflatten,
+        AsImage,
+        BatchNormModule,
+        ResidualModule,
+        BesideModule,
+        CrossModule,
+        AveragePoolModule,
+    ),
 )

@@ -1,7 +1,5 @@
 """Parameters as named NumPy arrays: nothing of a network travels or is stored in any other form."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np

@@ -5,8 +5,6 @@ W is reached by three paths: through u, γ and β (``docs/defenses/passport.md``
 has β's place: it is set to 0 and stays there.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from copy import deepcopy
 from itertools import pairwise
@@ -20,13 +18,13 @@ from torch.nn import functional
 from vflens.errors import ConfigError
 from vflens.models.families.split_network import SplitNetwork
 from vflens.models.networks.architectures import bottom
-from vflens.models.networks.layers import BatchNorm
+from vflens.models.networks.layers import BatchNormModule
 from vflens.types import ColumnInfo
 
 Order = Literal["paper", "pool_first"]
 
 
-class Passport(nn.Module):
+class PassportLayer(nn.Module):
     """``layer`` (linear or convolution) behind a passport.
 
     Keys have the shape of one input of the layer: s_j ~ N(μ_j, σ²), one μ_j ~ U(−N, 0) per input channel.
@@ -147,8 +145,8 @@ def with_passport(module: nn.Module, name: str, passport: nn.Module) -> nn.Modul
 
 
 def with_folded(module: nn.Module) -> nn.Module:
-    """``module`` with every passport replaced by :meth:`Passport.folded`."""
-    for name, passport in [(n, m) for n, m in module.named_modules() if isinstance(m, Passport)]:
+    """``module`` with every passport replaced by :meth:`PassportLayer.folded`."""
+    for name, passport in [(n, m) for n, m in module.named_modules() if isinstance(m, PassportLayer)]:
         with_passport(module, name, passport.folded())
     return module
 
@@ -163,14 +161,14 @@ def without_norm(module: nn.Module, name: str) -> None:
     siblings = module.get_submodule(parent)
     following = dict(pairwise(child for child, _ in siblings.named_children())).get(child)
     norm = None if following is None else siblings.get_submodule(following)
-    if following is not None and isinstance(norm, BatchNorm):
+    if following is not None and isinstance(norm, BatchNormModule):
         norm.running_var.fill_(1 - norm.eps)
         setattr(siblings, following, nn.Identity())
 
 
 def open_layers(module: nn.Module) -> dict[str, nn.Linear | nn.Conv2d]:
     """The linear and convolution layers by name, from bottom to top; without those of a passport."""
-    closed = tuple(f"{n}." if n else "" for n, m in module.named_modules() if isinstance(m, Passport))
+    closed = tuple(f"{n}." if n else "" for n, m in module.named_modules() if isinstance(m, PassportLayer))
     return {
         n: m
         for n, m in module.named_modules()

@@ -4,8 +4,6 @@ torch's generator and a passport's keys are functions of the part's keys and the
 computed again (a retry, a restart) gives the same bits.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from copy import deepcopy
@@ -20,9 +18,9 @@ from vflens.models.families.split_network import SplitNetwork
 from vflens.models.networks.architectures import DTYPES, bottom, top
 from vflens.models.networks.device import placed
 from vflens.models.networks.generator import keyed
-from vflens.models.networks.layers import NEVER_DRAW, BatchNorm, Moments
+from vflens.models.networks.layers import NEVER_DRAW, BatchNormModule, Moments
 from vflens.models.networks.parameters import to_arrays
-from vflens.models.networks.passport import Passport, with_folded
+from vflens.models.networks.passport import PassportLayer, with_folded
 from vflens.models.part import Keys, LossGradient, Penalty, Wrap, plain
 from vflens.models.settings import Training
 from vflens.models.softmax_regression import loss_gradient
@@ -60,8 +58,8 @@ class _Model:
         self._keys = keys
         modules_by_name = dict(self.module.named_modules())
         self._rekeyed = {n: m for n, m in modules_by_name.items() if hasattr(m, "rekey")}
-        self._draws = any(type(m) not in (*NEVER_DRAW, Passport) for m in modules_by_name.values())
-        self._norms = [m for m in modules_by_name.values() if isinstance(m, BatchNorm)]
+        self._draws = any(type(m) not in (*NEVER_DRAW, PassportLayer) for m in modules_by_name.values())
+        self._norms = [m for m in modules_by_name.values() if isinstance(m, BatchNormModule)]
         learned = [p for p in self.module.parameters() if p.requires_grad]
         self._theta, self._gradient = map(self._vector, _flattened(learned, self._dtype, self._device))
         penalised = [np.full(p.numel(), training.penalise_bias or p.dim() > 1) for p in learned]
@@ -82,7 +80,6 @@ class _Model:
         return to_arrays(self._exported)
 
     def take(self, parameters: Mapping[str, Array]) -> None:
-        """See :meth:`vflens.models.part.Taking.take`."""
         with torch.no_grad():
             for name, value in parameters.items():
                 self._exported[name].copy_(_tensor(value))
@@ -132,9 +129,7 @@ class _Model:
             yield
 
     def _backward(self, output: Tensor, gradient: Array, added: Tensor | None) -> None:
-        """The gradient of all parameters, given that of the loss in ``output`` and what defences ``added`` to
-        it.
-        """
+        """The gradient of all parameters from the loss's in ``output`` and what defences ``added`` to it."""
         self._gradient[:] = 0
         # The product has this gradient; given as such, torch imports sympy for a second to check its shape.
         loss = torch.dot(output.flatten(), self._placed(gradient).flatten())

@@ -8,8 +8,6 @@ of i moves y by −τm, m the projection of e_i on {Qᵀm = 0, m_H = 0}, and μ_
 first and that coordinate becomes free. The rows w_j of the active coordinates stay independent.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from vflens.array import Array
@@ -70,9 +68,7 @@ class _Walk:
         return nu
 
     def choose(self) -> Array:
-        """Choose a moving coordinate, the farthest outside, for rows without one; return its distance (N,),
-        else ∞.
-        """
+        """Choose the moving coordinate farthest outside for rows without one; its distance (N,), else ∞."""
         outside = np.maximum(self.low - self.y, self.y - self.high)
         farthest, at, idle = outside.argmax(axis=0), np.arange(len(self.moving)), self.moving < 0
         self.moving = np.where(idle, farthest, self.moving)
@@ -81,9 +77,7 @@ class _Walk:
         return most
 
     def change(self) -> Array:
-        """Move to the next change of the active coordinates; return the rows for which the method finds no
-        solution.
-        """
+        """Move to the next change of active coordinates; the rows for which the method finds no solution."""
         i, at, turn = self.moving, np.arange(len(self.moving)), self.turn
         bound = np.where(turn > 0, self.high[i, at], self.low[i, at])
         move, falling = self._direction()

@@ -1,11 +1,9 @@
 """Quadratics and their ratios, maximised over a ball: exact, although neither is concave.
 
-The trust-region subproblem (Moré and Sorensen, 1983) has a certificate for its *global* maximum: ‖y‖ ≤ ρ
+The trust-region subproblem (Moré and Sorensen, 1983) has a proof of its *global* maximum: ‖y‖ ≤ ρ
 maximises yᵀBy + 2gᵀy exactly when (νI − B)y = g, ν(ρ − ‖y‖) = 0, ν ≥ max(0, λ_max(B)) for some ν. A ratio
 is raised by Dinkelbach's method (1967): maximise N − tD at t = N/D until the ratio stops growing.
 """
-
-from __future__ import annotations
 
 import numpy as np
 from scipy.optimize import brentq

@@ -89,7 +89,7 @@ def nearest_in_box(A: Array, b: Array, center: Array) -> Nearest:
     for start in range(0, len(b), CHUNK):
         rows = slice(start, start + CHUNK)
         s = np.atleast_2d(center[rows] if center.ndim == 2 else center).T
-        dual = _Dual(Q, products, (b[rows] @ inverse).T - Q.T @ s, -s, 1 - s, stretch)
+        dual = _Dual(Q, products, (b[rows] @ inverse).T - Q.T @ s, -s, high=1 - s, stretch=stretch)
         y, nu = _solve(dual)
         x[rows] = (s + y).T
         gap[rows], converged[rows] = dual.verdict(nu, y)
@@ -178,7 +178,7 @@ class _Dual:
     def take(self, rows: Array) -> _Dual:
         """The problem of some of the rows."""
         low, high = (a[:, rows] if a.shape[1] > 1 else a for a in (self.low, self.high))
-        return _Dual(self.Q, self.products, self.t[:, rows], low, high, self.stretch)
+        return _Dual(self.Q, self.products, self.t[:, rows], low, high=high, stretch=self.stretch)
 
 
 def _solve(dual: _Dual) -> tuple[Array, Array]:

@@ -5,8 +5,6 @@ if the only solution is a vertex (interior points are not). If it has none, the 
 bounds comes first.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.optimize import lsq_linear, nnls
 

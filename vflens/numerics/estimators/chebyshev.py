@@ -11,8 +11,6 @@ and λ moves towards the optimum over their affine hull. A point whose λ reache
 p + 1 points stay.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from itertools import combinations, product
 from math import comb

@@ -5,8 +5,6 @@ every operation runs over the whole batch: N systems cost some r² array operati
 (benchmarks/test_estimators.py). Systems of more than :data:`SMALL` unknowns go to LAPACK, one by one.
 """
 
-from __future__ import annotations
-
 import numpy as np
 from scipy.linalg import lapack, solve_triangular
 

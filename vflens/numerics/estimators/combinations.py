@@ -6,8 +6,6 @@ one generic direction, then checks all equations. With M combinations per half i
 log M steps per row. It solves the integer programme of RVG §IX exactly.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod

@@ -9,8 +9,6 @@ nearly determine. Each row of the batch keeps its held coordinates in slots ``at
 the number d.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from vflens.array import Array
@@ -26,9 +24,7 @@ def products(W: Array) -> Array:
 
 
 def pulls(products: Array, at: Array, right: Array, singular: float = 0.0) -> Array:
-    """(W_H W_Hᵀ)⁻¹ ``right`` (a, N) by Gauss and Jordan; NaN if a pivot is at most ``singular``, 0 in empty
-    slots.
-    """
+    """(W_H W_Hᵀ)⁻¹ ``right`` (a, N) by Gauss and Jordan; NaN for a pivot ≤ ``singular``, 0 in empty slots."""
     a = len(at)
     H = products.take(at[:, None] * len(products) + at)
     M = np.concatenate([H, right[:, None]], axis=1)
@@ -42,9 +38,7 @@ def pulls(products: Array, at: Array, right: Array, singular: float = 0.0) -> Ar
 
 
 def solve(Q: Array, products: Array, held: Array, g: Array, singular: float = 0.0) -> Array:
-    """The x (r, N) with Qᵀ diag(free) Q x = ``g`` for ``held`` bool (d, N); NaN if a pivot is at most
-    ``singular``.
-    """
+    """The x (r, N), Qᵀ diag(free) Q x = ``g`` for ``held`` bool (d, N); NaN if a pivot is ≤ ``singular``."""
     d, r = Q.shape
     count = held.sum(axis=0)
     lost = np.flatnonzero(count > d - r)

@@ -53,9 +53,7 @@ def relaxed_center(a: Array, x: Array) -> Center:
 
 
 def _primal(a: Array, y: Array) -> Array:
-    """Tr G (N,) of the best G for y (d, N): the sum of v_i, with the longest side at most the sum of the
-    others.
-    """
+    """Tr G (N,) of the best G for y (d, N): Σ v_i, the longest side at most the sum of the others."""
     v = np.maximum(0.25 - y * y, 0.0)
     side = a[:, None] * np.sqrt(v)
     longest = side.argmax(axis=0)
@@ -87,7 +85,7 @@ class _System:
 
     def take(self, rows: Array) -> _System:
         """Some of the rows."""
-        return _System(self.a, self.y[:, rows], self.point[:, rows], self.j[rows], self.c[rows])
+        return _System(self.a, self.y[:, rows], self.point[:, rows], self.j[rows], c=self.c[rows])
 
     def dominated(self) -> tuple[Array, Array]:
         """Whether the answer is ``point``, and its value."""

@@ -21,8 +21,6 @@ this: for X uniform on [.4, .6] the error stays at .053. With X̂ from case 2 th
 + X_min². Case 3's inference from a common sign needs mass near 0 too.
 """
 
-from __future__ import annotations
-
 from typing import Literal, TypeAlias
 
 import numpy as np

@@ -112,7 +112,7 @@ class _Rows:
     def take(self, stay: Array) -> _Rows:
         """Some of the rows."""
         x0, alpha, slack, S = (array[stay] for array in (self.x0, self.alpha, self.slack, self.S))
-        return _Rows(self.W, x0, alpha, slack, S, self.factor[:, :, stay])
+        return _Rows(self.W, x0, alpha, slack, S=S, factor=self.factor[:, :, stay])
 
     def factored(self, alpha: Array, shift: float) -> Array:
         """Cholesky factor of Wᵀ diag(α) W − shift·I."""

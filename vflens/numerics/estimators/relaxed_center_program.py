@@ -1,7 +1,5 @@
 """RCC1 of one row as a semidefinite program, solved by Clarabel: for rows on which the batch fails."""
 
-from __future__ import annotations
-
 import clarabel
 import numpy as np
 from scipy.sparse import csc_array

@@ -1,12 +1,10 @@
 """RCC1, the relaxed Chebyshev centre of the solutions in the box (RVG Prop. 2), for a whole batch.
 
-It computes RCC2 first. Rows with a certificate that the two agree
-(:mod:`vflens.numerics.estimators.certificate`) keep it. One equation has a closed form but for two scalars
+It computes RCC2 first. Rows with a proof that the two agree
+(:mod:`vflens.numerics.estimators.proof`) keep it. One equation has a closed form but for two scalars
 (:mod:`vflens.numerics.estimators.one_equation`). An interior-point method solves the others
 (:mod:`vflens.numerics.estimators.relaxed_center`).
 """
-
-from __future__ import annotations
 
 from dataclasses import dataclass
 
@@ -15,7 +13,7 @@ import numpy as np
 from vflens.array import Array
 from vflens.numerics.estimators import one_equation
 from vflens.numerics.estimators.box import nearest_in_box
-from vflens.numerics.estimators.certificate import certified
+from vflens.numerics.estimators.proof import proved
 from vflens.numerics.estimators.relaxed_center import Center, relaxed_center
 from vflens.numerics.linear_system import RANGE_RTOL, null_basis, residual_norm, row_basis
 
@@ -69,7 +67,7 @@ def _relax(Q: Array, W: Array, part: Relaxed, rows: Array) -> None:
     """Replace RCC2 by RCC1 in ``rows``; the conic solver solves the rows that the other methods leave."""
     v = np.maximum(part.x[rows] * (1 - part.x[rows]), 0.0)
     part.value[rows] = v.sum(axis=1)
-    part.certified[rows] = certified(Q, W, v)
+    part.certified[rows] = proved(Q, W, v)
     rows = rows[~part.certified[rows]]
     part.gap[rows] = part.value[rows]
     rows = rows[part.gap[rows] > POINT]

@@ -5,8 +5,6 @@ z = W x + b and g = ∂ℓ/∂z give ∂ℓ/∂W = g xᵀ and ∂ℓ/∂b = g, w
 one that is above 0 at a single row of a batch shows that row (Boenisch et al., 2023, §4).
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from vflens.array import Array

@@ -4,8 +4,6 @@ With z = V h + c, p = softmax(z), the mean loss of n rows has ∂ℓ/∂c = (1/n
 ∂ℓ/∂V = (1/n) Σ_i (p_i − e_{y_i}) h_iᵀ.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from vflens.array import Array
@@ -14,21 +12,6 @@ from vflens.array import Array
 def row_label(bias: Array) -> Array:
     """The label (…) of one row from ∂ℓ/∂c (…, k): its only negative entry (Zhao et al., 2020, iDLG)."""
     label: Array = bias.argmin(axis=-1)
-    return label
-
-
-def row_label_without_bias(weight: Array) -> Array:
-    """The label (…) of one row from ∂ℓ/∂V (…, k, w), of a layer without bias and k ≥ 3.
-
-    iDLG's rule needs features h ≥ 0. This one does not: ‖∂ℓ/∂V_c‖ = |p_c − 1[c = y]|·‖h‖, and
-    1 − p_y = Σ_{c≠y} p_c is above every other p_c.
-
-    Raises:
-        ValueError: there are two classes, whose gradients differ in sign alone.
-    """
-    if weight.shape[-2] < 3:
-        raise ValueError("two classes have gradients of one length: give the gradient in the bias")
-    label: Array = np.linalg.norm(weight, axis=-1).argmax(axis=-1)
     return label
 
 

@@ -1,7 +1,5 @@
 """The gradient that a client's update of a federated round shows."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from vflens.array import Array

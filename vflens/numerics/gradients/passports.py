@@ -14,13 +14,12 @@ with vectors p and q that depend on the row. So all rows' gradients share the pl
 they are (g ⊙ γ)(Π x)ᵀ, Π the projection on its complement, which gives all Π x up to one factor.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
 
 from vflens.array import Array
+from vflens.words import counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,15 +41,6 @@ class Unkeyed:
     unique: float
 
 
-def without_key(seen: Array, mean: Array) -> tuple[Array, Array]:
-    """``x`` (n, d) and the key s (d,) from x + s of rows that share it: s = mean of ``seen`` − ``mean``.
-
-    Every row errs by the same vector, the distance of ``mean`` (d,) from the mean of the n rows.
-    """
-    key = seen.mean(axis=0) - mean
-    return seen - key, key
-
-
 def behind_passport(weight: Array, output: Array, mean: Array) -> Unkeyed:
     """The inputs of a linear layer behind a passport, from n ≥ 3 rows' own gradients under one pair of keys.
 
@@ -66,7 +56,10 @@ def behind_passport(weight: Array, output: Array, mean: Array) -> Unkeyed:
         ValueError: fewer than three rows or four columns.
     """
     if len(weight) < 3 or weight.shape[2] < 4:
-        raise ValueError(f"{len(weight)} rows of {weight.shape[2]} columns: give three rows of four at least")
+        raise ValueError(
+            f"{counted(len(weight), 'row')} of {counted(weight.shape[2], 'column')}: give three rows of "
+            "four at least"
+        )
     spans = np.linalg.svd(weight, full_matrices=False)[2][:, :3].reshape(-1, weight.shape[2])
     _, sizes, directions = np.linalg.svd(spans, full_matrices=False)
     plane, shares = directions[:2], sizes**2 / len(weight)
@@ -77,7 +70,9 @@ def behind_passport(weight: Array, output: Array, mean: Array) -> Unkeyed:
     z, beyond = lengths[:, None] * right[:, 0], mean - plane.T @ (plane @ mean)
     middle = z.mean(axis=0)
     factor = (middle @ beyond) / (middle @ middle)
-    return Unkeyed(factor * z + mean - beyond, plane, scale / factor, float(shares[1]), float(shares[2]))
+    return Unkeyed(
+        factor * z + mean - beyond, plane, scale / factor, float(shares[1]), unique=float(shares[2])
+    )
 
 
 def _factors(values: Array, weights: Array) -> tuple[Array, Array]:

@@ -6,8 +6,6 @@ degenerate cases. P follows from Z = X Wᵀ + b, so the unknowns are the n·k lo
 columns: Z = (D(Z)ᵀ)⁺ ∇W Wᵀ + b and D(Z)ᵀ 1 = ∇b.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -17,12 +15,13 @@ from scipy.special import log_softmax, softmax
 from vflens.array import Array
 from vflens.numerics.gradients.first_layer import layer_input
 from vflens.numerics.gradients.labels import row_label
+from vflens.words import counted
 
 Pair: TypeAlias = tuple[Array, Array]  # of weight (k, d) and bias (k,)
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class BatchRows:
     """``x`` (n, d) with ``labels`` (n,), ascending; ``misfit``: their gradient's distance from the one given
     over its length, 0 up to rounding if they are right.
     """
@@ -32,7 +31,7 @@ class Rows:
     misfit: float
 
 
-def softmax_row(weight: Array, bias: Array) -> Rows:
+def softmax_row(weight: Array, bias: Array) -> BatchRows:
     """The one row of a batch from its gradient, without the model: closed forms for x and label.
 
     Args:
@@ -43,10 +42,10 @@ def softmax_row(weight: Array, bias: Array) -> Rows:
         ValueError: ∇b is 0.
     """
     x, misfit = layer_input(weight, bias)
-    return Rows(x[None], row_label(bias)[None], float(misfit))
+    return BatchRows(x[None], row_label(bias)[None], float(misfit))
 
 
-def softmax_batch(gradient: Pair, parameters: Pair, labels: Array) -> Rows:
+def softmax_batch(gradient: Pair, parameters: Pair, labels: Array) -> BatchRows:
     """The rows of a batch with n < k distinct labels, from its gradient and the model.
 
     The equations are solved as least squares, from all rows at the batch's mean
@@ -65,7 +64,10 @@ def softmax_batch(gradient: Pair, parameters: Pair, labels: Array) -> Rows:
     labels = np.sort(np.asarray(labels))
     n, k = len(labels), len(bias)
     if len(np.unique(labels)) != n or n >= k:
-        raise ValueError(f"{n} labels {labels.tolist()} of {k} classes: give fewer than {k}, all different")
+        raise ValueError(
+            f"{counted(n, 'label')} {labels.tolist()} of {counted(k, 'class')}: give fewer than {k}, all "
+            "different"
+        )
     from scipy.optimize import least_squares  # slow to load, for few attacks
 
     one_hot = np.eye(k)[labels]
@@ -82,7 +84,7 @@ def softmax_batch(gradient: Pair, parameters: Pair, labels: Array) -> Rows:
     Z = least_squares(residuals, start.ravel(), xtol=1e-15, ftol=1e-15, gtol=1e-14, max_nfev=100).x
     D = (softmax(Z.reshape(n, k), axis=1) - one_hot) / n
     x = np.linalg.pinv(D.T) @ in_weight
-    return Rows(x, labels, _misfit(x, one_hot, gradient, parameters))
+    return BatchRows(x, labels, _misfit(x, one_hot, gradient, parameters))
 
 
 def _misfit(

@@ -7,8 +7,6 @@ works on φ = θ L, with L Lᵀ near the curvature of one class's parameters: co
 of steps instead of thousands.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

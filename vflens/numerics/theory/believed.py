@@ -5,8 +5,6 @@ discloses other weights or trains on other inputs. The moments are those of the 
 form and measurement on them agree up to rounding.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
@@ -21,7 +19,7 @@ _SAME = 1e-9  # relative: matrices nearer than this differ by rounding
 
 
 @dataclass(frozen=True)
-class Stated:
+class StatedError:
     """A paper's ``statement`` and its ``mse`` per feature of an unclipped estimate; ``upper`` is NaN without
     one.
     """
@@ -31,7 +29,7 @@ class Stated:
     upper: float = math.nan
 
 
-def closed_form(center: float, A: Array, believed: Array, x: Array) -> Stated | None:
+def closed_form(center: float, A: Array, believed: Array, x: Array) -> StatedError | None:
     """The MSE of the solution of ``believed`` x = A x nearest to ``center``·1; None if no statement covers
     it.
 
@@ -54,31 +52,31 @@ def closed_form(center: float, A: Array, believed: Array, x: Array) -> Stated | 
     """
     K0, mean = theory.second_moment(x, 0.0), x.mean(axis=0)
     if _close(A, believed):
-        return Stated("RVG Theorem 2", theory.nearest_solution_mse(A, theory.second_moment(x, center)))
+        return StatedError("RVG Theorem 2", theory.nearest_solution_mse(A, theory.second_moment(x, center)))
     if believed.any() and A.shape[1] == 1:
-        return Stated("VAR (48)", distorted.single_feature_mse(float(K0[0, 0]), A, believed))
+        return StatedError("VAR (48)", distorted.single_feature_mse(float(K0[0, 0]), A, believed))
     if believed.any() and len(A) == 1 and center == 0.5:
-        return Stated("VAR (52)", distorted.two_class_half_star_mse(A, K0, mean, believed))
+        return StatedError("VAR (52)", distorted.two_class_half_star_mse(A, K0, mean, believed))
     R = _rotation(A, believed)
     return None if R is None else _rotated(center, A, K0, mean, R)
 
 
-def reflected(center: float, A: Array, x: Array) -> Stated:
+def reflected(center: float, A: Array, x: Array) -> StatedError:
     """The MSE of the solution nearest to ``center``·1 after training on 1 − x: (4/d)Tr(P K_½) more (RVG
     §VII-A).
     """
     plain = theory.nearest_solution_mse(A, theory.second_moment(x, center))
-    return Stated("RVG §VII-A", plain + theory.reflection_gain(A, theory.second_moment(x, 0.5)))
+    return StatedError("RVG §VII-A", plain + theory.reflection_gain(A, theory.second_moment(x, 0.5)))
 
 
-def _rotated(center: float, A: Array, K0: Array, mean: Array, R: Array) -> Stated:
+def _rotated(center: float, A: Array, K0: Array, mean: Array, R: Array) -> StatedError:
     determined = row_basis(A).shape[1] == A.shape[1]  # then half* is ls
     upper = distorted.worst_transform(A, K0).mse if center == 0 or determined else math.nan
     if determined:
-        return Stated("VAR (46)", distorted.rotated_ls_mse(K0, R), upper)
+        return StatedError("VAR (46)", distorted.rotated_ls_mse(K0, R), upper)
     if center == 0:
-        return Stated("RVG Theorem 3", distorted.transformed_ls_mse(A, K0, R.T), upper)
-    return Stated("VAR (40)", distorted.rotated_half_star_mse(A, K0, mean, R))
+        return StatedError("RVG Theorem 3", distorted.transformed_ls_mse(A, K0, R.T), upper)
+    return StatedError("VAR (40)", distorted.rotated_half_star_mse(A, K0, mean, R))
 
 
 def _rotation(A: Array, believed: Array) -> Array | None:

@@ -12,8 +12,6 @@ Theorem 1 (exact scores, x in the box, no clipping needed): ‖x − RCC2‖ ≤
 *every* row; :func:`order_violations` counts the rows that break it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

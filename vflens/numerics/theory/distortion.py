@@ -6,19 +6,12 @@ the rest of ε, so that g = ε exactly and Aₙ may lie anywhere in a ball. The 
 through VAR (57)–(59), which drop terms and invert the singular JᵀJ.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from vflens.array import Array
 from vflens.numerics.estimators.ball_program import largest_ratio
 from vflens.numerics.linear_system import first_differences, row_basis
 from vflens.numerics.theory.distortion_theory import single_feature_mse
-
-
-def distortion(W: Array, disclosed: Array) -> float:
-    """G = ‖W − Wₙ‖²_F/(dk)."""
-    return float(np.sum((W - disclosed) ** 2) / W.size)
 
 
 def largest_distortion(W: Array) -> float:

@@ -18,8 +18,6 @@ a share of wrong labels: print it beside such a share, never compare them. *Erra
 H_i are independent, so for embeddings in general position whenever n ≤ dim H, as in the paper's own setting.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -30,7 +28,7 @@ from vflens.array import Array
 
 
 @dataclass(frozen=True)
-class Setting:
+class DefenseStrength:
     """One strength of a defence: the accuracy under it and the error that an attack reaches.
 
     ``error`` is an MSE per feature, or a share of wrong labels in [0, 1]; ``blind`` is the least error of a
@@ -57,7 +55,7 @@ class Cap:
     """
 
     parameter: str
-    settings: tuple[Setting, ...]
+    settings: tuple[DefenseStrength, ...]
 
     def __post_init__(self) -> None:
         if not self.settings:
@@ -113,7 +111,7 @@ def against_best(caps: Iterable[Cap]) -> Cap:
     return Cap(given[0].parameter, tuple(min(row, key=_error) for row in rows))
 
 
-def _error(setting: Setting) -> float:
+def _error(setting: DefenseStrength) -> float:
     return math.inf if math.isnan(setting.error) else setting.error
 
 
@@ -172,16 +170,3 @@ def label_error_bound(H: Array, y: Array, *, steps: int = 2000, accuracy: float 
             break
         weights = 1 / np.maximum(lengths, 1e-9 * best)
     return bound
-
-
-def equal_embeddings_bound(y: Array) -> float:
-    """Theorem 2 for one H on all rows: (1/(n − 1)) Σ_{i<j} ‖(T_i − T_j) H‖₂ (equation (11)).
-
-    Rows of one batch share a key: their pairs contribute 0.
-
-    Args:
-        y: T_i H (n, k), n ≥ 2.
-    """
-    from scipy.spatial.distance import pdist  # loads as long as all else of a report
-
-    return float(pdist(y).sum()) / (len(y) - 1)

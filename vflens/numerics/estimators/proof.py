@@ -1,17 +1,15 @@
-"""The certificate that both relaxed Chebyshev centres agree, RCC1 = RCC2 (``docs/estimators.md``).
+"""The proof that both relaxed Chebyshev centres agree, RCC1 = RCC2 (``docs/estimators.md``).
 
 With v_i = x_i(1 − x_i) at the RCC2 point, RCC1 and RCC2 have equal optimal values exactly if some G ⪰ 0 with
 A G = 0 has the diagonal v; that is, if vectors g_i of length √v_i have Σ_i A_ji g_i = 0 for every equation j.
 
 1. Refuted if P_ii √v_i > Σ_{j≠i} |P_ij| √v_j for some i, P = A⁺A: the vectors cannot close.
-2. One shot: y with ((I − P) ∘ (I − P)) y = v gives G = (I − P) diag(y) (I − P) that diagonal; it certifies if
+2. One shot: y with ((I − P) ∘ (I − P)) y = v gives G = (I − P) diag(y) (I − P) that diagonal; a proof if
    G ⪰ 0.
 3. Else Newton's method for unit vectors u_i in R^m, m = min(⌈√(2d)⌉ + 1, d − r), with
    F = Σ_i √v_i q_i u_iᵀ = 0: the shortest tangents T_i = √v_i (I − u_i u_iᵀ) Λᵀq_i that close the linearised
-   sum, Σ_i √v_i q_i T_iᵀ = −F, then back to length 1. A value of 0 certifies; a larger value proves neither.
+   sum, Σ_i √v_i q_i T_iᵀ = −F, then back to length 1. A value of 0 is a proof; a larger value proves neither.
 """
-
-from __future__ import annotations
 
 import numpy as np
 
@@ -30,7 +28,7 @@ STEPS, PACE, UNKNOWNS = 12, 0.7, 200
 CHUNK = 2**20
 
 
-def certified(Q: Array, W: Array, v: Array) -> Array:
+def proved(Q: Array, W: Array, v: Array) -> Array:
     """Whether RCC1 = RCC2 is certain (N,), for ``v`` (N, d) and bases ``Q`` (d, r), ``W`` (d, p) of A's rows
     and null space.
     """

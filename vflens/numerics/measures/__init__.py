@@ -1,0 +1,1 @@
+"""How well an estimate does: scores of one run, means and intervals over several."""
