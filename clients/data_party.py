@@ -1,24 +1,22 @@
 """What all data parties share, whatever the division of rows: a table, and a leader that they answer."""
 
-from __future__ import annotations
-
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import asdict, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from vflens.array import ScaledColumns
-from vflens.clients.own_rows import Rows, moved_in_place
-from vflens.config import DataConfig
+from vflens.config import LedConfig
 from vflens.config.compatibility import check_device
 from vflens.errors import StateError, UnavailableError
 from vflens.member.member import Member
 from vflens.member.stage import Stage
 from vflens.member.standing import check_leader
 from vflens.models.softmax_regression import one_hot
-from vflens.protocol.acts import Begin, Describe, Done, Finished, Rejoin, Stop
+from vflens.protocol.acts import Begin, Describe, Done, Finished, Receipt, Rejoin, Stop, Submission
 from vflens.protocol.agreement import Agreement
 from vflens.protocol.checks import check_version
 from vflens.protocol.link import Handlers, Link
@@ -26,8 +24,20 @@ from vflens.protocol.standing import Standing
 from vflens.tables.files import read_party_table
 from vflens.tables.order import save_order
 from vflens.tables.scaling import Scaler
-from vflens.types import Array, Exchange, Owner, PartyInfo, Phase, Point
+from vflens.types import Array, Document, Exchange, Owner, PartyInfo, Phase, Point
 from vflens.wire.allocator import give_back
+
+_MOVED_BYTES = 1 << 22  # of columns that are moved together
+
+
+class OwnRows(NamedTuple):
+    """``truth`` (N, d) scaled to [0, 1], of which ``clipped`` values lay outside their bounds; ``inputs`` the
+    same after defences, the same object without any.
+    """
+
+    truth: ScaledColumns
+    inputs: ScaledColumns
+    clipped: int
 
 
 class DataParty(Member):
@@ -47,11 +57,11 @@ class DataParty(Member):
         PluginError, ConfigError: a defence that is unknown or wrongly set, or a GPU that is absent.
     """
 
-    config: DataConfig
+    config: LedConfig
 
     def __init__(
         self,
-        config: DataConfig,
+        config: LedConfig,
         links: Mapping[str, Link],
         *,
         learns_from: Point,
@@ -75,15 +85,21 @@ class DataParty(Member):
         self.begun = threading.Event()
         self.failure = ""
 
+    def dropped_rows(self) -> Document:
+        """See :meth:`vflens.member.member.Member.dropped_rows`."""
+        dropped = self.table.dropped
+        return {} if dropped is None else {"dropped": asdict(dropped)}
+
     def handlers(self) -> Handlers:
-        """See :meth:`vflens.protocol.link.Party.handlers`."""
         return {Describe: self.describe, Rejoin: self.rejoin, Begin: self.begin, Stop: self.stop}
 
     def describe(self, act: Describe) -> PartyInfo:
         """Name, role and public columns."""
         self.check_run(act.run)
         self.asked.set()
-        return PartyInfo(self.name, self.role, self.table.columns, len(self.table.class_names))
+        return PartyInfo(
+            self.name, self.role, columns=self.table.columns, n_classes=len(self.table.class_names)
+        )
 
     def prepare_once(
         self, federation: Agreement, order: Callable[[], Array], begin: Callable[[Array], None]
@@ -100,7 +116,7 @@ class DataParty(Member):
         """
         with self.lock:
             present = self.federation
-            if present is not None and present.digest != federation.digest:
+            if present is not None and _named(present) != _named(federation):
                 raise StateError(
                     f"{self.role} {self.name!r} is in run {federation.run!r} with other settings or rows: "
                     f"resume {self.leader!r} on its folder, or start all parties anew"
@@ -158,15 +174,15 @@ class DataParty(Member):
     def _send_finished(self) -> None:
         self.links[self.leader].call(Finished(self.config.run, self.name, self.heads()))
 
-    def take_rows(self, federation: Agreement, order: Array, labels: Array | None) -> Rows:
+    def take_rows(self, federation: Agreement, order: Array, labels: Array | None) -> OwnRows:
         """The file rows ``order``, scaled and defended; defences may read ``labels`` int64 (N,)."""
         truth, clipped = self._scaled(order, federation.rows_of(self.name, Phase.TRAIN))
         names = tuple(column.name for column in self.table.columns)
         self.owner = Owner(self.name, truth, labels, federation.n_classes, role=self.role, names=names)
         if not self.chain.overrides("on_inputs"):
-            return Rows(truth, truth, clipped)
+            return OwnRows(truth, truth, clipped)
         inputs = self.chain.fold("on_inputs", truth[:], *_beginning(federation, order))
-        return Rows(truth, ScaledColumns(inputs), clipped)
+        return OwnRows(truth, ScaledColumns(inputs), clipped)
 
     def _scaled(self, order: Array, train: Array) -> tuple[ScaledColumns, int]:
         """The table's own rows in ``order``, scaled; the table loses its features, even on failure."""
@@ -174,7 +190,7 @@ class DataParty(Member):
             raise StateError(f"party {self.name!r} took up its rows before and failed: start it again")
         scaler = Scaler.fit(self.table.columns, features, order[train])
         self.table = replace(self.table, features=features[:0])
-        return moved_in_place(features, order, scaler)
+        return _moved_in_place(features, order, scaler)
 
     def soft_labels(self, labels: Array, federation: Agreement) -> Array:
         """The soft labels (N, k) that defences of labels draw from ``labels`` (N,), once per run."""
@@ -184,6 +200,12 @@ class DataParty(Member):
         # Its noise may depend on a row's label, so defences see the drawn labels.
         self.owner = replace(self.owner, labels=soft.argmax(axis=1))
         return soft
+
+    @abstractmethod
+    def score(self, act: Submission, *, ended: bool = False) -> Receipt:
+        """Score an adversary's estimates of this party's rows; ``ended``: after the run, while no party
+        runs.
+        """
 
     def training_over(self) -> None:
         """Called with the trained model, before predictions begin."""
@@ -213,7 +235,6 @@ class DataParty(Member):
         return Done()
 
     def resume(self) -> None:
-        """See :meth:`vflens.member.member.Member.resume`."""
         super().resume()
         if self.reached.is_open:
             self.begun.set()
@@ -222,6 +243,27 @@ class DataParty(Member):
             self.stopped.set()
 
 
+def _named(federation: Agreement) -> tuple[str, bytes]:
+    """What tells a run from all others."""
+    return federation.nonce, federation.digest
+
+
 def _beginning(federation: Agreement, rows: Array) -> tuple[Exchange, Array]:
     """The exchange at the start of a run, and the positions of all ``rows``."""
     return Exchange(federation.run, Phase.TRAIN, 0, 0), np.arange(len(rows), dtype=np.int32)
+
+
+def _moved_in_place(features: Array, order: Array, scaler: Scaler) -> tuple[ScaledColumns, int]:
+    """The rows ``order`` of ``features``, moved in place, and scaled there unless they are the pixels of
+    images; and the number of clipped values.
+
+    A second copy would double what the party holds.
+    """
+    truth = features[: len(order)]
+    at_once = max(1, _MOVED_BYTES // max(1, truth[:, :1].nbytes))
+    for j in range(0, truth.shape[1], at_once):
+        truth[:, j : j + at_once] = features[order, j : j + at_once]
+    if features.dtype == np.uint8:
+        return ScaledColumns(truth), 0
+    clipped = scaler.transform_in_place(truth)
+    return ScaledColumns(truth, scaler.high - scaler.low), clipped

@@ -1,11 +1,10 @@
 """Limits the rows that a party sends per second: a faster caller waits."""
 
-from __future__ import annotations
-
 import threading
 import time
 
 from vflens.errors import StateError
+from vflens.words import counted
 
 
 class Pace:
@@ -33,7 +32,7 @@ class Pace:
             if due - now > self._patience:
                 raise StateError(
                     f"limits.rows_per_second at {self._party!r} is {self._rate:g}: ask again in "
-                    f"{due - now:.0f} seconds, for fewer rows at a time"
+                    f"{counted(due - now, 'second', '.0f')}, for fewer rows at a time"
                 )
             self._free = due + rows / self._rate
         time.sleep(due - now)

@@ -1,7 +1,5 @@
 """Rows of other people, none of them in the run, from which the active party's attacks may learn."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -9,6 +7,7 @@ import numpy as np
 from vflens.errors import ConfigError
 from vflens.tables.description import PartyFile
 from vflens.tables.files import read_party_table
+from vflens.tables.places import Places
 from vflens.tables.scaling import Scaler
 from vflens.tables.table import Table
 from vflens.types import Array, ColumnInfo, PartyInfo
@@ -18,17 +17,16 @@ def read_public(spec: PartyFile | None, own: Table) -> Table | None:
     """The table of public rows; None without ``spec``.
 
     Raises:
-        DataError: the file is not as described.
-        ConfigError: it holds a row of ``own``, or has other classes.
+        DataError: the file is not as described, or holds a row of ``own``.
+        ConfigError: it has other classes.
     """
     if spec is None:
         return None
     table = read_party_table(spec)
-    shared = np.intersect1d(table.ids, own.ids)
-    if len(shared):
-        raise ConfigError(
-            f"public.file holds row {shared[0].decode()!r} of data.file: public rows are other people's, "
-            "remove it"
+    shared = np.isin(table.ids, own.ids)
+    if shared.any():
+        raise Places.of(table.ids).refusal(
+            shared, "public.file holds rows of data.file in", ": public rows are other people's, remove them"
         )
     if table.class_names != own.class_names:
         raise ConfigError(

@@ -1,7 +1,5 @@
 """What a coordinator and a server share: a member that leads a run over links to its data parties."""
 
-from __future__ import annotations
-
 import threading
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping
@@ -11,17 +9,43 @@ from dataclasses import replace
 from typing import ClassVar
 
 from vflens.config import LeaderConfig
-from vflens.coordinator.progress import Progress
-from vflens.coordinator.returned import returned
-from vflens.errors import ConfigError, StorageError, UnavailableError, VflensError
+from vflens.errors import ConfigError, ProtocolError, StorageError, UnavailableError, VflensError
 from vflens.member.member import Member
-from vflens.member.signer import heads_statement
+from vflens.member.patience import patiently
+from vflens.member.signer import heads_statement, nonce_of
 from vflens.member.stage import Stage
-from vflens.protocol.acts import Describe, Done, Finished, Stop
+from vflens.member.standing import check_data_party
+from vflens.member.start_nonce import run_nonce
+from vflens.protocol.acts import Describe, Done, Finished, Rejoin, Stop
 from vflens.protocol.link import Link, Reply
 from vflens.protocol.standing import Standing
+from vflens.storage.metrics import Name
 from vflens.storage.sent_heads import SentHeads, received_in
-from vflens.types import Array, PartyInfo, Point
+from vflens.types import Array, PartyInfo, Point, Progress
+
+
+def returned(
+    leader: Member, name: str, own: Standing, learned: int, before_open: Stage, *, seconds: float
+) -> Standing:
+    """Where the data party ``name`` stands, once it is back within ``seconds``; ``own`` is the leader's
+    standing, and the party must have ``learned`` from that step, and reached ``before_open`` where the leader
+    is open.
+
+    Raises:
+        UnavailableError: it did not come back in time.
+        StateError: it came back with another run, or older than it was.
+    """
+    act = Rejoin(leader.config.run, own)
+    try:
+        party = patiently(lambda: leader.links[name].call(act), seconds, leader.stopped)
+    except UnavailableError as error:
+        raise UnavailableError(
+            f"party {name!r} did not come back within {seconds:g} s: look "
+            f"at its log, then start every party again with --resume ({error})"
+        ) from error
+    check_data_party(name, own, party, learned, before_open)
+    return party
+
 
 _STOP_SECONDS = 5.0  # who does not answer by then notices that its leader is gone
 
@@ -90,7 +114,7 @@ class Leader(Member):
         """Wait for every data party, after one of them or this one was restarted.
 
         Raises:
-            UnavailableError, StateError: see :func:`vflens.coordinator.returned.returned`.
+            UnavailableError, StateError: see :func:`vflens.coordinator.leader.returned`.
         """
         own, seconds = self.standing(), self.config.limits.rejoin_seconds
         for name in sorted(self.links):
@@ -131,6 +155,11 @@ class Leader(Member):
     def _check_signed(self, act: Finished) -> None:
         """Refuse heads that their party could deny later; without certificates none are signed."""
         if self.signer is not None:
+            if act.heads.nonce != nonce_of(self.federation):
+                raise ProtocolError(
+                    f"the heads of {act.sender!r} are of another run called {act.run!r}: resume it on this "
+                    "run's folder"
+                )
             role = next(p.role for p in self.config.peers if p.name == act.sender)
             self.signer.check(act.sender, role, heads_statement(act.run, act.heads), act.heads.signature)
 
@@ -151,9 +180,7 @@ class Leader(Member):
         """Called once, when the last data party has finished."""
 
     def _all_heads(self) -> Mapping[str, SentHeads]:
-        """Its own heads and those that it received; none where a log fails: the parties must stop all the
-        same.
-        """
+        """Its own heads and those received; none where a log fails: the parties must stop all the same."""
         try:
             return {**received_in(self.folder), self.name: self.heads()}
         except StorageError as error:
@@ -161,9 +188,7 @@ class Leader(Member):
             return {}
 
     def stop(self, failure: str = "") -> None:
-        """Tell every data party that the run is over, and why if it failed; who is gone already is passed
-        over.
-        """
+        """Tell every data party that the run is over, and why if it failed; skip those that are gone."""
         heads, gone = self._all_heads(), "this party did not come back in time and was left out"
         why = {name: failure or (gone if name in self.left_out else "") for name in sorted(self.links)}
         replies = {name: self._submitted(name, Stop(self.config.run, why[name], heads)) for name in why}
@@ -188,7 +213,6 @@ class Leader(Member):
         self.log.warning("not told to stop", peer=name, reason=reason)
 
     def resume(self) -> None:
-        """See :meth:`vflens.member.member.Member.resume`."""
         super().resume()
         if self.reached.stage is Stage.FINISHED:
             self.finished.set()
@@ -200,7 +224,7 @@ class Leader(Member):
 
     def record_totals(self) -> None:
         """What arrived."""
-        self.metrics.add("bytes_received", self.transcript.nbytes)
+        self.metrics.add(Name.BYTES_RECEIVED, self.transcript.nbytes)
 
     def show_life(self) -> None:
         """Ask every data party for something: one whose own work is complete waits for nothing else."""
@@ -210,7 +234,8 @@ class Leader(Member):
 
     def _describe(self) -> tuple[PartyInfo, ...]:
         """What every data party says of itself, in name order."""
-        parties = tuple(self.links[name].call(Describe(self.config.run)) for name in sorted(self.links))
+        asked = Describe(self.config.run, run_nonce(self.folder))
+        parties = tuple(self.links[name].call(asked) for name in sorted(self.links))
         roles = {p.name: p.role for p in parties}
         for peer in self.config.peers:
             if roles.get(peer.name) != peer.role:
@@ -226,6 +251,6 @@ class Leader(Member):
 
     def _record_speed(self, steps: int, taken: int, seconds: float) -> None:
         """``taken`` of the ``steps`` since the last restart took ``seconds``."""
-        self.metrics.add("steps", steps)
-        self.metrics.add("train_seconds", seconds)
-        self.metrics.add("steps_per_second", taken / seconds)
+        self.metrics.add(Name.STEPS, steps)
+        self.metrics.add(Name.TRAIN_SECONDS, seconds)
+        self.metrics.add(Name.STEPS_PER_SECOND, taken / seconds)

@@ -168,7 +168,7 @@ class Horizontal(_message.Message):
     def __init__(self, rounds: _Optional[int] = ..., local_epochs: _Optional[int] = ..., local_steps: _Optional[int] = ..., weights: _Optional[str] = ..., participants: _Optional[int] = ..., secure_aggregation: bool = ..., absent: _Optional[str] = ..., method: _Optional[str] = ...) -> None: ...
 
 class Federation(_message.Message):
-    __slots__ = ("run", "parties", "rows", "train", "predict", "training", "lab", "aggregator", "model", "horizontal")
+    __slots__ = ("run", "parties", "rows", "train", "predict", "training", "lab", "aggregator", "model", "horizontal", "nonce")
     RUN_FIELD_NUMBER: _ClassVar[int]
     PARTIES_FIELD_NUMBER: _ClassVar[int]
     ROWS_FIELD_NUMBER: _ClassVar[int]
@@ -179,6 +179,7 @@ class Federation(_message.Message):
     AGGREGATOR_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     HORIZONTAL_FIELD_NUMBER: _ClassVar[int]
+    NONCE_FIELD_NUMBER: _ClassVar[int]
     run: str
     parties: _containers.RepeatedCompositeFieldContainer[PartyInfo]
     rows: int
@@ -189,17 +190,20 @@ class Federation(_message.Message):
     aggregator: str
     model: str
     horizontal: Horizontal
-    def __init__(self, run: _Optional[str] = ..., parties: _Optional[_Iterable[_Union[PartyInfo, _Mapping]]] = ..., rows: _Optional[int] = ..., train: _Optional[bytes] = ..., predict: _Optional[bytes] = ..., training: _Optional[_Union[Training, _Mapping]] = ..., lab: bool = ..., aggregator: _Optional[str] = ..., model: _Optional[str] = ..., horizontal: _Optional[_Union[Horizontal, _Mapping]] = ...) -> None: ...
+    nonce: str
+    def __init__(self, run: _Optional[str] = ..., parties: _Optional[_Iterable[_Union[PartyInfo, _Mapping]]] = ..., rows: _Optional[int] = ..., train: _Optional[bytes] = ..., predict: _Optional[bytes] = ..., training: _Optional[_Union[Training, _Mapping]] = ..., lab: bool = ..., aggregator: _Optional[str] = ..., model: _Optional[str] = ..., horizontal: _Optional[_Union[Horizontal, _Mapping]] = ..., nonce: _Optional[str] = ...) -> None: ...
 
 class Done(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
 class DescribeRequest(_message.Message):
-    __slots__ = ("run",)
+    __slots__ = ("run", "nonce")
     RUN_FIELD_NUMBER: _ClassVar[int]
+    NONCE_FIELD_NUMBER: _ClassVar[int]
     run: str
-    def __init__(self, run: _Optional[str] = ...) -> None: ...
+    nonce: str
+    def __init__(self, run: _Optional[str] = ..., nonce: _Optional[str] = ...) -> None: ...
 
 class SaltRequest(_message.Message):
     __slots__ = ("run",)
@@ -433,16 +437,18 @@ class Head(_message.Message):
     def __init__(self, log: _Optional[str] = ..., records: _Optional[int] = ..., link: _Optional[bytes] = ...) -> None: ...
 
 class PartyHeads(_message.Message):
-    __slots__ = ("party", "heads", "federation", "signature")
+    __slots__ = ("party", "heads", "federation", "signature", "nonce")
     PARTY_FIELD_NUMBER: _ClassVar[int]
     HEADS_FIELD_NUMBER: _ClassVar[int]
     FEDERATION_FIELD_NUMBER: _ClassVar[int]
     SIGNATURE_FIELD_NUMBER: _ClassVar[int]
+    NONCE_FIELD_NUMBER: _ClassVar[int]
     party: str
     heads: _containers.RepeatedCompositeFieldContainer[Head]
     federation: bytes
     signature: Signature
-    def __init__(self, party: _Optional[str] = ..., heads: _Optional[_Iterable[_Union[Head, _Mapping]]] = ..., federation: _Optional[bytes] = ..., signature: _Optional[_Union[Signature, _Mapping]] = ...) -> None: ...
+    nonce: str
+    def __init__(self, party: _Optional[str] = ..., heads: _Optional[_Iterable[_Union[Head, _Mapping]]] = ..., federation: _Optional[bytes] = ..., signature: _Optional[_Union[Signature, _Mapping]] = ..., nonce: _Optional[str] = ...) -> None: ...
 
 class FinishedRequest(_message.Message):
     __slots__ = ("run", "sender", "heads")

@@ -1,7 +1,5 @@
 """A party's run folder: its configuration, its status, and the files of an earlier run."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os
@@ -12,7 +10,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any
 
-from vflens.config import DataPartyConfig, LeaderConfig, MemberConfig, PartyConfig, load_party
+from vflens.config import DataPartyConfig, LeaderConfig, PartyConfig, load_party
 from vflens.config.writing import toml_text
 from vflens.errors import ConfigError, StorageError
 from vflens.member.stage import Reached
@@ -20,7 +18,7 @@ from vflens.services.same_run import check_settings, note_settings
 from vflens.storage import durable
 from vflens.storage.files import write_whole
 from vflens.storage.heads import Heads, check_logs, from_json, heads_in, to_json
-from vflens.storage.json_file import json_object
+from vflens.storage.json_file import in_words, json_object
 from vflens.storage.private import exposure, owner_only, write_private
 from vflens.storage.regular import opened, opened_to_write, read_text
 from vflens.types import Document
@@ -29,7 +27,7 @@ from vflens.types import Document
 OF_A_RUN = (
     "absent.json", "estimates", "events.jsonl", "federation.json", "heads.json", "metrics.parquet", "nonce",
     "order.npz", "own.npz", "pictures.npz", "predictions.npz", "recovery", "released", "rows.npz",
-    "scored.json", "settings.json", "starts.json", "state.json", "status.json", "transcript",
+    "run_nonce", "scored.json", "settings.json", "starts.json", "state.json", "status.json", "transcript",
 )  # fmt: skip
 
 
@@ -107,9 +105,7 @@ def begin(config: PartyConfig) -> bool:
         check_settings(config)
     try:
         if resumed:
-            check_logs(
-                config.out, _noted(config.out), config.party, synced=config.limits.durable == "machine"
-            )
+            check_kept(config)
         file, kept = config.out / "config.toml", _says(config.out / "config.toml", config)
         if not resumed and (began or (file.exists() and not kept)):
             _move_aside(config.out, config_too=not kept)
@@ -125,13 +121,24 @@ def begin(config: PartyConfig) -> bool:
     return resumed
 
 
+def check_kept(config: PartyConfig) -> None:
+    """Refuse a run's logs that lack records which they had: to open one cuts what no line of it names.
+
+    Raises:
+        StorageError: names the log.
+        OSError: a log cannot be read.
+    """
+    noted = {name: _noted(config.out / name) for name in ("state.json", "status.json")}
+    check_logs(config.out, noted, config.party, synced=config.limits.durable == "machine")
+
+
 def _began(folder: Path) -> bool:
     """Whether a run began in ``folder``; a status alone is its launcher's, of a party that died before."""
     found = {name for name in OF_A_RUN if (folder / name).exists()}
     return "status.json" in found and len(found) > 1
 
 
-def is_over(config: MemberConfig) -> bool:
+def is_over(config: PartyConfig) -> bool:
     """Whether the run in ``config.out`` is finished and needs this party no more.
 
     A data party that its leader did not tell of the end can be needed again.
@@ -165,12 +172,18 @@ def write_status(folder: Path, state: str, reason: str = "") -> None:
             raise
 
 
-def _noted(folder: Path) -> Heads:
-    """The heads that :func:`write_status` wrote of the logs in ``folder``; {} without a readable status."""
-    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, OverflowError):
-        status = json_object(read_text(folder / "status.json"))
-        return from_json(status["heads"])
-    return {}
+def _noted(file: Path) -> Heads:
+    """The heads of the logs in the JSON of ``file``; {} where it has none, or cannot be read."""
+    found: Document = {}
+    with suppress(OSError, ValueError):
+        found = json_object(read_text(file))
+    try:
+        return from_json(found.get("heads", {}))
+    except ValueError as error:
+        raise StorageError(
+            f"{file} (heads) does not name the heads of the logs ({in_words(error)}): bring back the folder "
+            "as it was, or begin a new run, without --resume"
+        ) from error
 
 
 def state_of(folder: Path) -> str:

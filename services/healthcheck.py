@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from vflens.config import Limits, MemberConfig, Peer, load_party
+from vflens.config import Limits, PartyConfig, Peer, load_party
 from vflens.errors import AccessError
 from vflens.services.identity import counterpart
 from vflens.wire.channel import grpc, open_channel
@@ -61,12 +61,12 @@ def serves(address: str, limits: Limits, seconds: float = 2.0, tls: Counterpart 
     return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
 
 
-def lives(peer: Peer, config: MemberConfig, seconds: float = 2.0) -> bool:
+def lives(peer: Peer, config: PartyConfig, seconds: float = 2.0) -> bool:
     """Whether ``peer`` answers within ``seconds`` that it serves."""
     return serves(peer.address, config.limits, seconds, counterpart(peer.name, peer.role, config))
 
 
-def came(peer: Peer, config: MemberConfig) -> bool:
+def came(peer: Peer, config: PartyConfig) -> bool:
     """Whether ``peer`` serves by now.
 
     Raises:
@@ -85,7 +85,7 @@ def came(peer: Peer, config: MemberConfig) -> bool:
     return came
 
 
-def serves_itself(config: MemberConfig) -> bool:
+def serves_itself(config: PartyConfig) -> bool:
     """Whether the party of ``config`` serves, asked from its own machine."""
     address = config.address.replace("0.0.0.0:", "127.0.0.1:").replace("[::]:", "[::1]:")
     return serves(address, config.limits, tls=counterpart(config.party, config.role, config))

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from vflens.config import MemberConfig, Tls
+from vflens.config import PartyConfig, Tls
 from vflens.errors import ConfigError
 from vflens.types import Role
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _DAY, _LOOK_SECONDS = 86_400.0, 60.0  # between warnings, and between looks without one
 
 
-def identity_of(config: MemberConfig) -> Identity | None:
+def identity_of(config: PartyConfig) -> Identity | None:
     """The party's identity, one in a process; None without ``[tls]``.
 
     Raises:
@@ -36,7 +36,7 @@ def _identity(tls: Tls, name: str, role: Role) -> Identity:
     return Identity(tls, name, role)
 
 
-def counterpart(name: str, role: Role, config: MemberConfig) -> Counterpart | None:
+def counterpart(name: str, role: Role, config: PartyConfig) -> Counterpart | None:
     """What the party demands of the peer ``name`` in its ``role``; None without ``[tls]``."""
     identity = identity_of(config)
     if identity is None:
@@ -46,7 +46,7 @@ def counterpart(name: str, role: Role, config: MemberConfig) -> Counterpart | No
     return Counterpart(identity, name, role)
 
 
-def signer_of(config: MemberConfig) -> Signer | None:
+def signer_of(config: PartyConfig) -> Signer | None:
     """Signs what the party of ``config`` states; None without ``[tls]``."""
     identity = identity_of(config)
     if identity is None:
@@ -56,7 +56,7 @@ def signer_of(config: MemberConfig) -> Signer | None:
     return TlsSigner(identity)
 
 
-def check_trust(config: MemberConfig) -> None:
+def check_trust(config: PartyConfig) -> None:
     """Refuse a party that trusts no certificate of one of its peers.
 
     Raises:
@@ -75,14 +75,14 @@ def check_trust(config: MemberConfig) -> None:
             )
 
 
-def certificate_warning(config: MemberConfig) -> str:
+def certificate_warning(config: PartyConfig) -> str:
     """What the operator must do about the party's certificate; "" if nothing, or without ``[tls]``."""
     identity = identity_of(config)
     return "" if identity is None else identity.warning()
 
 
 @contextmanager
-def reminded(config: MemberConfig, say: Callable[[str], None], log: Any) -> Iterator[None]:
+def reminded(config: PartyConfig, say: Callable[[str], None], log: Any) -> Iterator[None]:
     """Say and log :func:`certificate_warning`, once a day, while the block runs."""
     if config.tls is None:
         yield
@@ -97,7 +97,7 @@ def reminded(config: MemberConfig, say: Callable[[str], None], log: Any) -> Iter
         thread.join()
 
 
-def _remind(config: MemberConfig, say: Callable[[str], None], log: Any, ended: threading.Event) -> None:
+def _remind(config: PartyConfig, say: Callable[[str], None], log: Any, ended: threading.Event) -> None:
     while True:
         warning = certificate_warning(config)
         if warning:
@@ -107,7 +107,7 @@ def _remind(config: MemberConfig, say: Callable[[str], None], log: Any, ended: t
             return
 
 
-def _pause(config: MemberConfig) -> float:
+def _pause(config: PartyConfig) -> float:
     """Seconds until the next warning: a day, or until the certificate ends."""
     identity = identity_of(config)
     left = 0.0 if identity is None else identity.left.total_seconds()

@@ -1,7 +1,5 @@
 """A leader's run, over the deaths of its parties."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 
@@ -48,7 +46,7 @@ def _await_end(leader: Leader, check_alive: Callable[[], None]) -> None:
     idle = Idle(leader.config.limits.idle_seconds)
     while not leader.finished.wait(1.0):
         check_alive()
-        idle.check(leader.performed, f"nothing came of predictions and attacks at {leader.unfinished}")
+        idle.check(leader.achieved, f"nothing came of predictions and attacks at {leader.unfinished}")
 
 
 class _Losses:

@@ -1,7 +1,5 @@
 """A process that ends with its launcher: the launcher holds its standard input."""
 
-from __future__ import annotations
-
 import os
 import signal
 import threading
@@ -9,9 +7,14 @@ import threading
 LAUNCHED = "VFLENS_LAUNCHED"  # set by the launcher: the process ends when its standard input closes
 
 
+def launched() -> bool:
+    """Whether the launcher started this process, and has checked the tables."""
+    return bool(os.environ.get(LAUNCHED))
+
+
 def end_with_launcher() -> None:
     """Send this process SIGTERM once the launcher that started it, if one did, is gone."""
-    if os.environ.get(LAUNCHED):
+    if launched():
         threading.Thread(target=_await_end, name="launcher lifeline", daemon=True).start()
 
 

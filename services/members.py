@@ -1,37 +1,61 @@
 """The member that a configuration describes."""
 
-from __future__ import annotations
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import overload
 
-from collections.abc import Mapping
-
-from vflens.clients.active import ActiveParty
 from vflens.clients.data_party import DataParty
 from vflens.clients.horizontal.client import Client
-from vflens.clients.passive import PassiveParty
-from vflens.config import ActiveConfig, ClientConfig, DataConfig, LeaderConfig, ServerConfig
-from vflens.coordinator.coordinator import Coordinator
+from vflens.clients.vertical.active import ActiveParty
+from vflens.clients.vertical.passive import PassiveParty
+from vflens.config import LeaderConfig, LedConfig, PassiveConfig
+from vflens.coordinator.horizontal.split_server import server
 from vflens.coordinator.leader import Leader
-from vflens.coordinator.progress import Progress
-from vflens.coordinator.server import Server
-from vflens.coordinator.split_server import SplitServer
+from vflens.coordinator.vertical.coordinator import Coordinator
 from vflens.protocol.link import Link
+from vflens.services.folder import check_kept
+from vflens.types import Progress, Role
+
+#: Role → what makes its party.
+DATA_PARTIES: Mapping[Role, Callable[..., DataParty]] = {
+    Role.PASSIVE: PassiveParty,
+    Role.ACTIVE: ActiveParty,
+    Role.CLIENT: Client,
+}
+LEADERS: Mapping[Role, Callable[..., Leader]] = {Role.COORDINATOR: Coordinator, Role.SERVER: server}
 
 
-def data_party(config: DataConfig, links: Mapping[str, Link], *, in_process: bool = False) -> DataParty:
+def data_party(config: LedConfig, links: Mapping[str, Link], *, in_process: bool = False) -> DataParty:
     """The data party of ``config``, with ``links`` to its peers."""
-    if isinstance(config, ClientConfig):
-        return Client(config, links, in_process=in_process)
-    if isinstance(config, ActiveConfig):
-        return ActiveParty(config, links, in_process=in_process)
-    return PassiveParty(config, links, in_process=in_process)
+    return DATA_PARTIES[config.role](config, links, in_process=in_process)
+
+
+@overload
+@contextmanager
+def resumed(config: PassiveConfig, *, in_process: bool) -> Iterator[PassiveParty]: ...
+@overload
+@contextmanager
+def resumed(config: LedConfig, *, in_process: bool) -> Iterator[DataParty]: ...
+@contextmanager
+def resumed(config: LedConfig, *, in_process: bool) -> Iterator[DataParty]:
+    """The data party of ``config`` as its run left it, without peers; closed after the block.
+
+    ``in_process`` is as its run was: closing it writes this again.
+
+    Raises:
+        StorageError: a log lacks records that it had.
+    """
+    check_kept(config)
+    party = data_party(config, {}, in_process=in_process)
+    try:
+        party.resume()
+        yield party
+    finally:
+        party.close()
 
 
 def leader(
     config: LeaderConfig, links: Mapping[str, Link], progress: Progress, *, in_process: bool = False
 ) -> Leader:
     """The leader of ``config``, with ``links`` to the data parties."""
-    if isinstance(config, ServerConfig) and config.horizontal.is_split:
-        return SplitServer(config, links, progress, in_process=in_process)
-    if isinstance(config, ServerConfig):
-        return Server(config, links, progress, in_process=in_process)
-    return Coordinator(config, links, progress, in_process=in_process)
+    return LEADERS[config.role](config, links, progress, in_process=in_process)

@@ -4,8 +4,6 @@ The page is text of a few lines, so the standard library writes and serves it. I
 name but the party's, its role's and its run's, and no texts of errors.
 """
 
-from __future__ import annotations
-
 import re
 import socket
 import threading
@@ -17,7 +15,7 @@ from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from vflens.config import MemberConfig
+from vflens.config import PartyConfig
 from vflens.errors import ConfigError
 from vflens.member.member import Member
 from vflens.services.identity import identity_of
@@ -109,7 +107,7 @@ def metrics_page(party: Member, calls: Calls | None) -> Iterator[int]:
             thread.join()
 
 
-def calls_of(config: MemberConfig) -> Calls | None:
+def calls_of(config: PartyConfig) -> Calls | None:
     """New counters where the configuration asks for a page."""
     return None if config.metrics.port is None else Calls()
 

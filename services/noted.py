@@ -3,16 +3,14 @@
 A file may be absent, damaged, or half written.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from vflens.storage.json_file import json_object
 from vflens.storage.regular import opened, read_text
-from vflens.types import Phase
+from vflens.types import Phase, Setting
 
 _TAIL_BYTES = 1 << 20  # of a log: its last lines
 
@@ -52,13 +50,28 @@ def last_step(folder: Path) -> int | None:
 
 def steps(federation: dict[str, Any]) -> int | None:
     """The training steps of the run, unless it stops early, or its rounds; None before it is prepared."""
-    if isinstance(rounds := federation.get("horizontal"), dict):
-        return count(rounds.get("rounds"))
+    named = federation.get("setting", Setting.VERTICAL)
+    return next((counted(federation) for setting, counted in STEPS.items() if setting == named), None)
+
+
+def _rounds(federation: dict[str, Any]) -> int | None:
+    rounds = federation.get("horizontal")
+    return count(rounds.get("rounds")) if isinstance(rounds, dict) else None
+
+
+def _batches(federation: dict[str, Any]) -> int | None:
     if not isinstance(training := federation.get("training"), dict):
         return None
     epochs, batch = count(training.get("epochs")), count(training.get("batch_size"))
     rows = count(federation.get("train_rows"))
     return epochs * -(-rows // batch) if epochs and batch and rows else None
+
+
+#: How many steps, or rounds, a run of each setting has by its ``federation.json``.
+STEPS: Mapping[Setting, Callable[[dict[str, Any]], int | None]] = {
+    Setting.VERTICAL: _batches,
+    Setting.HORIZONTAL: _rounds,
+}
 
 
 def count(value: object) -> int | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vflens.clients.horizontal.predictions import own_predictions
-from vflens.config import OPERATOR, ActiveConfig, ClientConfig, Limits, load_party
+from vflens.config import OPERATOR, ClientConfig, Limits, load_party
 from vflens.config.secrets import EXAMPLE
 from vflens.errors import ConfigError, UnavailableError
 from vflens.protocol.acts import Answers, Query
@@ -82,7 +82,7 @@ def ask_configured(config_file: Path, rows: str) -> list[dict[str, Any]]:
     config = load_party(config_file)
     if isinstance(config, ClientConfig):
         return _documents(own_predictions(config, rows))
-    if not isinstance(config, ActiveConfig) or config.operator_token is None:
+    if config.operators_token is None:
         raise ConfigError(
             f"{config_file} is neither a client's configuration, nor an active party's with an "
             "operator_token: predictions are asked there"
@@ -97,7 +97,7 @@ def ask_configured(config_file: Path, rows: str) -> list[dict[str, Any]]:
         config.party,
         config.address,
         caller=OPERATOR,
-        token=config.operator_token,
+        token=config.operators_token,
         limits=config.limits,
         tls=counterpart(config.party, config.role, config),
     )

@@ -5,8 +5,6 @@ holds its standard input is gone. In every case it flushes its logs, ``status.js
 exit code is the error's.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import threading
@@ -14,21 +12,18 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from vflens.clients.data_party import DataParty
 from vflens.config import (
     OPERATOR,
-    ActiveConfig,
-    CoordinatorConfig,
-    DataConfig,
     LeaderConfig,
-    MemberConfig,
+    LedConfig,
     PartyConfig,
     Peer,
 )
 from vflens.coordinator.leader import Leader
-from vflens.coordinator.progress import Progress
 from vflens.errors import INTERRUPTED, StorageError, UnavailableError, VflensError
 from vflens.member.event_loop import ENDING
 from vflens.member.member import Member
@@ -41,14 +36,27 @@ from vflens.services.leading import run
 from vflens.services.lifeline import end_with_launcher
 from vflens.services.members import data_party, leader
 from vflens.services.metrics_page import Calls, calls_of, metrics_page
-from vflens.services.outcome import where
 from vflens.services.servicer import CALLS, Servicer
 from vflens.services.waiting import Reporter, until
 from vflens.storage.log import party_log
-from vflens.types import Role
+from vflens.types import Progress, Role
 from vflens.wire.channel import check_address, check_port_free, grpc, listen, new_server
 from vflens.wire.grpc_link import GrpcLink
 from vflens.wire.sockets import make_folder
+
+
+def where(config: PartyConfig) -> str:
+    """The run folder and the command that reports it, with the other parties' folders beside it."""
+    beside = [f for f in config.out.parent.glob("*/config.toml") if f.parent != config.out]
+    shown = config.out.parent if beside else config.out
+    return (
+        f"results are in {_short(config.out)}; see them with: vflens report {_short(shown)} --out report.html"
+    )
+
+
+def _short(folder: Path) -> Path:
+    return folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder
+
 
 _SPARE_WORKERS = 4  # for health probes and refusals, while every caller has its maximum of open calls
 _GRACE_SECONDS = 2.0
@@ -59,7 +67,7 @@ _signalled = threading.Event()  # set by the first signal
 Say = Callable[[str], None]
 
 
-def serve(config: MemberConfig, say: Say, progress: Progress) -> None:
+def serve(config: PartyConfig, say: Say, progress: Progress) -> None:
     """Run one party, alone in the process, until its run is over; the process exits 30 s after a signal at
     the latest.
 
@@ -88,7 +96,7 @@ def serve(config: MemberConfig, say: Say, progress: Progress) -> None:
         with _status(config):
             if isinstance(config, LeaderConfig):
                 _serve_leader(config, say, progress, resumed=resumed)
-            else:
+            elif isinstance(config, LedConfig):
                 _serve_data_party(config, say, progress, resumed=resumed)
 
 
@@ -110,15 +118,15 @@ def _status(config: PartyConfig) -> Iterator[None]:
     write_status(config.out, "finished")
 
 
-def start_server(party: Party, config: MemberConfig, log: Any, calls: Calls | None = None) -> grpc.Server:
+def start_server(party: Party, config: PartyConfig, log: Any, calls: Calls | None = None) -> grpc.Server:
     """Serve ``party`` at the configured address, with gRPC's health service; ``calls`` counts.
 
     Raises:
         ConfigError: the address cannot be bound.
     """
     credentials: dict[str, tuple[Role, str]] = {p.name: (p.role, p.token) for p in config.peers}
-    if isinstance(config, ActiveConfig) and config.operator_token:
-        credentials[OPERATOR] = (Role.OPERATOR, config.operator_token)
+    if config.operators_token:
+        credentials[OPERATOR] = (Role.OPERATOR, config.operators_token)
     workers = ThreadPoolExecutor(CALLS * len(credentials) + _SPARE_WORKERS)
     server = new_server(workers, config.limits)
     identity = identity_of(config)
@@ -130,7 +138,7 @@ def start_server(party: Party, config: MemberConfig, log: Any, calls: Calls | No
     return server
 
 
-def link_to(peer: Peer, config: MemberConfig, incarnation: int = 0) -> GrpcLink:
+def link_to(peer: Peer, config: PartyConfig, incarnation: int = 0) -> GrpcLink:
     """A link to ``peer`` of the party of ``config``, which was started again so often."""
     return GrpcLink(
         peer.name,
@@ -143,7 +151,7 @@ def link_to(peer: Peer, config: MemberConfig, incarnation: int = 0) -> GrpcLink:
     )
 
 
-def wait_for(peers: tuple[Peer, ...], config: MemberConfig, say: Say, ended: threading.Event) -> None:
+def wait_for(peers: tuple[Peer, ...], config: PartyConfig, say: Say, ended: threading.Event) -> None:
     """Wait, with back-off, until all ``peers`` serve or the waiting has ``ended``; report the missing ones.
 
     Raises:
@@ -175,7 +183,7 @@ def _take_up(member: Member, say: Say) -> None:
     say(f"{member.role} {member.name!r} goes on after training step {member.recovery.learned + 1}")
 
 
-def _open(end: ExitStack, member: Member, config: MemberConfig, say: Say, *, resumed: bool) -> None:
+def _open(end: ExitStack, member: Member, config: PartyConfig, say: Say, *, resumed: bool) -> None:
     """Restore ``member`` if its run goes on, link it to its peers, and serve it until ``end``."""
     end.callback(member.close)
     member.signer = signer_of(config)
@@ -191,7 +199,7 @@ def _open(end: ExitStack, member: Member, config: MemberConfig, say: Say, *, res
     end.callback(lambda: server.stop(_GRACE_SECONDS).wait())
 
 
-def _serve_data_party(config: DataConfig, say: Say, progress: Progress, *, resumed: bool) -> None:
+def _serve_data_party(config: LedConfig, say: Say, progress: Progress, *, resumed: bool) -> None:
     party = data_party(config, {})
     with ExitStack() as end:  # last to first; all run even if one fails
         _open(end, party, config, say, resumed=resumed)
@@ -245,7 +253,7 @@ def _serve_leader(config: LeaderConfig, say: Say, progress: Progress, *, resumed
             leading.flush()
             say(leading.outcome)
             failure = ""
-            if isinstance(config, CoordinatorConfig) and config.after == "serve":
+            if config.stays:
                 with suppress(KeyboardInterrupt):  # Ctrl-C ends it normally
                     say("serving predictions until stopped (Ctrl-C, SIGTERM)")
                     while True:

@@ -1,7 +1,5 @@
 """Whether a folder's unfinished run has a configuration's settings: ``settings.json`` holds their digests."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from hashlib import blake2b
@@ -12,8 +10,7 @@ from typing import Any
 from vflens.config import PartyConfig
 from vflens.errors import ConfigError, StorageError
 from vflens.storage.files import write_whole
-from vflens.storage.json_file import json_object
-from vflens.storage.regular import read_text
+from vflens.storage.json_file import in_words, read_as
 
 #: Settings that change no result of a run: places and deadlines.
 _FREE = {"resume", "limits", "address", "insecure", "out", "tls", "metrics"}
@@ -36,11 +33,11 @@ def check_settings(config: PartyConfig) -> None:
         StorageError: the folder does not say which settings its run has.
     """
     try:
-        began = json_object(read_text(_file(config.out)))
+        began = read_as(dict[str, str], _file(config.out))
     except (OSError, ValueError) as error:
         raise StorageError(
-            f"{_file(config.out)} does not say which settings the run has ({error}): begin a new run, "
-            "without --resume"
+            f"{_file(config.out)} does not say which settings the run has ({in_words(error)}): begin a new "
+            "run, without --resume"
         ) from error
     now = _digests(config)
     changed = next((name for name in {**began, **now} if began.get(name) != now.get(name)), None)

@@ -1,7 +1,7 @@
 """One servicer for every act: authenticate the caller, decode, delegate, encode, map errors. Nothing else.
 
 The metadata of each call and of each stream's opening holds the caller's name and token. The party checks
-:data:`vflens.protocol.access.ACCESS` for its permissions. Methods that are no act do not exist. Unknown
+:data:`vflens.protocol.access.Access` for its permissions. Methods that are no act do not exist. Unknown
 callers are refused before their request arrives: the library keeps a thread waiting for each request, and
 strangers who open calls without a request could hold all threads. For the same reason a known caller has a
 limit of open calls. Over TLS the caller's certificate must name it too, before its request is read.
@@ -29,6 +29,7 @@ from vflens.wire.channel import INCARNATION_KEY, PARTY_KEY, TOKEN_KEY, grpc
 from vflens.wire.messages import RPCS, Rpc
 from vflens.wire.parts import check_parts
 from vflens.wire.status import CODES, ERROR_KEY
+from vflens.words import counted
 
 if TYPE_CHECKING:
     from vflens.services.metrics_page import Calls
@@ -133,11 +134,7 @@ class Servicer(grpc.GenericRpcHandler):
 
     @contextmanager
     def _counted(self, caller: str) -> Iterator[None]:
-        """Count one more open call of ``caller``.
-
-        Raises:
-            StateError: it has too many already.
-        """
+        """Count one more open call of ``caller``."""
         with self._lock:
             if self._open[caller] >= CALLS:
                 raise StateError(
@@ -218,11 +215,7 @@ class Servicer(grpc.GenericRpcHandler):
 
 
 def _incarnation(name: str, sent: Any) -> int:
-    """The number of restarts that the caller ``name`` has ``sent``.
-
-    Raises:
-        ProtocolError: it is none.
-    """
+    """The number of restarts that the caller ``name`` has ``sent``."""
     text = str(sent)
     if not (text.isascii() and text.isdigit() and len(text) < 10):
         raise ProtocolError(
@@ -254,6 +247,7 @@ def decode_request(rpc: Rpc, data: bytes) -> Act[Any]:
         act: Act[Any] = rpc.decode(rpc.request.FromString(data))
     except DecodeError:
         raise ProtocolError(
-            f"{len(data)} bytes are no {rpc.request.__name__}: use a peer of the same version"
+            f"{counted(len(data), 'byte is', many='bytes are')} no {rpc.request.__name__}: use a peer of "
+            "the same version"
         ) from None
     return act

@@ -1,12 +1,11 @@
 """How a party is, for its operator: read from its folder; it and its peers are asked whether they serve."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 
-from vflens.config import MemberConfig, load_party
+from vflens.config import PartyConfig, load_party
 from vflens.errors import ConfigError, UnavailableError, VflensError, printable
+from vflens.roles import ROLES
 from vflens.services.folder import is_held
 from vflens.services.healthcheck import serves, serves_itself
 from vflens.services.identity import counterpart, identity_of
@@ -17,9 +16,9 @@ from vflens.types import Document, Role
 def status(config_file: Path) -> Document:
     """The status of the party of ``config_file``, of this machine; nothing is changed.
 
-    ``state`` is "never started", "running", "killed", "finished", "interrupted" or "failed"; ``phase`` that
-    of ``state.json``, or "alignment" before it; ``step`` the last training step received, of ``steps``; in a
-    horizontal run they are rounds.
+    ``state`` is "never started", "running", "killed", "finished", "interrupted" or "failed", "unknown" where
+    ``status.json`` is damaged; ``phase`` that of ``state.json``, or "alignment" before it; ``step`` the last
+    training step received, of ``steps``; in a horizontal run they are rounds.
 
     Raises:
         ConfigError: no party's configuration.
@@ -29,7 +28,8 @@ def status(config_file: Path) -> Document:
     certificate = _certificate(config)
     usable = certificate is None or certificate["ends"] is not None
     ending, reached = noted(folder / "status.json"), noted(folder / "state.json")
-    state = str(ending.get("state", "never started"))
+    unsaid = "unknown" if (folder / "status.json").exists() else "never started"
+    state = str(ending.get("state", unsaid))
     if state == "running" and not held:
         state = "killed"
     return {
@@ -68,6 +68,11 @@ def check(found: Document, config_file: Path) -> None:
             raise UnavailableError(
                 f"{party}: {state}, no process runs in {found['folder']}: {look}start it with: {command}"
             )
+        case "unknown":
+            raise VflensError(
+                f"{party}: {found['folder']}/status.json does not say how its run ended: bring it back as it "
+                f"was, or go on with: {command}"
+            )
         case "running" if found["certificate"] and found["certificate"]["ends"] is None:
             problem = found["certificate"]["problem"]
             raise UnavailableError(
@@ -84,7 +89,7 @@ def check(found: Document, config_file: Path) -> None:
 def words(found: Document) -> str:
     """:func:`status` for people."""
     restarts = found["restarts"]
-    unit = "round" if found["role"] in (Role.CLIENT, Role.SERVER) else "step"
+    unit = ROLES[Role(found["role"])].of_setting.unit
     step = "" if found["step"] is None else f", {unit} {found['step']} of {found['steps'] or '?'}"
     lines = [
         f"{found['role']} {found['party']}, run {found['run']}: {found['state']}"
@@ -100,14 +105,14 @@ def words(found: Document) -> str:
     return "\n".join(map(printable, lines))
 
 
-def _peers(config: MemberConfig) -> dict[str, bool]:
+def _peers(config: PartyConfig) -> dict[str, bool]:
     return {
         p.name: serves(p.address, config.limits, tls=counterpart(p.name, p.role, config))
         for p in config.peers
     }
 
 
-def _certificate(config: MemberConfig) -> dict[str, str | None] | None:
+def _certificate(config: PartyConfig) -> dict[str, str | None] | None:
     """When the party's certificate "ends", None if it cannot be used, and its "problem", "" without one; None
     without ``[tls]``.
     """

@@ -1,18 +1,17 @@
 """A data party that waits for its leader, and what its operator reads meanwhile."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable
 
 from vflens.clients.data_party import DataParty
 from vflens.config import Peer
-from vflens.coordinator.progress import Progress
 from vflens.errors import UnavailableError
 from vflens.member.idle import Idle
+from vflens.roles import ROLES
 from vflens.services.healthcheck import came, lives
-from vflens.types import Phase, Role
+from vflens.types import Phase, Progress
+from vflens.words import counted
 
 _USES = (Phase.TRAIN, Phase.PREDICT)
 _LONGER = 1.5  # than its leader, which knows who does nothing, and says so to all
@@ -38,8 +37,8 @@ class Reporter:
         if not self._aligned:
             self._aligned = True
             train, predict = (len(federation.rows_of(self._party.name, phase)) for phase in _USES)
-            what = "prepared" if self._party.role is Role.CLIENT else "aligned"
-            self._say(f"{what}: {train} rows to train, {predict} to predict")
+            ready = ROLES[self._party.role].of_setting.ready
+            self._say(f"{ready}: {counted(train, 'row')} to train, {predict} to predict")
         epochs = federation.epochs  # the same count as the leader's
         done = min((self._party.recovery.learned + 1) * epochs // federation.steps, epochs)
         if self._party.begun.is_set():  # training is over, perhaps before its last epoch

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import KW_ONLY, dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
@@ -26,6 +26,8 @@ INT32_MAX = 2**31 - 1  # what the wire carries
 #: What is written or printed as JSON or TOML, and the same where it is only read.
 Document: TypeAlias = dict[str, Any]
 Facts: TypeAlias = Mapping[str, Any]
+#: Called with a stage, its units done, and its units in all.
+Progress: TypeAlias = Callable[[str, int, int], None]
 #: What a payload may hold: dtype → bytes an element.
 DTYPES: Mapping[str, int] = {"<f8": 8, "<f4": 4, "<i8": 8, "<i4": 4, "|u1": 1, "|b1": 1}
 MAX_DIMENSIONS = 8
@@ -61,7 +63,7 @@ class Setting(StrEnum):
 class Point(StrEnum):
     """What a payload is. Summed and partial logits are EMBEDDING; SCORES are log-probabilities (n, k); UPDATE
     is what a client's training adds to PARAMETERS, by name; MASKED_UPDATE hides it from its receiver, who
-    learns only the sum of all (:mod:`vflens.protocol.masked_update`).
+    learns only the sum of all (:mod:`vflens.protocol.horizontal.masked_update`).
     """
 
     EMBEDDING = "embedding"
@@ -179,6 +181,7 @@ class ColumnInfo:
     name: str
     low: float | None = None
     high: float | None = None
+    _: KW_ONLY
     alphabet: tuple[float, ...] | None = None
     pixel: Pixel | None = None
 
@@ -331,6 +334,7 @@ class PartyInfo:
 
     name: str
     role: Role
+    _: KW_ONLY
     columns: tuple[ColumnInfo, ...] = ()
     n_classes: int = 0
     classes: tuple[str, ...] = ()

@@ -1,7 +1,5 @@
 """A client: rows of its own, a whole model, and the update of its parameters in each round."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -14,10 +12,10 @@ from vflens.errors import ProtocolError, StateError
 from vflens.member.recovery import check_state
 from vflens.models.whole import BOTTOM
 from vflens.protocol.acts import Step, StepReply
-from vflens.protocol.checks import check_exchange, check_origin, finite_tensors
-from vflens.protocol.horizontal import HorizontalFederation
+from vflens.protocol.checks import check_origin, finite_tensors
+from vflens.protocol.horizontal.agreement import HorizontalAgreement
+from vflens.protocol.horizontal.masked_update import MaskedRound
 from vflens.protocol.link import Handlers, Link
-from vflens.protocol.masked_update import MaskedRound
 from vflens.types import Array, Exchange, Phase, Point, Released
 
 _NO_ROWS = np.zeros(0, np.int32)
@@ -38,11 +36,9 @@ class Client(PreparedClient):
         self._taken: Mapping[str, Array] = {}  # the parameters of the last round
 
     def handlers(self) -> Handlers:
-        """See :meth:`vflens.protocol.link.Party.handlers`."""
         return {**super().handlers(), Step: self.step}
 
-    def begin_run(self, federation: HorizontalFederation, order: Array) -> None:
-        """See :meth:`PreparedClient.begin_run`."""
+    def begin_run(self, federation: HorizontalAgreement, order: Array) -> None:
         super().begin_run(federation, order)
         self._split = self._split_steps(self.run) if federation.horizontal.is_split else None
 
@@ -70,12 +66,12 @@ class Client(PreparedClient):
         """
         with self.lock:
             federation = self.run.federation
-            check_exchange(act.exchange, self.config.run, Phase.TRAIN)
-            federation.check_epoch(act.exchange)
+            point = federation.sent
+            federation.check_step(act.exchange)
             self.settle()
             if self._split is not None:
                 return self._split_step(act, self._split)
-            answered = self.gate.answered(federation.sent, act.exchange)
+            answered = self.gate.answered(point, act.exchange)
             if answered is not None:
                 return StepReply(answered)
             received, is_last = self._checked(act), act.exchange.step == federation.steps
@@ -83,9 +79,9 @@ class Client(PreparedClient):
             self._learn(received)
             if is_last:
                 return StepReply(None)
-            self.run.spending.take(act.exchange.round)
+            self.gate.take(act.exchange, _NO_ROWS)
             update = self._update(received)
-            released = self.gate.release(federation.sent, act.exchange, _NO_ROWS, update, mask)
+            released = self.gate.release(point, act.exchange, _NO_ROWS, update, mask)
             self._keep_memory()
             return StepReply(released)
 
@@ -104,7 +100,6 @@ class Client(PreparedClient):
         self._learn(self._checked(act))
         if act.exchange.step == federation.steps:
             return StepReply(None)
-        self.run.spending.take(act.exchange.round)
         return split.begin(act.exchange, self._taken)
 
     def _keep_memory(self) -> None:
@@ -124,7 +119,7 @@ class Client(PreparedClient):
     def _mask(self, act: Step, received: Released) -> MaskedRound | None:
         if self.masking is None:
             return None
-        return MaskedRound(self.run.federation, self.masking, self.name, act.participants, received)
+        return MaskedRound(self.run.federation, self.masking, self.name, act.participants, received=received)
 
     def _is_due(self, received: Released) -> bool:
         """Whether its parameters are new; those of the last step may come again, its answer may be lost.
@@ -159,7 +154,6 @@ class Client(PreparedClient):
         return act.received
 
     def check_logged(self, released: Released) -> None:
-        """See :meth:`vflens.member.member.Member.check_logged`."""
         check_origin(released, self.leader, Point.PARAMETERS)
         finite_tensors(released, self._due_at(released.exchange.step))
 
@@ -209,12 +203,12 @@ class Client(PreparedClient):
             self.recovery.checkpoint_if_due(self._state)
 
     def _state(self) -> dict[str, Array]:
-        self.keep_figures()
+        self.metrics.save()  # no later log holds them
+        self.reached.acted = self.chain.acted
         taken = {_TAKEN + name: value for name, value in self._taken.items()}
         return {**taken, **self.run.model.state(), **self.chain.memory.state()}
 
     def load(self, state: Mapping[str, Array]) -> None:
-        """See :meth:`vflens.member.member.Member.load`."""
         due = self._due_at(self.recovery.learned)
         own = {_TAKEN + name: value for name, value in due.items()}
         taken = {name: value for name, value in state.items() if name.startswith(_TAKEN)}

@@ -1,22 +1,50 @@
 """What a client grants to its server beyond the rounds, and the rows that attacks are scored on."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 
-from vflens.clients.horizontal.candidates import drawn_candidates
 from vflens.clients.horizontal.local_run import LocalRun
 from vflens.config import ClientConfig, Disclosure
 from vflens.errors import ConfigError
 from vflens.member.gate import ReleaseGate
 from vflens.models.settings import Horizontal
-from vflens.plugins.server_view import CANDIDATES
+from vflens.plugins.views.horizontal import CANDIDATES
 from vflens.protocol.checks import MODEL_VERSION
-from vflens.protocol.horizontal import grant_number
+from vflens.protocol.horizontal.agreement import grant_number
 from vflens.randomness import stream
 from vflens.types import Array, Exchange, Phase, Point, Released
+from vflens.words import counted
+
+
+class Candidates(NamedTuple):
+    """``rows`` int32 (n,), and which of them are ``members`` of the training rows, bool (n,)."""
+
+    rows: Array
+    members: Array
+
+
+def drawn_candidates(count: int, train: Array, predict: Array, *, party: str, secret: bytes) -> Candidates:
+    """``count`` candidates, shuffled: half of them the first of ``train``, which stand in a drawn order, half
+    drawn from ``predict``.
+
+    Raises:
+        ConfigError: there are too few of either.
+    """
+    half = count // 2
+    for what, rows in (("training", train), ("prediction", predict)):
+        if half > len(rows):
+            raise ConfigError(
+                f"disclose candidates rows = {count} at {party!r}: {half} {what} rows are needed that no "
+                f"other grant shows, there are {len(rows)}, grant fewer"
+            )
+    drawn = stream(secret, "candidates")
+    others = drawn.choice(predict, half, replace=False)
+    order = drawn.permutation(count)
+    rows = np.concatenate([train[:half], others])[order].astype(np.int32)
+    return Candidates(rows, (np.arange(count) < half)[order])
+
 
 _POINTS = {
     "parameters": Point.PARAMETERS,
@@ -39,8 +67,8 @@ def check_grants(config: ClientConfig, training: int, horizontal: Horizontal) ->
     known, shown = _most(config, "auxiliary", "labels"), _most(config, "embeddings", "gradients")
     if known + shown > training:
         raise ConfigError(
-            f"disclose at {config.party!r}: {known} rows with their truth and {shown} to attack are more "
-            f"than its {training} training rows, grant fewer"
+            f"disclose at {config.party!r}: {counted(known, 'row')} with their truth and {shown} to attack "
+            f"are more than its {counted(training, 'training row')}, grant fewer"
         )
     if not horizontal.private_bottom and any(d.what == "parameters" for d in config.disclose):
         raise ConfigError(

@@ -1,7 +1,5 @@
 """A client's run: its rows, its model, and the batches of a round."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import count, islice
@@ -10,7 +8,7 @@ from vflens.array import ScaledColumns
 from vflens.clients.horizontal.spending import UpdateSpending
 from vflens.models.softmax_regression import batches
 from vflens.models.whole import WholeModel
-from vflens.protocol.horizontal import HorizontalFederation
+from vflens.protocol.horizontal.agreement import HorizontalAgreement
 from vflens.randomness import stream
 from vflens.types import Array
 
@@ -25,7 +23,7 @@ class LocalRun:
     ``spending`` counts what its updates cost.
     """
 
-    federation: HorizontalFederation
+    federation: HorizontalAgreement
     truth: ScaledColumns
     inputs: ScaledColumns
     clipped: int
@@ -36,7 +34,7 @@ class LocalRun:
 
 
 def local_batches(
-    federation: HorizontalFederation, rows: Array, secret: bytes, number: int
+    federation: HorizontalAgreement, rows: Array, secret: bytes, number: int
 ) -> Iterator[Array]:
     """The batches of training ``rows`` int32 (n,) in round ``number`` at the client with ``secret``.
 

@@ -1,11 +1,9 @@
 """What a client's own file says: which of its rows train, and how the server sees it."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from vflens.config import ClientConfig
-from vflens.protocol.alignment import drawn_split
+from vflens.protocol.split import drawn_split
 from vflens.randomness import secret_from_seed, stream
 from vflens.tables.table import PREDICT, TRAIN, Table
 from vflens.types import Array, PartyInfo, Role
@@ -25,4 +23,12 @@ def client_info(config: ClientConfig, table: Table) -> PartyInfo:
     """What the server knows of the client with ``table``: columns, classes, and the numbers of rows."""
     names = table.class_names
     train, predict = map(len, split_rows(config, table))
-    return PartyInfo(config.party, Role.CLIENT, table.columns, len(names), names, train, predict)
+    return PartyInfo(
+        config.party,
+        Role.CLIENT,
+        columns=table.columns,
+        n_classes=len(names),
+        classes=names,
+        train_rows=train,
+        predict_rows=predict,
+    )

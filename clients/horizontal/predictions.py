@@ -1,7 +1,5 @@
 """What a client's model says of its own prediction rows, for its owner."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from vflens.clients.operator import numbered

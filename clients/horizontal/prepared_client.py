@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from vflens.clients.horizontal.own_file import client_info, split_rows
 from vflens.clients.horizontal.scoring import ClientScoring
 from vflens.clients.horizontal.spending import UpdateSpending, released_rounds
 from vflens.clients.horizontal.utility import record_utility
-from vflens.clients.membership import check_client
+from vflens.clients.membership import check_limits, check_settings, described, unknown
 from vflens.config import ClientConfig
 from vflens.config.compatibility import check_family, check_wrapped
 from vflens.errors import ConfigError, ProtocolError, StateError
@@ -27,15 +27,39 @@ from vflens.models.part import Keys, Site
 from vflens.models.whole import WholeModel
 from vflens.protocol.acts import Describe, Disclose, Done, Prepare, Receipt, Submission
 from vflens.protocol.checks import check_version
-from vflens.protocol.horizontal import HorizontalFederation
+from vflens.protocol.horizontal.agreement import HorizontalAgreement
 from vflens.protocol.link import Handlers, Link
 from vflens.randomness import derive, secret_from_seed
 from vflens.score.service import disabled
+from vflens.storage.metrics import Name
 from vflens.tables.order import load_order
 from vflens.types import Array, Exchange, PartyInfo, Phase, Point, Released, Role
+from vflens.words import counted
+
+
+def check_client(federation: HorizontalAgreement, config: ClientConfig, info: PartyInfo) -> None:
+    """Refuse a federation with another description of the client than its own ``info``.
+
+    Raises:
+        ProtocolError, ConfigError: names the difference.
+    """
+    if described(federation, config) != info:
+        raise unknown(federation, config)
+    check_limits(federation, info, config.limits)
+    check_settings(federation, config)
+    federation.check_keys()  # its own tells whether it agreed to masks
+
 
 if TYPE_CHECKING:
-    from vflens.protocol.secure_sum import Masking
+    from vflens.protocol.horizontal.secure_sum import Masking
+
+
+class _Prepared(NamedTuple):
+    """All that exists only once the run is prepared."""
+
+    run: LocalRun
+    grants: Grants
+    scoring: ClientScoring
 
 
 class PreparedClient(DataParty):
@@ -58,10 +82,9 @@ class PreparedClient(DataParty):
             )
         self._labels = self.table.labels
         self._order = split_rows(config, self.table)
-        self._run: LocalRun | None = None
+        self._prepared: _Prepared | None = None
 
     def handlers(self) -> Handlers:
-        """See :meth:`vflens.protocol.link.Party.handlers`."""
         return {
             **super().handlers(),
             Prepare: self.prepare,
@@ -70,14 +93,12 @@ class PreparedClient(DataParty):
         }
 
     @property
-    def federation(self) -> HorizontalFederation | None:
-        """See :meth:`vflens.member.member.Member.federation`."""
-        return None if self._run is None else self._run.federation
+    def federation(self) -> HorizontalAgreement | None:
+        return None if self._prepared is None else self._prepared.run.federation
 
     @property
     def clipped(self) -> int:
-        """See :meth:`vflens.member.member.Member.clipped`."""
-        return 0 if self._run is None else self._run.clipped
+        return 0 if self._prepared is None else self._prepared.run.clipped
 
     @property
     def run(self) -> LocalRun:
@@ -86,9 +107,13 @@ class PreparedClient(DataParty):
         Raises:
             StateError: the run was not prepared yet.
         """
-        if self._run is None:
+        return self._made.run
+
+    @property
+    def _made(self) -> _Prepared:
+        if self._prepared is None:
             raise StateError(f"client {self.name!r} has no run yet: its server prepares it first")
-        return self._run
+        return self._prepared
 
     def describe(self, act: Describe) -> PartyInfo:
         """Columns, classes, and the numbers of rows."""
@@ -100,16 +125,14 @@ class PreparedClient(DataParty):
         info = replace(info, mask_key=masking.public.hex())
         if self.signer is None:
             return info
-        return replace(info, signature=self.signer.sign(key_statement(act.run, info.mask_key)))
+        return replace(info, signature=self.signer.sign(key_statement(act.run, info.mask_key, act.nonce)))
 
     @cached_property
     def masking(self) -> Masking | None:
-        """Its masks in the run, where its updates are summed securely; their key holds the nonce of its
-        start.
-        """
+        """Its masks, where updates are summed securely; their key holds the nonce of its start."""
         if not self.config.secure_aggregation:
             return None
-        from vflens.protocol.secure_sum import Masking  # takes .1 s
+        from vflens.protocol.horizontal.secure_sum import Masking  # takes .1 s
 
         secret = derive(self.secret, "masks", start_nonce(self.folder, lab=self.config.lab))
         return Masking(secret, self.config.run, self.name)
@@ -118,17 +141,17 @@ class PreparedClient(DataParty):
         """Scale the rows, defend them, build the model. A second call changes nothing."""
         federation = act.federation
         self.check_run(federation.run)
-        if not isinstance(federation, HorizontalFederation):
+        if not isinstance(federation, HorizontalAgreement):
             raise ProtocolError(f"run {federation.run!r} is vertical: {self.name!r} is a client")
 
         def order() -> Array:
-            check_client(federation, self.config, self.describe(Describe(federation.run)))
+            check_client(federation, self.config, self.describe(Describe(federation.run, federation.nonce)))
             self._check_signed_keys(federation)
             return np.concatenate(self._order)
 
         return self.prepare_once(federation, order, partial(self.begin_run, federation))
 
-    def _check_signed_keys(self, federation: HorizontalFederation) -> None:
+    def _check_signed_keys(self, federation: HorizontalAgreement) -> None:
         """Refuse clients that the server invented: it could then take their masks off this one's updates.
 
         Without an authority, and without a pin of any client, there is nothing to compare with.
@@ -140,14 +163,13 @@ class PreparedClient(DataParty):
             return
         for info in federation.parties:
             if info.name != self.name:
-                statement = key_statement(federation.run, info.mask_key)
+                statement = key_statement(federation.run, info.mask_key, federation.nonce)
                 self.signer.check(info.name, Role.CLIENT, statement, info.signature)
 
     def take_up(self) -> None:
-        """See :meth:`vflens.member.member.Member.take_up`."""
-        self.begin_run(HorizontalFederation.load(self.folder), load_order(self.folder, self.table))
+        self.begin_run(HorizontalAgreement.load(self.folder), load_order(self.folder, self.table))
 
-    def begin_run(self, federation: HorizontalFederation, order: Array) -> None:
+    def begin_run(self, federation: HorizontalAgreement, order: Array) -> None:
         """Scale and defend the rows of the file in ``order``, build the model, grants and scoring.
 
         Raises:
@@ -160,12 +182,13 @@ class PreparedClient(DataParty):
         model = WholeModel(federation.model, self.site(federation), private_bottom=private)
         spending = UpdateSpending(self.config, self.chain.claims_at, federation, released_rounds(self.folder))
         spending.check_run()
-        self._run = run = LocalRun(federation, *rows, model, labels, soft, spending)
-        self._grants = Grants(self.config, run, self.secret)
-        self._scoring = ClientScoring(self, run, *self._grants.scored)
+        self.gate.limit(spending.take)
+        run = LocalRun(federation, *rows, model=model, labels=labels, soft_labels=soft, spending=spending)
+        grants = Grants(self.config, run, self.secret)
+        self._prepared = _Prepared(run, grants, ClientScoring(self, run, *grants.scored))
         self.log.info("prepared", rows=len(order), columns=len(self.table.columns), clipped=rows.clipped)
 
-    def site(self, federation: HorizontalFederation) -> Site:
+    def site(self, federation: HorizontalAgreement) -> Site:
         """What its model is built from."""
         check_family(self.chain.named, self.name, federation.model)
         check_wrapped(self.chain.named, self.name, federation.horizontal)
@@ -200,8 +223,10 @@ class PreparedClient(DataParty):
             if self.reached.stage is Stage.TRAINING:  # a repetition is not logged: it would fill the disk
                 self.log.info("disclosed", what=[granted.what for granted in self.config.disclose])
             self.advance(Stage.DISCLOSED)
-            released = tuple(self._grants.released(granted, self.gate) for granted in self.config.disclose)
-            self.keep_figures()
+            released = tuple(
+                self._made.grants.released(granted, self.gate) for granted in self.config.disclose
+            )
+            self.keep_metrics()
             return released
 
     def score(self, act: Submission, *, ended: bool = False) -> Receipt:
@@ -211,12 +236,12 @@ class PreparedClient(DataParty):
             raise disabled()
         if not ended:  # else its run is over
             self.check_open()
-        return self._scoring.score(act, ended=ended)
+        return self._made.scoring.score(act, ended=ended)
 
     def record_totals(self) -> None:
         """See :meth:`vflens.member.member.Member.record_totals`: what the updates cost."""
-        if self._run is not None:
-            self._run.spending.record(self.metrics)
+        if self._prepared is not None:
+            self._prepared.run.spending.record(self.metrics)
 
     def complete(self) -> str:
         """See :meth:`DataParty.complete`: accuracy of the last parameters, and of a model of its own rows."""
@@ -226,6 +251,6 @@ class PreparedClient(DataParty):
         self.report_finished()
         figure = self.metrics.last
         return (
-            f"accuracy {figure('accuracy') or 0:.3f} on {len(self._order[1])} rows of its own "
-            f"({figure('accuracy_alone') or 0:.3f} alone)"
+            f"accuracy {figure(Name.ACCURACY) or 0:.3f} on {counted(len(self._order[1]), 'row')} of its own "
+            f"({figure(Name.ACCURACY_ALONE) or 0:.3f} alone)"
         )

@@ -1,7 +1,5 @@
 """A client's scoring services: of columns and of labels, of granted rows and of a round's rows."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -23,12 +21,13 @@ from vflens.storage.journal import Reader
 from vflens.storage.metrics import Metrics
 from vflens.tables.table import Table
 from vflens.types import Array, Phase, Point
+from vflens.words import counted
 
 _MOST_MATCHED = 1000  # rows of a round whose assignment takes no longer than a second
 _ESTIMATES = ("features", "labels", "membership")
 
 
-class Owner(Protocol):
+class ScoredClient(Protocol):
     """A :class:`vflens.clients.horizontal.client.Client` as its scoring services take it."""
 
     name: str
@@ -48,7 +47,7 @@ class ClientScoring:
     candidates, of which the ``members`` bool (n,) trained.
     """
 
-    def __init__(self, client: Owner, run: LocalRun, attacked: Array, members: Array) -> None:
+    def __init__(self, client: ScoredClient, run: LocalRun, attacked: Array, members: Array) -> None:
         self._client, self._run = client, run
         candidates = np.arange(len(members), dtype=np.int32)
         self._scored = {"features": attacked, "labels": attacked, "membership": candidates}
@@ -84,7 +83,7 @@ class ClientScoring:
         """
         if act.estimates not in _ESTIMATES or act.scored_set not in (Phase.TRAIN, BATCHES):
             raise ProtocolError(
-                f"submission of {act.estimates!r} of {act.scored_set} rows: a client scores "
+                f"submission of {act.estimates!r} of {act.scored_set!r} rows: a client scores "
                 "features, labels and membership of train rows"
             )
         if act.scored_set == BATCHES:
@@ -98,8 +97,8 @@ class ClientScoring:
         places = self._places(act, self.rows_of(act.step))
         if act.estimates == "features" and len(places) > _MOST_MATCHED:
             raise ProtocolError(
-                f"submission of {len(places)} rows of round {act.step}: at most {_MOST_MATCHED} are matched "
-                "with the truth, attack rounds of fewer rows"
+                f"submission of {counted(len(places), 'row')} of round {act.step}: at most {_MOST_MATCHED} "
+                "are matched with the truth, attack rounds of fewer rows"
             )
         return self._of_rounds[act.estimates].score(act, places, ended=ended)
 
@@ -122,8 +121,8 @@ class ClientScoring:
         places = np.arange(len(rows), dtype=np.int32)
         if not np.array_equal(act.rows, places):
             raise ProtocolError(
-                f"submission of {len(act.rows)} rows of round {act.step}: {self._client.name!r} trained on "
-                f"{len(places)} different ones in it, estimate all of them"
+                f"submission of {counted(len(act.rows), 'row')} of round {act.step}: {self._client.name!r} "
+                f"trained on {len(places)} different ones in it, estimate all of them"
             )
         return places
 
@@ -136,11 +135,7 @@ class ClientScoring:
         return np.unique(self._sent(number))
 
     def _sent(self, number: int) -> Array:
-        """The rows int32 of the batches of round ``number``, in their order.
-
-        Raises:
-            ProtocolError: see :meth:`rows_of`.
-        """
+        """The rows int32 of the batches of round ``number``, in their order."""
         federation = self._run.federation
         received = Reader(self._client.folder / "transcript").select(Point.PARAMETERS, phases={Phase.TRAIN})
         if not 0 <= number < federation.epochs or all(r.exchange.round != number for r in received):

@@ -1,7 +1,5 @@
 """The privacy cost of a client's updates: of all its rows together, and of one row's label."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
@@ -11,16 +9,16 @@ from typing import Literal, TypeAlias
 from vflens.config import ClientConfig
 from vflens.errors import ConfigError, StateError
 from vflens.member.accountant import Accountant
-from vflens.protocol.horizontal import HorizontalFederation
-from vflens.storage.metrics import Metrics
+from vflens.protocol.horizontal.agreement import HorizontalAgreement
+from vflens.storage.metrics import Metrics, Name
 from vflens.storage.release_digests import digests
-from vflens.types import Claim, Point
+from vflens.types import Claim, Exchange, Point
 
 Unit: TypeAlias = Literal["client", "label"]
-#: Unit → hook of the defences that count, name of its figures.
-_UNITS: Mapping[Unit, tuple[str, str]] = {
-    "client": ("on_update", "training"),
-    "label": ("on_batch_labels", "label"),
+#: Unit → hook of the defences that count, names of its releases and their ε.
+_UNITS: Mapping[Unit, tuple[str, Name, Name]] = {
+    "client": ("on_update", Name.TRAINING_RELEASES, Name.TRAINING_EPSILON),
+    "label": ("on_batch_labels", Name.LABEL_RELEASES, Name.LABEL_EPSILON),
 }
 _FEWER = "train for fewer rounds"
 
@@ -44,7 +42,7 @@ class UpdateSpending:
         self,
         config: ClientConfig,
         claims: Callable[[str], Sequence[Claim]],
-        federation: HorizontalFederation,
+        federation: HorizontalAgreement,
         released: set[int],
     ) -> None:
         self._party, self._limits = config.party, config.limits
@@ -59,7 +57,7 @@ class UpdateSpending:
         width = self._federation.part_size(party).parameters
         found: dict[Unit, Accountant] = {
             unit: Accountant.of(self._claims(hook), self._limits.delta, width)
-            for unit, (hook, _) in _UNITS.items()
+            for unit, (hook, *_) in _UNITS.items()
         }
         return {unit: accountant for unit, accountant in found.items() if accountant.counts}
 
@@ -81,24 +79,24 @@ class UpdateSpending:
         except StateError as error:
             raise ConfigError(str(error)) from None
 
-    def take(self, number: int) -> None:
-        """Count the update of round ``number``, once, before it is released.
+    def take(self, exchange: Exchange) -> None:
+        """Count the update of a round, once, before it is released.
 
         Raises:
             StateError: the budget does not cover it.
         """
-        self._check(len(self._released | {number}))
-        self._released.add(number)
+        self._check(len(self._released | {exchange.round}))
+        self._released.add(exchange.round)
 
     def record(self, metrics: Metrics) -> None:
         """The releases and the ε of each unit so far; NaN: unknown."""
         if not self._released:
             return
         for unit, accountant in self.accountants.items():
-            count, name = self._count(unit, len(self._released)), _UNITS[unit][1]
+            (_, releases, epsilon), count = _UNITS[unit], self._count(unit, len(self._released))
             total = accountant.total(count)
-            metrics.add(f"{name}_releases", count, target=self._party)
-            metrics.add(f"{name}_epsilon", math.nan if total is None else total, target=self._party)
+            metrics.add(releases, count, target=self._party)
+            metrics.add(epsilon, math.nan if total is None else total, target=self._party)
 
     def _check(self, rounds: int) -> None:
         if self._limits.epsilon is None:

@@ -4,8 +4,6 @@ Thapa et al., 2022, algorithm 1. Within a round the client keeps its answers in 
 the round anew gets the same ones. A client that was restarted computes them again, from the same draws.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -26,9 +24,7 @@ _NO_ROWS = np.zeros(0, np.int32)
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Rows (n,), inputs (n, d) and soft labels (n, k) of one step, in the exchange that sends their
-    embedding.
-    """
+    """A step's rows (n,), inputs (n, d), soft labels (n, k), in the exchange that sends their embedding."""
 
     exchange: Exchange
     rows: Array

@@ -1,21 +1,19 @@
 """What a client gains: accuracy and AUC on its own prediction rows, with the others and alone."""
 
-from __future__ import annotations
-
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
 from vflens.clients.horizontal.local_run import LocalRun
 from vflens.clients.horizontal.predictions import save_predictions
-from vflens.clients.utility import accuracy
 from vflens.models.alone import train_alone
 from vflens.models.part import Keys, Site, plain
-from vflens.numerics.ranking import auc
+from vflens.numerics.measures.ranking import accuracy, auc
 from vflens.plugins.chain import DefenseChain
 from vflens.protocol.checks import MODEL_VERSION
 from vflens.randomness import derive, stream
-from vflens.storage.metrics import Metrics
+from vflens.storage.metrics import Metrics, Name
 from vflens.types import Exchange, Phase
 
 
@@ -45,12 +43,17 @@ def record_utility(client: Measured, run: LocalRun, site: Site) -> None:
         run.labels,
         train,
         rng=stream(client.secret, "alone"),
-        steps=federation.epochs * federation.batches_of(client.name),
+        steps=federation.epochs * federation.steps_of(client.name),
     )
     inputs = client.chain.fold("on_batch", run.inputs[predict], exchange, predict)
-    scores = {"": run.model.log_scores(inputs, exchange), "_alone": alone(predict)}
-    save_predictions(client.folder, predict, scores[""])
-    for suffix, log_c in scores.items():
-        labels, add = run.labels[predict], client.metrics.add
-        add("accuracy" + suffix, accuracy(log_c, labels), scored_set="predict", rows=len(predict))
-        add("auc" + suffix, auc(log_c, labels), scored_set="predict", rows=len(predict))
+    scores = run.model.log_scores(inputs, exchange)
+    save_predictions(client.folder, predict, scores)
+    models = {
+        (Name.ACCURACY, Name.AUC): scores,
+        (Name.ACCURACY_ALONE, Name.AUC_ALONE): alone(predict),
+    }
+    labels = run.labels[predict]
+    add = partial(client.metrics.add, scored_set="predict", rows=len(predict))
+    for (share, area), log_c in models.items():
+        add(share, accuracy(log_c, labels))
+        add(area, auc(log_c, labels))

@@ -1,7 +1,5 @@
 """A data party's run after alignment, and the party as its adversary and its figures see it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -11,13 +9,13 @@ from typing import Generic, Protocol, TypeVar
 from structlog.typing import FilteringBoundLogger
 
 from vflens.array import ScaledColumns
-from vflens.clients.spending import Spending
 from vflens.clients.vertical.early_stopping import EarlyStopping
+from vflens.clients.vertical.spending import Spending
 from vflens.config import ActiveConfig, PassiveConfig
 from vflens.models.part import ActivePart, Part
 from vflens.plugins.chain import DefenseChain
-from vflens.protocol.federation import Federation
 from vflens.protocol.link import Links
+from vflens.protocol.vertical.agreement import VerticalAgreement
 from vflens.score.service import ScoringService
 from vflens.storage.metrics import Metrics
 from vflens.storage.transcript import Transcript
@@ -38,7 +36,7 @@ class AlignedRun(Generic[P_co]):
     ``labels`` int64 (N,) are the true ones, at the active party.
     """
 
-    federation: Federation
+    federation: VerticalAgreement
     truth: ScaledColumns
     inputs: ScaledColumns
     clipped: int
@@ -67,7 +65,7 @@ class LabelledRun(AlignedRun[ActivePart]):
 R_co = TypeVar("R_co", bound=AlignedRun[Part], covariant=True)
 
 
-class Host(Protocol):
+class PartyHost(Protocol):
     """A :class:`vflens.clients.vertical.party.VerticalParty` as its adversary and its figures take it."""
 
     name: str

@@ -4,8 +4,6 @@ The coordinator starts it, draws the order of every epoch and receives the bit o
 no embedding and no gradient.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from threading import Event
 from typing import Protocol
@@ -17,9 +15,10 @@ from vflens.errors import ProtocolError, UnavailableError
 from vflens.member.gate import ReleaseGate
 from vflens.member.recovery import RecoveryLog
 from vflens.protocol.acts import Epoch, Trained
-from vflens.protocol.embeddings import TrainingStreams
 from vflens.protocol.link import Link
+from vflens.protocol.vertical.embeddings import TrainingStreams
 from vflens.types import Array, Exchange, Phase, Point, Released
+from vflens.words import counted
 
 
 class Trainer(Protocol):
@@ -100,7 +99,8 @@ class DirectTraining:
             self._federation.checked_rows(rows, Phase.TRAIN)
             if not len(rows) == len(np.unique(rows)) == len(self._federation.train):
                 raise ProtocolError(
-                    f"the order of epoch {number} holds {len(rows)} rows: every training row, once, is due"
+                    f"the order of epoch {number} holds {counted(len(rows), 'row')}: every training row, "
+                    "once, is due"
                 )
         return rows
 

@@ -1,21 +1,20 @@
 """Early stopping by the mean training loss of an epoch, which never leaves the active party."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 import numpy as np
 
 from vflens.errors import ProtocolError
-from vflens.protocol.federation import Federation
-from vflens.storage.metrics import Metrics
+from vflens.protocol.vertical.agreement import VerticalAgreement
+from vflens.storage.metrics import Metrics, Name
 from vflens.types import Array, Exchange
+from vflens.words import counted
 
 
 class EarlyStopping:
     """Counts the epochs of ``federation`` without improvement; keeps every epoch's loss in ``metrics``."""
 
-    def __init__(self, federation: Federation, metrics: Metrics) -> None:
+    def __init__(self, federation: VerticalAgreement, metrics: Metrics) -> None:
         self._federation, self._metrics = federation, metrics
         self._best_loss, self._epochs_without = np.inf, 0
         self._losses: list[float] = []  # of the steps of this epoch
@@ -27,7 +26,7 @@ class EarlyStopping:
             return
         mean = float(np.mean(self._losses))
         self._losses.clear()
-        self._metrics.add("train_loss", mean, step=exchange.round)
+        self._metrics.add(Name.TRAIN_LOSS, mean, step=exchange.round)
         improved = mean < self._best_loss - self._federation.training.tolerance
         self._best_loss = mean if improved else self._best_loss
         self._epochs_without = 0 if improved else self._epochs_without + 1
@@ -50,6 +49,8 @@ class EarlyStopping:
         """
         best, without = state["stopping"].tolist()
         if not 0 <= without < np.inf:
-            raise ProtocolError(f"the checkpoint counts {without} epochs without improvement: from 0 are due")
+            raise ProtocolError(
+                f"the checkpoint counts {counted(without, 'epoch')} without improvement: from 0 are due"
+            )
         self._best_loss, self._epochs_without = best, int(without)
         self._losses = state["losses"].tolist()

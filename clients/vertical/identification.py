@@ -1,11 +1,9 @@
 """A data party's part in the alignment: its salt, and the keyed digests of its row ids."""
 
-from __future__ import annotations
-
 from vflens.config import ActiveConfig, PassiveConfig
 from vflens.errors import StateError
 from vflens.protocol.acts import Identities
-from vflens.protocol.alignment import digests, in_order, salted, sorted_places
+from vflens.protocol.vertical.alignment import digests, in_order, salted, sorted_places
 from vflens.randomness import derive
 from vflens.tables.table import Table
 from vflens.types import Array

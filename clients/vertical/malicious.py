@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from vflens.clients.adversary import view_of
 from vflens.clients.public_rows import public_arrays
 from vflens.errors import ConfigError
 from vflens.models.part import ActivePart
 from vflens.plugins.malicious import Replaced, SendingAttack
-from vflens.protocol.federation import Federation
+from vflens.protocol.vertical.agreement import VerticalAgreement
 from vflens.randomness import Key
+from vflens.recorded.vertical.view import view_of
+from vflens.words import counted
 
 if TYPE_CHECKING:
-    from vflens.clients.active import ActiveParty
+    from vflens.clients.vertical.active import ActiveParty
 
 
-def sending(party: ActiveParty, part: ActivePart, federation: Federation) -> ActivePart:
+def sending(party: ActiveParty, part: ActivePart, federation: VerticalAgreement) -> ActivePart:
     """``part`` of ``party``; behind its sending attack, if it has one.
 
     Raises:
@@ -51,5 +52,6 @@ def check_alone(attack: str, passive: int) -> None:
     """
     if passive > 1:
         raise ConfigError(
-            f"attack {attack!r} sends one party's gradient, there are {passive} passive parties: leave one"
+            f"attack {attack!r} sends one party's gradient, there are {counted(passive, 'passive party')}: "
+            "leave one"
         )

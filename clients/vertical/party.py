@@ -1,7 +1,5 @@
 """What both kinds of vertical data party share: aligned rows, a part of the model, the rows of its steps."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Mapping
 from functools import partial
@@ -9,30 +7,31 @@ from typing import Generic
 
 import numpy as np
 
-from vflens.clients.adversary import VerticalAdversary
-from vflens.clients.membership import check_membership, check_order
-from vflens.clients.spending import Spending
-from vflens.clients.target import Target
+from vflens.clients.vertical.adversary import VerticalAdversary
 from vflens.clients.vertical.aligned_run import R_co
 from vflens.clients.vertical.identification import Identification
+from vflens.clients.vertical.membership import check_membership, check_order
+from vflens.clients.vertical.spending import Spending
+from vflens.clients.vertical.target import Target
 from vflens.config import ActiveConfig, PassiveConfig
 from vflens.config.compatibility import build_attacks, check_family
 from vflens.errors import ProtocolError, StateError
 from vflens.member.recovery import check_logged, check_state
 from vflens.models.part import Keys, Site
 from vflens.protocol.acts import Done, Identify, Identities, Prepare, Salt, Salted, Step, StepReply
-from vflens.protocol.checks import MODEL_VERSION, check_exchange
-from vflens.protocol.federation import Federation
+from vflens.protocol.checks import MODEL_VERSION
 from vflens.protocol.link import Handlers, Link
+from vflens.protocol.vertical.agreement import VerticalAgreement
 from vflens.randomness import secret_from_seed
 from vflens.score.service import ScoringService
 from vflens.tables.order import load_order
 from vflens.types import Array, Exchange, Phase, Point, Released
 from vflens.wire.allocator import give_back
+from vflens.words import counted
 
 
 class VerticalParty(Target, Generic[R_co]):
-    """A data party with its own columns of the rows that all parties have; see :class:`DataParty`."""
+    """A data party with its own columns of the rows that all parties have."""
 
     def __init__(
         self,
@@ -58,7 +57,6 @@ class VerticalParty(Target, Generic[R_co]):
         self._trained_inputs: tuple[Exchange, bytes, Array] | None = None  # of the newest training step
 
     def handlers(self) -> Handlers:
-        """See :meth:`vflens.protocol.link.Party.handlers`."""
         return {
             **super().handlers(),
             Salt: self.salt,
@@ -82,7 +80,7 @@ class VerticalParty(Target, Generic[R_co]):
         """Scale the aligned rows, defend the inputs, start the model. A second call changes nothing."""
         federation = act.federation
         self.check_run(federation.run)
-        if not isinstance(federation, Federation):
+        if not isinstance(federation, VerticalAgreement):
             raise ProtocolError(f"run {federation.run!r} is horizontal: {self.name!r} is {self.role}")
 
         def order() -> Array:
@@ -94,7 +92,7 @@ class VerticalParty(Target, Generic[R_co]):
         return self.prepare_once(federation, order, partial(self.begin_run, federation))
 
     @property
-    def federation(self) -> Federation | None:
+    def federation(self) -> VerticalAgreement | None:
         """The run's members and rows, None before :meth:`prepare`."""
         return None if self._run is None else self._run.federation
 
@@ -118,11 +116,9 @@ class VerticalParty(Target, Generic[R_co]):
 
     @property
     def scoring(self) -> ScoringService:
-        """See :meth:`Target.scoring`."""
         return self.run.scoring
 
     def scored_rows(self, scored_set: str, sender: str) -> Array:
-        """See :meth:`Target.scored_rows`."""
         federation = self.run.federation
         if scored_set == "predict":
             return self.gate.released_rows(Point.EMBEDDING, MODEL_VERSION)
@@ -131,18 +127,18 @@ class VerticalParty(Target, Generic[R_co]):
         raise ProtocolError(f"scored_set {scored_set!r} is unknown: choose predict or train")
 
     def take_up(self) -> None:
-        """See :meth:`vflens.member.member.Member.take_up`."""
-        self.begin_run(Federation.load(self.folder), load_order(self.folder, self.table))
+        self.begin_run(VerticalAgreement.load(self.folder), load_order(self.folder, self.table))
 
-    def begin_run(self, federation: Federation, order: Array) -> None:
+    def begin_run(self, federation: VerticalAgreement, order: Array) -> None:
         """Build the aligned run from the party's table; ``order`` int32 (N,) are its file rows."""
         run = self._run = self.aligned_run(federation, order)
         self.gate.keep_last(1 + federation.training.staleness)
         self.gate.make_room(federation.rows, len(federation.predict))
+        self.gate.limit(run.spending.check)
         self.log.info("prepared", rows=federation.rows, columns=len(self.table.columns), clipped=run.clipped)
 
     @abstractmethod
-    def aligned_run(self, federation: Federation, order: Array) -> R_co:
+    def aligned_run(self, federation: VerticalAgreement, order: Array) -> R_co:
         """The run of ``federation`` on the file rows ``order``, untrained; a part may import torch."""
 
     def inputs_of(self, rows: Array, exchange: Exchange) -> Array:
@@ -155,7 +151,7 @@ class VerticalParty(Target, Generic[R_co]):
             self._trained_inputs = exchange, named, inputs
         return inputs
 
-    def site(self, federation: Federation, features: int) -> Site:
+    def site(self, federation: VerticalAgreement, features: int) -> Site:
         """Where the party's part of the model is built, of its ``features`` inputs.
 
         Raises:
@@ -179,7 +175,7 @@ class VerticalParty(Target, Generic[R_co]):
             holds_bias=federation.passive[0].name == self.name,
         )
 
-    def new_spending(self, federation: Federation) -> Spending:
+    def new_spending(self, federation: VerticalAgreement) -> Spending:
         """Counts what the releases of ``federation`` cost."""
         return Spending(self.config, self.chain.claims_at, federation)
 
@@ -189,12 +185,12 @@ class VerticalParty(Target, Generic[R_co]):
 
     def answered(self, point: Point, exchange: Exchange) -> Released | None:
         """The kept answer if this training exchange is a repetition, None if it is due."""
-        check_exchange(exchange, self.config.run, Phase.TRAIN)
-        self.run.federation.check_epoch(exchange)
-        if exchange.step > self.run.federation.steps:  # that one delivers the last gradient
+        federation = self.run.federation
+        federation.check_step(exchange)
+        if exchange.step > federation.steps:  # that one delivers the last gradient
             raise StateError(
-                f"step {exchange.step} of a training of {self.run.federation.steps} steps: it is over, go on "
-                "to disclosures"
+                f"step {exchange.step} of a training of {counted(federation.steps, 'step')}: it is over, go "
+                "on to disclosures"
             )
         self.settle()
         return self.gate.answered(point, exchange)
@@ -206,7 +202,8 @@ class VerticalParty(Target, Generic[R_co]):
 
     def kept_state(self) -> dict[str, Array]:
         """:meth:`state` for a checkpoint, after the figures: no later log holds them."""
-        self.keep_figures()
+        self.metrics.save()
+        self.reached.acted = self.chain.acted
         return self.state()
 
     def state(self) -> dict[str, Array]:
@@ -214,7 +211,6 @@ class VerticalParty(Target, Generic[R_co]):
         return {**self.run.model.state(), **self.chain.memory.state()}
 
     def load(self, state: Mapping[str, Array]) -> None:
-        """See :meth:`vflens.member.member.Member.load`."""
         check_state(state, self.state())
         self.run.model.load(state)
         self.chain.memory.load(state)
@@ -228,12 +224,11 @@ class VerticalParty(Target, Generic[R_co]):
         """
 
     def check_logged(self, released: Released) -> None:
-        """See :meth:`vflens.member.member.Member.check_logged`."""
         check_logged(released, self.run.federation, self.learned_width(released.sender))
 
     @property
     def leader_learns(self) -> bool:
-        """See :meth:`DataParty.leader_learns`; not where the active party aggregates."""
+        """See :meth:`Target.leader_learns`; not where the active party aggregates."""
         return self._run is None or not self._run.federation.direct
 
     @abstractmethod

@@ -1,7 +1,5 @@
 """Predictions as the active party asks for them: each row once, scores by whoever computes them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
@@ -13,11 +11,11 @@ from vflens.errors import ProtocolError, StateError
 from vflens.member.released_rows import RowLog
 from vflens.protocol.acts import Predict
 from vflens.protocol.checks import MODEL_VERSION, check_origin, finite, only, part
-from vflens.protocol.embeddings import combined, predicted_embeddings
+from vflens.protocol.vertical.embeddings import combined, predicted_embeddings
 from vflens.types import Array, Exchange, Phase, Point, Released
 
 
-class Predictions:
+class PredictionRequests:
     """The prediction requests of the active ``party``, and the scores that came for them."""
 
     def __init__(self, party: VerticalParty[LabelledRun]) -> None:
@@ -105,7 +103,6 @@ class Predictions:
     def _own(self, exchange: Exchange, rows: Array) -> Released:
         """What this party sends of ``rows`` to the coordinator."""
         party, run = self._party, self._party.run
-        run.spending.check(exchange)
         return party.gate.release_rows(
             Point.EMBEDDING,
             exchange,

@@ -1,7 +1,5 @@
 """A passive party's part of the model for theory: its own weights, and the adversary's version of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 import numpy as np

@@ -1,10 +1,8 @@
 """A party's certificates, tried on its peers."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
-from vflens.config import MemberConfig
+from vflens.config import PartyConfig
 from vflens.errors import AccessError
 from vflens.services.certificates.owner import configured
 from vflens.services.identity import check_trust, counterpart
@@ -25,7 +23,7 @@ def check(file: Path) -> list[Document]:
     ]
 
 
-def _tried(name: str, role: Role, address: str, config: MemberConfig) -> Document:
+def _tried(name: str, role: Role, address: str, config: PartyConfig) -> Document:
     tls = counterpart(name, role, config)
     try:
         return {"state": "accepted" if tls is None or tls.reaches(address) else "absent", "reason": ""}

@@ -1,7 +1,5 @@
 """Keys, certificates and requests, drawn for parties and operators."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -9,7 +7,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from vflens.errors import ConfigError, StorageError
-from vflens.services.certificates.owner import Owner, owner
+from vflens.services.certificates.owner import CertificateOwner, owner
 from vflens.services.certificates.read import described
 from vflens.services.certificates.trust import add_trust
 from vflens.storage.private import exposure, owner_only
@@ -114,6 +112,6 @@ def read_key(file: Path) -> ec.EllipticCurvePrivateKey:
     return key
 
 
-def _are_peers(one: Owner, other: Owner) -> bool:
+def _are_peers(one: CertificateOwner, other: CertificateOwner) -> bool:
     operates = {one.role, other.role} == {Role.OPERATOR, Role.ACTIVE}
     return one.peers.get(other.name) == other.role or operates

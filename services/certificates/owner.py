@@ -1,12 +1,10 @@
 """Whose certificates: a party's, by its configuration, or an operator's, in a folder of their own."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from vflens.config import OPERATOR, MemberConfig, Tls, load_party
+from vflens.config import OPERATOR, PartyConfig, Tls, load_party
 from vflens.errors import ConfigError
 from vflens.types import Role
 from vflens.wire.tls.subject import Subject, federation_name, subject_of
@@ -16,7 +14,7 @@ _WANTED = 'certificate = "tls/certificate.pem", key = "tls/key.pem", trust = "tl
 
 
 @dataclass(frozen=True)
-class Owner:
+class CertificateOwner:
     """Whose certificates: a party's, by its configuration, or an operator's, in a folder of their own."""
 
     tls: Tls
@@ -31,7 +29,7 @@ class Owner:
         return Subject(self.federation, self.role, self.name)
 
 
-def configured(file: Path) -> tuple[MemberConfig, Tls]:
+def configured(file: Path) -> tuple[PartyConfig, Tls]:
     """The party's configuration in ``file``, and its table ``[tls]``.
 
     Raises:
@@ -48,7 +46,7 @@ def operator_files(folder: Path) -> Tls:
     return Tls(certificate=folder / "certificate.pem", key=folder / "key.pem", trust=folder / "trust")
 
 
-def owner(place: Path, federation: str | None = None) -> Owner:
+def owner(place: Path, federation: str | None = None) -> CertificateOwner:
     """The owner of the configuration ``place``; of a folder, an operator.
 
     Args:
@@ -60,16 +58,16 @@ def owner(place: Path, federation: str | None = None) -> Owner:
     """
     if place.is_file():
         config, tls = configured(place)
-        peers = {peer.name: Role(peer.role) for peer in config.peers}
+        peers = {peer.name: peer.role for peer in config.peers}
         named = federation or _federation(tls) or federation_name(config.run)
-        return Owner(tls, config.party, config.role, named, peers)
+        return CertificateOwner(tls, config.party, config.role, named, peers=peers)
     tls = operator_files(place)
     chosen = federation or _federation(tls)
     if chosen is None:
         raise ConfigError(
             f"{place} is no configuration of a party; for an operator's folder give --federation too"
         )
-    return Owner(tls, OPERATOR, Role.OPERATOR, chosen, {})
+    return CertificateOwner(tls, OPERATOR, Role.OPERATOR, chosen, peers={})
 
 
 def _federation(tls: Tls) -> str | None:

@@ -1,7 +1,5 @@
 """What certificates say, for people to compare."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from cryptography import x509

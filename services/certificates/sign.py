@@ -1,7 +1,5 @@
 """Requests signed by an authority of one's own."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Certificates of peers and of authorities, taken into an owner's trust."""
 
-from __future__ import annotations
-
 import datetime
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,7 +8,7 @@ from cryptography import x509
 
 from vflens.config import OPERATOR
 from vflens.errors import ConfigError
-from vflens.services.certificates.owner import Owner, owner
+from vflens.services.certificates.owner import CertificateOwner, owner
 from vflens.services.certificates.read import described
 from vflens.storage.private import owner_only
 from vflens.types import Document, Role
@@ -30,7 +28,7 @@ def trust(place: Path, files: Sequence[Path]) -> list[Document]:
         return add_trust(owner(place), files)
 
 
-def add_trust(one: Owner, files: Sequence[Path]) -> list[Document]:
+def add_trust(one: CertificateOwner, files: Sequence[Path]) -> list[Document]:
     """As :func:`trust`, for the owner ``one``."""
     added = []
     for file in files:
@@ -42,7 +40,9 @@ def add_trust(one: Owner, files: Sequence[Path]) -> list[Document]:
     return added
 
 
-def _check_pin(one: Owner, subject: Subject | None, certificate: x509.Certificate, file: Path) -> None:
+def _check_pin(
+    one: CertificateOwner, subject: Subject | None, certificate: x509.Certificate, file: Path
+) -> None:
     """Refuse a pin of no use to ``one``."""
     if certificate.not_valid_after_utc < datetime.datetime.now(datetime.UTC):
         raise ConfigError(f"{file} ended on {certificate.not_valid_after_utc:%Y-%m-%d}: ask for a new one")

@@ -9,8 +9,6 @@ with the negative number of the signal that killed it. It ends when SOCKET close
 It knows nothing of any party: what a child reads, draws and opens is the child's alone.
 """
 
-from __future__ import annotations
-
 import gc
 import json
 import os

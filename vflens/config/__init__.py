@@ -17,13 +17,23 @@ from vflens.config.horizontal import (
     check_method,
     check_rounds,
 )
-from vflens.config.loading import DataConfig, LeaderConfig, MemberConfig, load_party
-from vflens.config.party import DEVICE, MODEL, OPERATOR, DataPartyConfig, Device, PartyConfig
+from vflens.config.loading import load_description, load_party
+from vflens.config.party import (
+    DEVICE,
+    MODEL,
+    OPERATOR,
+    DataPartyConfig,
+    Device,
+    LeaderConfig,
+    LedConfig,
+    PartyConfig,
+)
 from vflens.config.reading import describe_problem, read_toml, validate
 from vflens.config.settings import (
     MIB,
     Disclosure,
     Limits,
+    MemberRole,
     MetricsPage,
     Peer,
     Plugin,
@@ -59,13 +69,13 @@ __all__ = [
     "ActiveConfig",
     "ClientConfig",
     "CoordinatorConfig",
-    "DataConfig",
     "DataPartyConfig",
     "Device",
     "Disclosure",
     "LeaderConfig",
+    "LedConfig",
     "Limits",
-    "MemberConfig",
+    "MemberRole",
     "MetricsPage",
     "Name",
     "PartyConfig",
@@ -89,6 +99,7 @@ __all__ = [
     "check_sampling",
     "describe_problem",
     "is_local",
+    "load_description",
     "load_party",
     "read_toml",
     "validate",

@@ -1,7 +1,5 @@
 """Addresses of parties: "host:port" or "unix:PATH"."""
 
-from __future__ import annotations
-
 from os.path import realpath
 from pathlib import Path
 

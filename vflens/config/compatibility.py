@@ -1,19 +1,14 @@
 """Which defence can act where: a wrong place is refused before the start, with the reason."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 
 from vflens.config import (
     ActiveConfig,
     ClientConfig,
-    CoordinatorConfig,
-    DataConfig,
-    MemberConfig,
+    DataPartyConfig,
+    PartyConfig,
     PassiveConfig,
-    ServerConfig,
-    VerticalConfig,
     build_plugins,
 )
 from vflens.errors import ConfigError
@@ -23,21 +18,9 @@ from vflens.plugins.attack import Attack
 from vflens.plugins.defense import INNER_HOOKS, Defense, NamedDefense
 from vflens.plugins.malicious import SendingAttack
 from vflens.registry import ATTACKS, DEFENSES
-from vflens.types import Role, Setting
+from vflens.types import Claim
+from vflens.words import counted
 
-_DATA_PARTY = frozenset({"on_inputs", "on_batch", "wrap_model", "penalty", "on_embedding"})
-#: The hooks of each role; ``wrap_model`` and ``penalty`` only for split networks.
-HOOKS = {
-    Role.PASSIVE: _DATA_PARTY | {"on_received", "on_parameters", "on_dataset"},
-    Role.ACTIVE: _DATA_PARTY | {"on_labels", "on_batch_labels", "on_outputs", "on_gradient"},
-    Role.COORDINATOR: frozenset({"on_embedding", "on_scores"}),
-    Role.CLIENT: frozenset(
-        {"on_inputs", "on_labels", "on_batch", "on_batch_labels", "on_received", "wrap_model", "on_update"}
-    ),
-    Role.SERVER: frozenset(),
-}
-#: The hooks that a client has for what it grants.
-_GRANTED = {"embeddings": "on_embedding", "gradients": "on_gradient", "parameters": "on_parameters"}
 #: Hooks at which an ε is that of one row in one exchange.
 _PER_ROW = frozenset({"on_batch_labels", "on_embedding", "on_gradient"})
 
@@ -48,35 +31,23 @@ def acts_among(hooks: frozenset[str], defense: Defense | type[Defense]) -> bool:
     return bool(own & hooks) and ("on_received" in hooks or "on_received" not in own)
 
 
-def build_defenses(config: MemberConfig) -> list[NamedDefense]:
+def build_defenses(config: PartyConfig) -> list[NamedDefense]:
     """The configured defences of one party by name; each acts at one of its hooks.
 
     Raises:
         PluginError, ConfigError: unknown, wrongly set, or unable to act at this party.
     """
-    available = HOOKS[config.role]
-    if isinstance(config, PassiveConfig) and not any(d.what == "parameters" for d in config.disclose):
-        available -= {"on_parameters"}
-    if isinstance(config, CoordinatorConfig):
-        available -= config.model.unused_hooks
-        if config.model.scores_leave_at is Role.ACTIVE:
-            available -= {"on_scores"}
-    if isinstance(config, ClientConfig):
-        granted = {d.what for d in config.disclose}
-        available |= {hook for what, hook in _GRANTED.items() if what in granted}
-    direct = isinstance(config, VerticalConfig) and config.aggregator == "active"
-    if direct and not isinstance(config, PassiveConfig):  # they release no embedding
-        available -= {"on_embedding"}
+    available = config.hooks
     defenses: list[NamedDefense] = build_plugins(DEFENSES, config.defenses)
     for name, defense in defenses:
-        no_top = {"wrap_model"} if defense.bottom_only and config.role is Role.ACTIVE else set()
+        no_top = {"wrap_model"} if defense.bottom_only and config.facts.only_top else set()
         if not acts_among(available - no_top, defense):
             raise ConfigError(
                 f"defence {name!r} at {config.role} {config.party!r} would never act: "
                 f"it changes {_listed(defense.hooks())}, this party handles {_listed(available)}: "
                 "move it to another party, or disclose what it changes"
             )
-        if defense.needs_labels and isinstance(config, PassiveConfig) and config.data.label_column is None:
+        if defense.needs_labels and isinstance(config, DataPartyConfig) and config.data.label_column is None:
             raise ConfigError(
                 f"defence {name!r} at {config.party!r} reads labels of its owner: name its own "
                 "data.label_column, or choose another setting"
@@ -86,15 +57,21 @@ def build_defenses(config: MemberConfig) -> list[NamedDefense]:
     return defenses
 
 
-def _check_mixing(defenses: Sequence[NamedDefense], config: MemberConfig) -> None:
+def known_claims(config: PartyConfig, hook: str) -> list[Claim]:
+    """What the defences of ``config`` that override ``hook`` and need no fit guarantee there."""
+    known = [d for _, d in build_defenses(config) if type(d).fit is Defense.fit]
+    return [d.claim({}) for d in known if hook in d.hooks()]
+
+
+def _check_mixing(defenses: Sequence[NamedDefense], config: PartyConfig) -> None:
     """Refuse a stated ε of a row behind a defence that puts one row into several: one that acts on inputs or
     labels, at the active party on the loss too, from which its gradients follow, or at the gate before it.
     """
     inner = frozenset(INNER_HOOKS)
-    here = HOOKS[config.role]
+    here = config.facts.hooks
     mixing = {n: d.hooks() for n, d in defenses if d.mixes_rows}
     inside = [n for n, hooks in mixing.items() if hooks & (inner - {"penalty"})]
-    in_loss = [n for n, hooks in mixing.items() if "penalty" in hooks and config.role is Role.ACTIVE]
+    in_loss = [n for n, hooks in mixing.items() if "penalty" in hooks and config.facts.only_top]
     before: list[str] = []
     for name, defense in defenses:
         if name in mixing:
@@ -165,50 +142,45 @@ def check_fed(coordinator: str, defenses: Sequence[Defense], disclosing: Mapping
         )
 
 
-def build_attacks(config: PassiveConfig | ActiveConfig | ServerConfig) -> dict[str, Attack]:
-    """The configured attacks of a data party or a server by name.
+def build_attacks(config: PartyConfig) -> dict[str, Attack]:
+    """The configured attacks by name.
 
     Raises:
         PluginError, ConfigError: unknown, wrongly set, made for the other setting, or aimed at this party's
             own data: the active party's attacks estimate columns, a passive party's labels.
     """
-    attacks: list[tuple[str, Attack]] = build_plugins(ATTACKS, config.attacks)
-    setting = Setting.HORIZONTAL if isinstance(config, ServerConfig) else Setting.VERTICAL
+    attacks: list[tuple[str, Attack]] = build_plugins(ATTACKS, config.own_attacks)
+    setting = config.facts.setting
     for name, attack in attacks:
         if setting not in attack.made_for():
             raise ConfigError(
                 f"attack {name!r} at {config.role} {config.party!r} is made for "
                 f"{' and '.join(sorted(attack.made_for()))} federations, this one is {setting}: leave it out"
             )
-    if isinstance(config, ServerConfig):  # a client has columns and labels that the server lacks
-        return dict(attacks)
-    others = {Role.ACTIVE: "features", Role.PASSIVE: "labels"}[config.role]
-    for name, attack in attacks:
-        if attack.estimates != others:
+        if attack.estimates not in config.facts.estimates:
             raise ConfigError(
                 f"attack {name!r} at {config.role} {config.party!r} estimates {_WORDS[attack.estimates]}"
             )
-    if isinstance(config, ActiveConfig):
-        _check_sending(attacks, config)
+    _check_sending(attacks, config)
     return dict(attacks)
 
 
-def _check_sending(attacks: Sequence[tuple[str, Attack]], config: ActiveConfig) -> None:
-    """Refuse to break the protocol unless the configuration says so, and a word without the deed."""
+def _check_sending(attacks: Sequence[tuple[str, Attack]], config: PartyConfig) -> None:
+    """Refuse `malicious` without a sending attack, and a sending attack without `malicious`."""
     sending = [name for name, attack in attacks if isinstance(attack, SendingAttack)]
-    if sending and not config.malicious:
+    if sending and not config.breaks_protocol:
         raise ConfigError(
             f"attack {sending[0]!r} at {config.party!r} sends another gradient than that of the loss: set "
             "malicious = true, or leave it out"
         )
-    if config.malicious and len(sending) != 1:
+    if config.breaks_protocol and len(sending) != 1:
         raise ConfigError(
             f"malicious = true at {config.party!r}: it takes exactly one attack that sends, such as fsha, "
             f"there are {len(sending)}"
         )
 
 
-def check_device(config: DataConfig) -> None:
+def check_device(config: DataPartyConfig) -> None:
     """Refuse an absent GPU; imports torch only if the configuration asks for one.
 
     Raises:
@@ -229,8 +201,8 @@ def check_grants(config: PassiveConfig | ActiveConfig | ClientConfig, training: 
     for granted in config.disclose:
         if granted.rows > training:
             raise ConfigError(
-                f"disclose {granted.what} rows = {granted.rows} at {config.party!r}: there are {training} "
-                "training rows, grant fewer"
+                f"disclose {granted.what} rows = {granted.rows} at {config.party!r}: there are "
+                f"{counted(training, 'training row')}, grant fewer"
             )
 
 

@@ -1,7 +1,5 @@
 """Fills parties' configurations with random secrets, in place of missing, weak and example ones."""
 
-from __future__ import annotations
-
 import copy
 import json
 import re
@@ -91,19 +89,17 @@ def _places(file: Path, settings: Mapping[str, Any]) -> Iterator[_Place]:
     needed = ["seed", "alignment_key"] if settings.get("role") in _ALIGNED else ["seed"]
     for key in [*needed, "operator_token"] if "operator_token" in settings else needed:
         purpose = (key,) if key == "alignment_key" else (key, me)
-        yield _Place(file, _TOP, key, purpose, settings.get(key))
+        yield _Place(file, _TOP, key, purpose, value=settings.get(key))
     for number, peer in enumerate(peers if isinstance(peers, list) else ()):
         if isinstance(peer, dict):
             other = str(peer.get("name"))
-            yield _Place(file, number, "token", ("token", *sorted((me, other))), peer.get("token"), other)
+            yield _Place(
+                file, number, "token", ("token", *sorted((me, other))), value=peer.get("token"), peer=other
+            )
 
 
 def _shared(group: Sequence[_Place]) -> str:
-    """The one value of ``group``: its good one, else a drawn one.
-
-    Raises:
-        ConfigError: it has two good ones.
-    """
+    """The one value of ``group``: its good one, else a drawn one."""
     good = {place.value: place for place in group if place.is_good()}
     if len(good) > 1:
         one, other = list(good.values())[:2]
@@ -115,11 +111,7 @@ def _shared(group: Sequence[_Place]) -> str:
 
 
 def _filled(file: Path, settings: Mapping[str, Any], places: Mapping[_Place, str]) -> str:
-    """The text of ``file`` with the secrets of ``places``, checked.
-
-    Raises:
-        ConfigError: even with them it is no party's configuration, or one's place cannot be written.
-    """
+    """The text of ``file`` with the secrets of ``places``, checked."""
     wanted = copy.deepcopy(dict(settings))
     for place, value in places.items():
         (wanted if place.table == _TOP else wanted["peers"][place.table])[place.key] = value

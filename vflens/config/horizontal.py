@@ -7,14 +7,18 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from vflens.config.party import MODEL, DataPartyConfig, Device, PartyConfig, require_one
-from vflens.config.settings import Disclosure, Peer, Plugin, Recording, Scoring, check_attacks
-from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
-from vflens.models.family import AnyModel, ModelFamily
+from vflens.config.party import Device, LeaderConfig, LedConfig, PartyConfig, require_one
+from vflens.config.settings import Disclosure, Peer, Plugin, Recording, check_attacks
+from vflens.models.family import ModelFamily
 from vflens.models.settings import Horizontal, Training
 from vflens.names import repeated
-from vflens.protocol.access import HORIZONTAL_ACCESS, Access
+from vflens.protocol.access import Access
+from vflens.protocol.horizontal.access import HORIZONTAL_ACCESS
 from vflens.types import Role
+from vflens.words import counted
+
+#: The hooks that a client has for what it grants.
+_GRANTED = {"embeddings": "on_embedding", "gradients": "on_gradient", "parameters": "on_parameters"}
 
 
 class HorizontalConfig(PartyConfig):
@@ -22,11 +26,10 @@ class HorizontalConfig(PartyConfig):
 
     @property
     def access(self) -> Access:
-        """See :attr:`PartyConfig.access`."""
         return HORIZONTAL_ACCESS
 
 
-class ClientConfig(HorizontalConfig, DataPartyConfig):
+class ClientConfig(HorizontalConfig, LedConfig):
     """A party with rows of its own: columns and labels."""
 
     role: Literal[Role.CLIENT]
@@ -41,7 +44,12 @@ class ClientConfig(HorizontalConfig, DataPartyConfig):
     )
 
     disclose: tuple[Disclosure, ...] = Field((), description="its disclosures, all to the server")
-    scoring: Scoring = Scoring()
+
+    @property
+    def hooks(self) -> frozenset[str]:
+        """See :attr:`PartyConfig.hooks`; with those for what it grants."""
+        granted = {d.what for d in self.disclose}
+        return self.facts.hooks | {hook for what, hook in _GRANTED.items() if what in granted}
 
     @property
     def leader(self) -> Peer:
@@ -65,15 +73,17 @@ class ClientConfig(HorizontalConfig, DataPartyConfig):
         return self
 
 
-class ServerConfig(HorizontalConfig):
+class ServerConfig(HorizontalConfig, LeaderConfig):
     """The party that sends parameters and averages the clients' updates."""
 
     role: Literal[Role.SERVER]
-    training: Training = Training()
-    model: AnyModel = Field(SOFTMAX_REGRESSION, description=MODEL)
     horizontal: Horizontal = Horizontal()
     attacks: tuple[Plugin, ...] = Field((), description="the adversary's plug-ins, against every client")
     device: Device = Field("cpu", description="where its attacks compute: `cpu`, or `cuda` for a GPU")
+
+    @property
+    def own_attacks(self) -> tuple[Plugin, ...]:
+        return self.attacks
 
     @model_validator(mode="after")
     def _attacks_are_distinct(self) -> ServerConfig:
@@ -161,8 +171,8 @@ def check_rounds(transcript: Recording, horizontal: Horizontal, training: Traini
     """
     if horizontal.rounds % transcript.every:
         raise ValueError(
-            f"transcript.every = {transcript.every} of {horizontal.rounds} rounds leaves out the last: "
-            "choose a divisor"
+            f"transcript.every = {transcript.every} of {counted(horizontal.rounds, 'round')} leaves out the "
+            "last: choose a divisor"
         )
     foreign = sorted({"epochs", "patience", "tolerance", "staleness"} & _changed(training))
     if foreign:

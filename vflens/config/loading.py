@@ -1,30 +1,34 @@
 """A party's configuration file: TOML, checked whole before the start."""
 
-from __future__ import annotations
-
+from collections.abc import Mapping
 from os.path import realpath
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Any
 
-from pydantic import Field, TypeAdapter
+from pydantic import TypeAdapter
 
 from vflens.config.addresses import seen_from
 from vflens.config.horizontal import ClientConfig, ServerConfig
-from vflens.config.party import DataPartyConfig
+from vflens.config.party import PartyConfig
 from vflens.config.reading import read_toml, validate
 from vflens.config.secrets import check_secrets
 from vflens.config.vertical import ActiveConfig, CoordinatorConfig, PassiveConfig
 from vflens.errors import ConfigError
+from vflens.names import one_of
+from vflens.tables.description import PartyFile
 from vflens.types import Role
 
-DataConfig: TypeAlias = PassiveConfig | ActiveConfig | ClientConfig
-LeaderConfig: TypeAlias = CoordinatorConfig | ServerConfig
-MemberConfig: TypeAlias = PassiveConfig | ActiveConfig | CoordinatorConfig | ClientConfig | ServerConfig
-AnyConfig = Annotated[MemberConfig, Field(discriminator="role")]
-_ANY: TypeAdapter[MemberConfig] = TypeAdapter(AnyConfig)
+#: What the configuration of each role is.
+CONFIGS: Mapping[Role, type[PartyConfig]] = {
+    Role.PASSIVE: PassiveConfig,
+    Role.ACTIVE: ActiveConfig,
+    Role.COORDINATOR: CoordinatorConfig,
+    Role.CLIENT: ClientConfig,
+    Role.SERVER: ServerConfig,
+}
 
 
-def load_party(file: Path) -> MemberConfig:
+def load_party(file: Path) -> PartyConfig:
     """The party's configuration in ``file``; relative paths in it are relative to the file's folder.
 
     Raises:
@@ -44,24 +48,33 @@ def load_party(file: Path) -> MemberConfig:
         # A link stays one: whoever renews the certificate may let it lead to the next file.
         files = {name: base / file for name, file in config.tls}
         updates["tls"] = config.tls.model_copy(update=files)
-    if isinstance(config, DataPartyConfig):
-        updates["data"] = config.data.model_copy(update={"file": Path(realpath(base / config.data.file))})
-    if isinstance(config, ActiveConfig) and config.public is not None:
-        public = Path(realpath(base / config.public.file))
-        updates["public"] = config.public.model_copy(update={"file": public})
+    for name, value in config:
+        if isinstance(value, PartyFile):
+            updates[name] = value.model_copy(update={"file": Path(realpath(base / value.file))})
     return config.model_copy(update=updates)
 
 
-def checked(settings: dict[str, Any], file: Path) -> MemberConfig:
+def load_description(file: Path) -> PartyFile:
+    """The description of a table alone, the keys of a party's ``[data]``; its file is relative to the folder.
+
+    Raises:
+        ConfigError: unreadable, not TOML, or a setting that is missing, unknown or out of range.
+    """
+    spec = validate(TypeAdapter(PartyFile), read_toml(file), str(file))
+    return spec.model_copy(update={"file": file.resolve().parent / spec.file})
+
+
+def checked(settings: dict[str, Any], file: Path) -> PartyConfig:
     """The party's configuration from ``settings`` of ``file``, with unchanged paths.
 
     Raises:
         ConfigError: a setting that is missing, unknown or out of range.
     """
     role = settings.get("role")
-    if role not in [str(r) for r in Role if r is not Role.OPERATOR]:
+    kind = next((kind for named, kind in CONFIGS.items() if named == role), None)
+    if kind is None:
         raise ConfigError(
-            f"{file}: role is {'missing' if role is None else repr(role)}: a party is passive, active, "
-            "coordinator, client or server (an experiment has none, `vflens run` takes it)"
+            f"{file}: role is {'missing' if role is None else repr(role)}: a party is {one_of(CONFIGS)} "
+            "(an experiment has none, `vflens run` takes it)"
         )
-    return validate(_ANY, settings, str(file))
+    return validate(TypeAdapter(kind), settings, str(file))

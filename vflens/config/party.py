@@ -11,11 +11,26 @@ from pydantic import Field, model_validator
 
 from vflens.config.addresses import is_local
 from vflens.config.secrets import EXAMPLE
-from vflens.config.settings import Limits, MetricsPage, Peer, Plugin, Recording, Settings, Tls
+from vflens.config.settings import (
+    Limits,
+    MemberRole,
+    MetricsPage,
+    Peer,
+    Plugin,
+    Recording,
+    Scoring,
+    Settings,
+    Tls,
+)
+from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
+from vflens.models.family import AnyModel
+from vflens.models.settings import Training
 from vflens.names import Name, repeated
 from vflens.protocol.access import Access
+from vflens.roles import ROLES, RoleFacts
 from vflens.tables.description import PartyFile
 from vflens.types import Role
+from vflens.words import counted
 
 OPERATOR = "operator"  # the name of a person who asks a running party; no party may have it
 MODEL = (
@@ -33,6 +48,7 @@ class PartyConfig(Settings):
     """Settings of every party."""
 
     party: Name
+    role: MemberRole
     run: str = Field(min_length=1, max_length=160, description="the run's name: the same at every party")
     address: str = Field(
         description='where this party listens: "host:port" or "unix:PATH", a socket in a folder that it '
@@ -120,6 +136,36 @@ class PartyConfig(Settings):
     def access(self) -> Access:
         """Who may ask whom in its federation."""
 
+    @property
+    def facts(self) -> RoleFacts:
+        """Those of its role."""
+        return ROLES[self.role]
+
+    @property
+    def hooks(self) -> frozenset[str]:
+        """The hooks at which its defences may act."""
+        return self.facts.hooks
+
+    @property
+    def own_attacks(self) -> tuple[Plugin, ...]:
+        """The adversary's plug-ins."""
+        return ()
+
+    @property
+    def breaks_protocol(self) -> bool:
+        """Whether its attack sends other messages than the protocol's."""
+        return False
+
+    @property
+    def operators_token(self) -> str | None:
+        """What an operator shows who asks it for predictions; None: nobody may ask."""
+        return None
+
+    @property
+    def stays(self) -> bool:
+        """Whether it goes on answering after the run."""
+        return False
+
     def peers_of(self, role: Role) -> tuple[Peer, ...]:
         """The peers of one role, sorted by name."""
         return tuple(sorted((p for p in self.peers if p.role == role), key=lambda p: p.name))
@@ -139,10 +185,23 @@ class DataPartyConfig(PartyConfig):
     data: PartyFile
     device: Device = Field("cpu", description=DEVICE)
 
+
+class LedConfig(DataPartyConfig):
+    """A data party that another party leads."""
+
+    scoring: Scoring = Scoring()
+
     @property
     @abstractmethod
     def leader(self) -> Peer:
         """The peer that leads its runs."""
+
+
+class LeaderConfig(PartyConfig):
+    """A party that leads a run."""
+
+    training: Training = Training()
+    model: AnyModel = Field(SOFTMAX_REGRESSION, description=MODEL)
 
 
 def require_one(config: PartyConfig, role: Role) -> None:
@@ -153,4 +212,6 @@ def require_one(config: PartyConfig, role: Role) -> None:
     """
     count = len(config.peers_of(role))
     if count != 1:
-        raise ValueError(f"peers name {count} parties with role {role.value!r}: exactly one is needed")
+        raise ValueError(
+            f"peers name {counted(count, 'party')} with role {role.value!r}: exactly one is needed"
+        )

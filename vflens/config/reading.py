@@ -1,18 +1,17 @@
 """Reads a configuration: a TOML file, checked whole; a refusal is one sentence without secrets."""
 
-from __future__ import annotations
-
 import re
 import tomllib
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from vflens.errors import ConfigError
-from vflens.names import REMEDIES
+from vflens.names import did_you_mean
+from vflens.storage.json_file import in_words, worded
 from vflens.storage.regular import MOST_TOML, read_bytes
-from vflens.types import Role
 
 T = TypeVar("T")
 _SECRET = re.compile("token|seed(?!s)|key")  # `seeds` is a number of repetitions
@@ -29,7 +28,7 @@ def read_toml(file: Path) -> dict[str, Any]:
         settings = tomllib.loads(text)
     except OSError as error:
         raise ConfigError(
-            f"configuration {file} cannot be read ({error.strerror}): check the path"
+            f"configuration {file} cannot be read ({in_words(error)}): check the path"
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"configuration {file} is not TOML: {error}") from error
@@ -61,27 +60,41 @@ def validate(adapter: TypeAdapter[T], data: Any, source: str) -> T:
     try:
         return adapter.validate_python(data)
     except ValidationError as error:
-        raise refused(error, source) from None
+        raise refused(error, source, settings_of(adapter.core_schema)) from None
 
 
-def refused(error: ValidationError, source: str, kind: type[BaseModel] | None = None) -> ConfigError:
-    """``error`` in our words, with the fields of ``kind`` if a field is unknown."""
-    problems = "; ".join(describe_problem(e) for e in error.errors()[:5])
-    unknown = kind is not None and any(e["type"] == "extra_forbidden" for e in error.errors())
-    known = sorted(kind.model_fields) if kind is not None and unknown else None
-    if known is None:
+def settings_of(schema: Any) -> Iterator[str]:
+    """The names of all settings, of tables in tables too, in a core schema of pydantic."""
+    if isinstance(schema, dict):
+        if schema.get("type") in {"model-fields", "dataclass-args"}:
+            fields = schema["fields"]
+            yield from fields if isinstance(fields, dict) else (f["name"] for f in fields)
+        schema = list(schema.values())
+    if isinstance(schema, list | tuple):
+        for part in schema:
+            yield from settings_of(part)
+
+
+def refused(
+    error: ValidationError, source: str, known: Iterable[str] = (), kind: type[BaseModel] | None = None
+) -> ConfigError:
+    """``error`` in our words; a wrong name is compared with ``known``, or ``kind``'s are given."""
+    names = list(known)
+    problems = "; ".join(describe_problem(e, names) for e in error.errors()[:5])
+    if kind is None or all(e["type"] != "extra_forbidden" for e in error.errors()):
         return ConfigError(f"{source}: {problems}")
-    return ConfigError(f"{source}: {problems}: it has {', '.join(known) or 'no parameters'}")
+    return ConfigError(
+        f"{source}: {problems}: it has {', '.join(sorted(kind.model_fields)) or 'no parameters'}"
+    )
 
 
-def describe_problem(problem: Any) -> str:
-    """One pydantic error as field, message and value; values of secrets are left out."""
-    place = problem["loc"][1:] if problem["loc"][:1] and problem["loc"][0] in set(Role) else problem["loc"]
-    where = ".".join(map(str, place)) or "configuration"
-    message = str(problem["msg"]).removeprefix("Value error, ")
-    message = REMEDIES.get(problem.get("ctx", {}).get("pattern"), message)
-    value = problem["input"]
+def describe_problem(problem: Any, known: Iterable[str] = ()) -> str:
+    """One pydantic error as field, message and value; values of secrets are left out.
+
+    A wrong name is compared with ``known``.
+    """
+    where = ".".join(map(str, problem["loc"])) or "configuration"
     # The value of an unknown key may be a secret with a misspelt key.
-    secret = problem["type"] == "extra_forbidden" or _SECRET.search(where) is not None
-    shown = "" if secret or isinstance(value, dict | list | tuple | BaseModel) else f" (got {value!r})"
-    return f"{where}: {message}{shown}"
+    unknown = problem["type"] == "extra_forbidden"
+    words = worded(where, problem, hidden=unknown or _SECRET.search(where) is not None)
+    return words + did_you_mean(str(problem["loc"][-1]), known) if unknown else words

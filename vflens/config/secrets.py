@@ -1,7 +1,5 @@
 """Protection of the secrets in a party's configuration: against guesses, and against other users."""
 
-from __future__ import annotations
-
 import math
 import shlex
 from collections.abc import Iterable

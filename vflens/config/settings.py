@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from vflens.config.reading import refused
-from vflens.names import Name, Visible, repeated
+from vflens.names import Name, Visible, one_of, repeated
 from vflens.registry import Registry
+from vflens.roles import ROLES
 from vflens.types import Role
 
 Token = Annotated[
@@ -24,6 +25,16 @@ Token = Annotated[
 Seconds = Annotated[float, Field(gt=0, le=1e6)]  # gRPC treats a much later deadline as one in the past
 
 
+def _of_a_member(role: Any) -> Any:
+    if role not in list(ROLES):
+        raise ValueError(f"a party is {one_of(ROLES)}")
+    return role
+
+
+#: A role of those who take part in a run.
+MemberRole: TypeAlias = Annotated[Role, BeforeValidator(_of_a_member)]
+
+
 class Settings(BaseModel):
     """Frozen, with unknown keys refused: a misspelt setting must not be ignored."""
 
@@ -34,7 +45,7 @@ class Peer(Settings):
     """Another party: its address, and the token that this pair shares."""
 
     name: Name
-    role: Literal[Role.PASSIVE, Role.ACTIVE, Role.COORDINATOR, Role.CLIENT, Role.SERVER]
+    role: MemberRole
     address: str = Field(
         description='"host:port", or "unix:PATH" on one machine: the socket and its folder belong to the '
         "same user"
@@ -267,4 +278,4 @@ def _built(registry: Registry, plugin: Plugin) -> Any:
     try:
         return kind(**plugin.parameters)
     except ValidationError as error:
-        raise refused(error, f"{registry.family} plug-in {plugin.name!r}", kind) from None
+        raise refused(error, f"{registry.family} plug-in {plugin.name!r}", kind=kind) from None

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Literal
 
 from pydantic import Field, model_validator
 
-from vflens.config.party import MODEL, DataPartyConfig, PartyConfig, require_one
-from vflens.config.settings import Disclosure, Peer, Plugin, Recording, Scoring, Token, check_attacks
-from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
-from vflens.models.family import AnyModel, ModelFamily
+from vflens.config.party import LeaderConfig, LedConfig, PartyConfig, require_one
+from vflens.config.settings import Disclosure, Peer, Plugin, Recording, Token, check_attacks
+from vflens.models.family import ModelFamily
 from vflens.models.settings import Aggregator, Training
-from vflens.protocol.access import ACCESS, DIRECT_ACCESS, Access
+from vflens.names import repeated
+from vflens.protocol.access import Access
+from vflens.protocol.vertical.access import ACCESS, DIRECT_ACCESS
 from vflens.tables.description import PartyFile
 from vflens.types import Role
+from vflens.words import counted
 
 AGGREGATOR = (
     "who receives the passive parties' embeddings, the same at every party; `active`: split networks only"
@@ -33,11 +36,15 @@ class VerticalConfig(PartyConfig):
 
     @property
     def access(self) -> Access:
-        """See :attr:`PartyConfig.access`."""
         return DIRECT_ACCESS if self.aggregator == "active" else ACCESS
 
+    @property
+    def hooks(self) -> frozenset[str]:
+        """See :attr:`PartyConfig.hooks`; only passive parties release embeddings to the active party."""
+        return super().hooks - ({"on_embedding"} if self.aggregator == "active" else set())
 
-class VerticalDataConfig(VerticalConfig, DataPartyConfig):
+
+class VerticalDataConfig(VerticalConfig, LedConfig):
     """A data party of a vertical federation."""
 
     alignment_key: str = Field(
@@ -49,7 +56,10 @@ class VerticalDataConfig(VerticalConfig, DataPartyConfig):
     attacks: tuple[Plugin, ...] = Field(
         (), description="the adversary's plug-ins; at a passive party they estimate labels"
     )
-    scoring: Scoring = Scoring()
+
+    @property
+    def own_attacks(self) -> tuple[Plugin, ...]:
+        return self.attacks
 
     @property
     def leader(self) -> Peer:
@@ -67,11 +77,23 @@ class VerticalDataConfig(VerticalConfig, DataPartyConfig):
         return self
 
 
+def _check_once(disclose: Sequence[Disclosure]) -> None:
+    twice = repeated(f"{grant.what} to {grant.to}" for grant in disclose)
+    if twice is not None:
+        raise ValueError(f"disclose {twice} is given twice: grant each once to a party")
+
+
 class PassiveConfig(VerticalDataConfig):
     """A party with features only."""
 
     role: Literal[Role.PASSIVE]
     disclose: tuple[Disclosure, ...] = Field((), description="its disclosures, and their receivers")
+
+    @property
+    def hooks(self) -> frozenset[str]:
+        """See :attr:`PartyConfig.hooks`; parameters leave where they are disclosed."""
+        discloses = any(d.what == "parameters" for d in self.disclose)
+        return self.facts.hooks - (set() if discloses else {"on_parameters"})
 
     @model_validator(mode="after")
     def _knows_who_receives_its_embeddings(self) -> PassiveConfig:
@@ -90,10 +112,16 @@ class PassiveConfig(VerticalDataConfig):
                     f"disclose {grant.what} at passive {self.party!r}: they cross the wire in a vertical "
                     "run, leave it out"
                 )
+            if grant.what == "candidates":
+                raise ValueError(
+                    f"disclose candidates at passive {self.party!r}: a client grants them to its server, "
+                    "leave it out"
+                )
             if grant.to not in names:
                 raise ValueError(
                     f"disclose.to = {grant.to!r} is no peer that takes disclosures: name one of {names}"
                 )
+        _check_once(self.disclose)
         return self
 
 
@@ -115,6 +143,14 @@ class ActiveConfig(VerticalDataConfig):
     predict_batch: int = Field(1024, ge=1, description="rows per prediction request")
     attacked_rows: int | None = Field(None, ge=1, description=ATTACKED_ROWS)
 
+    @property
+    def breaks_protocol(self) -> bool:
+        return self.malicious
+
+    @property
+    def operators_token(self) -> str | None:
+        return self.operator_token
+
     @model_validator(mode="after")
     def _attacked_rows_are_scored(self) -> ActiveConfig:
         rows = self.attacked_rows
@@ -134,6 +170,7 @@ class ActiveConfig(VerticalDataConfig):
                     f"disclose {grant.what!r} to {grant.to!r}: the active party grants labels, to one of "
                     f"{names}"
                 )
+        _check_once(self.disclose)
         return self
 
     @model_validator(mode="after")
@@ -145,18 +182,26 @@ class ActiveConfig(VerticalDataConfig):
         return self
 
 
-class CoordinatorConfig(VerticalConfig):
+class CoordinatorConfig(VerticalConfig, LeaderConfig):
     """The party that aligns, drives and releases scores."""
 
     role: Literal[Role.COORDINATOR]
-    training: Training = Training()
-    model: AnyModel = Field(SOFTMAX_REGRESSION, description=MODEL)
     predict_share: float = Field(
         0.2, gt=0, lt=1, description="share of rows kept for prediction when no file has a split column"
     )
     after: Literal["stop", "serve"] = Field(
         "serve", description="after the run: stop every party, or go on answering predictions"
     )
+
+    @property
+    def hooks(self) -> frozenset[str]:
+        """See :attr:`PartyConfig.hooks`; the model decides where scores leave."""
+        scores = set() if self.model.scores_leave_at is Role.COORDINATOR else {"on_scores"}
+        return super().hooks - self.model.unused_hooks - scores
+
+    @property
+    def stays(self) -> bool:
+        return self.after == "serve"
 
     @model_validator(mode="after")
     def _aggregates_somewhere(self) -> CoordinatorConfig:
@@ -202,6 +247,6 @@ def check_sampling(transcript: Recording, training: Training) -> None:
     """
     if training.epochs % transcript.every:
         raise ValueError(
-            f"transcript.every = {transcript.every} of {training.epochs} epochs leaves out the last: choose "
-            "a divisor"
+            f"transcript.every = {transcript.every} of {counted(training.epochs, 'epoch')} leaves out the "
+            "last: choose a divisor"
         )

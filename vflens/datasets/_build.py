@@ -74,7 +74,9 @@ def given_split(train: int, predict: int) -> Array:
 
 def integers(name: str, low: int, high: int, *, pixel: tuple[int, int] | None = None) -> ColumnInfo:
     """A column of the integers ``low`` to ``high``, its bounds and its alphabet."""
-    return ColumnInfo(name, float(low), float(high), tuple(map(float, range(low, high + 1))), pixel)
+    return ColumnInfo(
+        name, float(low), float(high), alphabet=tuple(map(float, range(low, high + 1))), pixel=pixel
+    )
 
 
 def encoded(raw: Mapping[str, Array]) -> tuple[tuple[ColumnInfo, ...], Array]:

@@ -47,6 +47,4 @@ def _readable(file: Path) -> Iterator[None]:
     try:
         yield
     except (OSError, ValueError, SyntaxError, Image.DecompressionBombError) as error:
-        raise DataError(
-            f"{str(file)!r} is no readable image ({error}): copy it anew, or remove it"
-        ) from error
+        raise DataError(f"{str(file)!r} is no readable image: copy it anew, or remove it") from error

@@ -6,15 +6,41 @@ import csv
 import gzip
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache, wraps
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
 from vflens.errors import DataError
+from vflens.plugins.dataset import Dataset
+from vflens.tables.table import Table
 from vflens.types import Array
 
 VARIABLE = "VFLENS_DATA"
+_Of = TypeVar("_Of", bound=Dataset)
+
+
+def kept(load: Callable[[_Of], Table]) -> Callable[[_Of], Table]:
+    """``load``, whose last table this process keeps, read-only, for the next run of a sweep.
+
+    Only for files with checksums: the same folder then gives the same table.
+    """
+
+    @lru_cache(maxsize=1)
+    def loaded(dataset: _Of, folder: str | None) -> Table:
+        table = load(dataset)
+        for part in (table.ids, table.features, table.labels, table.split):
+            if part is not None:
+                part.flags.writeable = False
+        return table
+
+    @wraps(load)
+    def load_once(dataset: _Of) -> Table:
+        return loaded(dataset, os.environ.get(VARIABLE))
+
+    return load_once
 
 
 def place(name: str) -> Path:

@@ -39,6 +39,7 @@ COLUMNS = (
 class Adult(Dataset):
     """See the module."""
 
+    @_local.kept
     def load(self) -> Table:
         """All rows, the training rows first."""
         train = _local.text_columns(_local.read(*TRAIN_FILE), COLUMNS)

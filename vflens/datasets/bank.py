@@ -22,6 +22,7 @@ COUNTS = {"no": 36548, "yes": 4640}
 class Bank(Dataset):
     """See the module."""
 
+    @_local.kept
     def load(self) -> Table:
         """All rows; no split is given."""
         raw = _raw()

@@ -16,9 +16,11 @@ from vflens.datasets import _local
 from vflens.datasets._build import given_split, table
 from vflens.errors import DataError
 from vflens.plugins.dataset import Dataset
+from vflens.storage.json_file import in_words
 from vflens.tables.pixels import image_columns
 from vflens.tables.table import Table
 from vflens.types import Array
+from vflens.words import counted
 
 ARCHIVE, FOLDER = "cifar-100-binary.tar.gz", "cifar-100-binary"
 _MEMBERS = ("train.bin", "test.bin", "fine_label_names.txt")
@@ -33,7 +35,7 @@ class Cifar100(Dataset):
         found = _members()
         names = tuple(found["fine_label_names.txt"].decode("ascii", "replace").split())
         if len(set(names)) != len(names) or len(names) != _CLASSES:
-            raise _damaged(f"names {len(names)} classes, not {_CLASSES} distinct ones")
+            raise _damaged(f"names {counted(len(names), 'class')}, not {_CLASSES} distinct ones")
         train, predict = (_records(name, found[name]) for name in _MEMBERS[:2])
         records = np.concatenate([train, predict])
         images = records[:, 2:].reshape(-1, 3, 32 * 32).transpose(0, 2, 1).reshape(len(records), -1)
@@ -49,7 +51,7 @@ def _members() -> Mapping[str, bytes]:
             found = {name: archive.extractfile(f"{FOLDER}/{name}") for name in _MEMBERS}
             return {name: member.read() for name, member in found.items() if member is not None}
     except (tarfile.TarError, EOFError, KeyError, zlib.error) as error:
-        raise _damaged(f"cannot be unpacked ({error})") from error
+        raise _damaged(f"cannot be unpacked ({in_words(error)})") from error
     except OSError as error:
         raise _local.absent(path, error) from error
 
@@ -57,7 +59,7 @@ def _members() -> Mapping[str, bytes]:
 def _records(name: str, content: bytes) -> Array:
     """The records uint8 (n, 3074) of one file; every class has as many rows, as published."""
     if not content or len(content) % _RECORD:
-        raise _damaged(f"holds {name} of {len(content)} bytes, not a multiple of {_RECORD}")
+        raise _damaged(f"holds {name} of {counted(len(content), 'byte')}, not a multiple of {_RECORD}")
     records: Array = np.frombuffer(content, np.uint8).reshape(-1, _RECORD)
     counts = np.bincount(records[:, 1], minlength=_CLASSES)
     if len(counts) > _CLASSES or counts.min() < counts.max():

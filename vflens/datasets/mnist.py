@@ -29,6 +29,7 @@ COUNTS = dict(zip("0123456789", (6903, 7877, 6990, 7141, 6824, 6313, 6876, 7293,
 class Mnist(Dataset):
     """See the module."""
 
+    @_local.kept
     def load(self) -> Table:
         """All rows, the training rows first."""
         images = np.concatenate([_idx(*file, header=16) for file in IMAGES]).reshape(-1, 28 * 28)

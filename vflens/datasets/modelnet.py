@@ -21,6 +21,7 @@ from vflens.errors import DataError
 from vflens.plugins.dataset import Dataset
 from vflens.tables.pixels import image_columns
 from vflens.tables.table import Table
+from vflens.words import counted
 
 FOLDER, VIEWS = "modelnet40_images_new_12x", 12
 _NAME = re.compile(r"(.+)[._]v?(\d+)\.png")
@@ -40,7 +41,7 @@ class ModelNet(Dataset):
             raise _local.absent(folder, error) from error
         if len(names) < 2:
             raise DataError(
-                f"{str(folder)!r} holds {len(names)} folders of classes: unpack all of them there"
+                f"{str(folder)!r} holds {counted(len(names), 'folder')} of classes: unpack all of them there"
             )
         parts = [[(n, o) for n in names for o in _objects(folder / n / part)] for part in ("train", "test")]
         rows = [*parts[0], *parts[1]]

@@ -15,9 +15,11 @@ from pydantic import Field
 from vflens.datasets._build import table
 from vflens.errors import DataError
 from vflens.plugins.dataset import Dataset
+from vflens.storage.json_file import in_words
 from vflens.tables.reading import coded
 from vflens.tables.table import Table
 from vflens.types import Array, ColumnInfo
+from vflens.words import counted
 
 
 class OpenML(Dataset):
@@ -54,13 +56,18 @@ class OpenML(Dataset):
             with warnings.catch_warnings(action="ignore"):  # its retries: the error below reports them once
                 return fetch_openml(data_id=self.id, as_frame=False, parser="liac-arff")
         except (OSError, ValueError) as error:
-            raise DataError(f"data set openml:{self.id} cannot be fetched: {error}") from error
+            raise DataError(
+                f"data set openml:{self.id} cannot be fetched ({in_words(error)}): check the number and the "
+                "connection"
+            ) from error
 
     def _column(self, name: str, values: Array, categories: list[str] | None) -> tuple[ColumnInfo, Array]:
         missing = np.isnan(values)
         if categories is None:
             if missing.any():
-                raise DataError(f"data set openml:{self.id}: column {name!r} misses {missing.sum()} numbers")
+                raise DataError(
+                    f"data set openml:{self.id}: column {name!r} misses {counted(missing.sum(), 'number')}"
+                )
             return ColumnInfo(name), values
         known = [*categories, "?"] if missing.any() else list(categories)
         rank = np.argsort(np.argsort(known))

@@ -13,6 +13,7 @@ from vflens.plugins.dataset import Dataset
 from vflens.tables.recipes import scaled_on_all_rows
 from vflens.tables.table import Table
 from vflens.types import ColumnInfo
+from vflens.words import counted
 
 
 class Synthetic(Dataset):
@@ -30,7 +31,7 @@ class Synthetic(Dataset):
             raise ValueError(f"informative = {self.informative} exceeds features = {self.features}")
         if 2 * self.classes > 2**self.informative:
             raise ValueError(
-                f"classes = {self.classes} need more than informative = {self.informative} columns"
+                f"classes = {self.classes} need more than informative = {counted(self.informative, 'column')}"
             )
         if self.rows < 2 * self.classes:
             raise ValueError(f"rows = {self.rows} are too few for classes = {self.classes}")

@@ -12,19 +12,20 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import numpy as np
 
-from vflens.config import MemberConfig
+from vflens.config import PartyConfig
 from vflens.errors import ConfigError, KnowledgeError, PluginError, ProtocolError, StateError, StorageError
 from vflens.plugins.attack import Attack
-from vflens.plugins.server_view import ServerView
-from vflens.plugins.view import AdversaryView
+from vflens.plugins.views.horizontal import ServerView
+from vflens.plugins.views.vertical import AdversaryView
 from vflens.protocol.acts import Guess, Receipt, Submission
 from vflens.protocol.link import Links
 from vflens.randomness import stream
 from vflens.score.service import scorable
 from vflens.storage.files import save_arrays
 from vflens.storage.journal import Reader
-from vflens.storage.metrics import Metrics
+from vflens.storage.metrics import Metrics, Name
 from vflens.types import Estimate, Phase, numbered
+from vflens.words import counted
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
@@ -43,7 +44,7 @@ class Attacker(Protocol):
     log: FilteringBoundLogger
 
     @property
-    def config(self) -> MemberConfig:
+    def config(self) -> PartyConfig:
         """Its configuration."""
 
     def patiently(self, work: Callable[[], T]) -> T:
@@ -57,7 +58,7 @@ class Adversary:
         self.attacks = dict(attacks)
         self.received = Reader(party.folder / "transcript")  # readers cannot write to it
         self._attacker = party
-        self._noted: set[tuple[str, str, str]] = set()
+        self._noted: set[tuple[Name, str, str]] = set()
 
     def estimated(
         self, name: str, target: str, see: Callable[[Attack], AdversaryView | ServerView]
@@ -69,27 +70,27 @@ class Adversary:
         try:
             view = see(attack)
             found = reconstructed(attack, view, stream(self._attacker.secret, "attack", name, target))
-            if isinstance(view, ServerView) and view.granted:
+            if view.granted:
                 self._note_granted(name, target, view)
             return found
         except KnowledgeError as error:
-            self._note("skipped", name, target, str(error))
+            self._note(Name.SKIPPED, name, target, str(error))
         except (PluginError, ConfigError) as error:  # an attack must not end the run
-            self._note("failed", name, target, str(error))
+            self._note(Name.FAILED, name, target, str(error))
         return None
 
-    def _note_granted(self, attack: str, target: str, view: ServerView) -> None:
+    def _note_granted(self, attack: str, target: str, view: AdversaryView | ServerView) -> None:
         """Record what ``attack`` read that no round sends: its figure is not one of the protocol."""
-        add = partial(self._attacker.metrics.add, "granted", 1.0, adversary=self._attacker.name)
-        add(attack=attack, target=target, column=", ".join(sorted(view.granted)))
+        add = partial(self._attacker.metrics.add, Name.GRANTED, 1.0, adversary=self._attacker.name)
+        add(attack=attack, target=target, detail=", ".join(sorted(view.granted)))
 
-    def _note(self, outcome: str, attack: str, target: str, reason: str) -> None:
-        """Record once that ``attack`` on ``target`` was "skipped" or "failed"."""
+    def _note(self, outcome: Name, attack: str, target: str, reason: str) -> None:
+        """Record once that ``attack`` on ``target`` was skipped or failed."""
         if (outcome, attack, target) in self._noted:
             return
         self._noted.add((outcome, attack, target))
         party = self._attacker
-        party.metrics.add(outcome, 1.0, attack=attack, adversary=party.name, target=target, column=reason)
+        party.metrics.add(outcome, 1.0, attack=attack, adversary=party.name, target=target, detail=reason)
         party.log.warning(f"attack {outcome}", attack=attack, target=target, reason=reason)
 
     def submit(
@@ -116,12 +117,12 @@ class Adversary:
         except (ProtocolError, StateError) as refusal:
             party.log.warning("not scored", target=target, reason=str(refusal))
             return
-        shown: dict[str, dict[str, float]] = {}
+        shown: dict[Name, dict[str, float]] = {}
         add = partial(
-            party.metrics.add, adversary=party.name, target=target, scored_set=submission.figures_of
+            party.metrics.add, adversary=party.name, target=target, scored_set=submission.metrics_of
         )
         for attack, error in self._errors(receipt, submission, target).items():
-            metric, value = self._figure(attack, error)
+            metric, value = self._metric(attack, error)
             add(metric, value, attack=attack, rows=len(rows))
             shown.setdefault(metric, {})[attack] = value
         party.log.info("receipt", target=target, rows=receipt.rows, attacks=receipt.attacks, **shown)
@@ -132,8 +133,8 @@ class Adversary:
         due = {guess.attack for guess in submission.guesses}
         if (receipt.rows, receipt.attacks) != (len(submission.rows), len(due)):
             raise ProtocolError(
-                f"the receipt of {target!r} is of {receipt.rows} rows and {receipt.attacks} attacks: "
-                f"{len(submission.rows)} and {len(due)} were submitted"
+                f"the receipt of {target!r} is of {counted(receipt.rows, 'row')} and "
+                f"{counted(receipt.attacks, 'attack')}: {len(submission.rows)} and {len(due)} were submitted"
             )
         if not self._attacker.config.lab:
             return {}
@@ -152,15 +153,14 @@ class Adversary:
         most = np.finfo(float).max if self.attacks[attack].estimates == "features" else 1.0
         return bool(0 <= error <= most)
 
-    def _figure(self, attack: str, error: float) -> tuple[str, float]:
+    def _metric(self, attack: str, error: float) -> tuple[Name, float]:
         """The metric's name and value of a receipt: wrong labels are recorded as the share of right ones."""
         kind = self.attacks[attack]
         if kind.estimates == "membership":
-            return "membership_auc", 1 - error
-        matched = "matched_" if kind.unordered else ""
+            return Name.MEMBERSHIP_AUC, 1 - error
         if kind.estimates == "labels":
-            return f"{matched}label_accuracy", 1 - error
-        return f"{matched}mse", error
+            return Name.MATCHED_LABEL_ACCURACY if kind.unordered else Name.LABEL_ACCURACY, 1 - error
+        return Name.MATCHED_MSE if kind.unordered else Name.MSE, error
 
     def save(
         self,
@@ -210,7 +210,7 @@ def _check_estimate(estimate: Estimate, view: AdversaryView | ServerView, attack
     if not isinstance(estimate, Estimate) or estimate.target != target:
         raise PluginError(f"it must return an Estimate of {target!r}")
     if not np.array_equal(estimate.rows, rows) or estimate.status.shape != rows.shape:
-        raise PluginError(f"rows and status must be those of the {len(rows)} rows of its view")
+        raise PluginError(f"rows and status must be those of the {counted(len(rows), 'row')} of its view")
     if estimate.values.shape != (len(rows), width):
         raise PluginError(f"values have the shape {estimate.values.shape}, not ({len(rows)}, {width})")
     if not scorable(estimate.values):

@@ -1,7 +1,5 @@
 """Run a coroutine from synchronous code; signals end it in order."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import threading

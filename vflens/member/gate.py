@@ -9,8 +9,6 @@ Three rules, by phase:
 * DISCLOSE: one release per (point, exchange), whoever receives it.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from itertools import product
@@ -24,7 +22,6 @@ from vflens.member.released_rows import RowLog
 from vflens.member.step_log import StepLog
 from vflens.plugins.chain import DefenseChain
 from vflens.plugins.defense import GATE_HOOKS
-from vflens.storage import release_digests
 from vflens.storage.chain import Head
 from vflens.storage.files import repeats
 from vflens.storage.journal import Journal
@@ -49,6 +46,7 @@ class ReleaseGate:
         self._journal = Journal(folder, chained=True, party=sender)
         self._digests = ReleaseDigests(folder)
         self._steps = steps
+        self._cover: Callable[[Exchange], None] = lambda exchange: None
         self._keep = 1  # training releases of a point
         self._last: dict[Point, list[Released]] = {}  # the newest comes last
         self._disclosed: dict[tuple[Point, Exchange], Released] = {}
@@ -63,6 +61,10 @@ class ReleaseGate:
         """Keep the last ``count`` training releases of a point: a stale gradient leaves a step later."""
         self._keep = count
 
+    def limit(self, cover: Callable[[Exchange], None]) -> None:
+        """Let ``cover`` refuse the exchanges whose releases exceed a budget; see :meth:`take`."""
+        self._cover = cover
+
     def release_once(self) -> None:
         """Refuse to release other numbers in an exchange than an earlier process did; see
         :class:`vflens.storage.release_digests.ReleaseDigests`.
@@ -74,7 +76,13 @@ class ReleaseGate:
         self._room = positions, rows
 
     def take(self, exchange: Exchange, rows: Array) -> None:
-        """Write the rows of a training step; see :meth:`vflens.member.step_log.StepLog.take`."""
+        """Refuse a training step beyond a budget, then write its rows, before anything is computed of them;
+        see :meth:`limit` and :meth:`vflens.member.step_log.StepLog.take`.
+        """
+        self._cover(exchange)
+        self._write(exchange, rows)
+
+    def _write(self, exchange: Exchange, rows: Array) -> None:
         if self._steps is not None:
             self._steps.take(exchange, rows)
 
@@ -133,7 +141,7 @@ class ReleaseGate:
         if exchange.phase is Phase.DISCLOSE and (disclosed := self.disclosed(point, exchange)) is not None:
             return disclosed
         if exchange.phase is Phase.TRAIN:
-            self.take(exchange, rows)  # first: what is not on disk has not been released
+            self._write(exchange, rows)  # first: what is not on disk has not been released
         left = self._defended(point, exchange, rows, tensors)
         if mask is not None and left is not None:
             left = mask(left)
@@ -153,8 +161,10 @@ class ReleaseGate:
 
         Raises:
             ProtocolError: a row is named twice.
-            StateError: this exchange was used before with other rows; noise keyed by it would be shared.
+            StateError: see :meth:`limit`; or this exchange was used before with other rows; noise keyed by it
+                would be shared.
         """
+        self._cover(exchange)
         log, fresh = self._log_of(point, exchange), self.unreleased(point, exchange, rows)
         if len(fresh):
             tensors = self._defended(point, exchange, fresh, {str(point): compute(fresh)})
@@ -246,7 +256,7 @@ class ReleaseGate:
     @property
     def heads(self) -> dict[str, Head]:
         """The heads of what was released in predictions ("released") and before them ("digests")."""
-        return {"released": self._journal.head, "digests": release_digests.head(self._journal.folder)}
+        return {"released": self._journal.head, "digests": self._digests.head}
 
     def link(self) -> None:
         """See :meth:`vflens.storage.journal.Journal.link`."""
@@ -301,7 +311,7 @@ class ReleaseGate:
         self, point: Point, exchange: Exchange, rows: Array, tensors: Mapping[str, Array] | None
     ) -> Released:
         contents = None if tensors is None else {name: sealed(t) for name, t in tensors.items()}
-        return Released(self._sender, exchange, point, sealed(rows), contents)
+        return Released(self._sender, exchange, point, sealed(rows), tensors=contents)
 
 
 def _single(tensors: Mapping[str, Array] | None) -> tuple[Array]:

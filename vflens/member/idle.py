@@ -1,7 +1,5 @@
 """A bound on waiting for a peer that lives and does nothing."""
 
-from __future__ import annotations
-
 import time
 
 from vflens.errors import UnavailableError

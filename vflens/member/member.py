@@ -32,8 +32,6 @@ call         allowed                         does
 ===========  ==============================  ============================================================
 """
 
-from __future__ import annotations
-
 import platform
 import threading
 from abc import abstractmethod
@@ -42,14 +40,14 @@ from functools import cache
 from importlib.metadata import version
 from typing import TypeVar
 
-from vflens.config import MemberConfig
+from vflens.config import PartyConfig
 from vflens.config.compatibility import build_defenses
 from vflens.errors import ProtocolError, StateError
 from vflens.failpoints import fail_point
 from vflens.member.gate import ReleaseGate
 from vflens.member.patience import patiently
 from vflens.member.recovery import RecoveryLog, as_storage_error
-from vflens.member.signer import Signer, fitting, signed_heads
+from vflens.member.signer import Signer, fitting, nonce_of, signed_heads
 from vflens.member.stage import Reached, Stage
 from vflens.member.start_nonce import start_nonce
 from vflens.member.step_log import StepLog
@@ -65,9 +63,9 @@ from vflens.randomness import secret_from_seed
 from vflens.storage import durable, journal
 from vflens.storage.log import party_log
 from vflens.storage.metrics import Metrics
-from vflens.storage.sent_heads import SentHeads, keep_received
+from vflens.storage.sent_heads import SentHeads, keep_received, received_in
 from vflens.storage.transcript import Transcript
-from vflens.types import Array, Owner, Point, Released, Role
+from vflens.types import Array, Document, Owner, Point, Released
 
 T = TypeVar("T")
 
@@ -91,7 +89,7 @@ class Member(Party):
 
     def __init__(
         self,
-        config: MemberConfig,
+        config: PartyConfig,
         links: Mapping[str, Link],
         *,
         learns_from: Point,
@@ -101,7 +99,7 @@ class Member(Party):
         in_process: bool,
     ) -> None:
         self.config, self.links, self.in_process = config, Links(links), in_process
-        self.name, self.role, self.folder = config.party, Role(config.role), config.out
+        self.name, self.role, self.folder = config.party, config.role, config.out
         self.access = config.access
         self.secret = secret_from_seed(config.seed)
         self.owner = Owner(self.name, role=self.role)
@@ -109,8 +107,9 @@ class Member(Party):
         durable.keep(self.folder, machine=config.limits.durable == "machine")
         # The first write: a folder that cannot be written is refused here.
         self.transcript = Transcript(self.folder / "transcript", config.transcript.every, party=self.name)
+        self.reached = Reached(self.folder, lambda: {"transcript": self.transcript.head, **self.gate.heads})
         recovery, every = self.folder / "recovery", config.limits.checkpoint_steps
-        self.recovery = RecoveryLog.beside(self.transcript, learns_from, recovery, every)
+        self.recovery = RecoveryLog.beside(self.transcript, learns_from, recovery, every, self.reached.vouch)
         self.log = party_log(self.folder / "events.jsonl", self.name)
         self.metrics = Metrics(self.folder / "metrics.parquet")
         drawn = (self.secret, start_nonce(self.folder, lab=config.lab), parameters)
@@ -119,7 +118,6 @@ class Member(Party):
         steps = StepLog(recovery / "steps.bin") if asked_for_rows else None
         self.gate = ReleaseGate(self.name, self.chain, self.folder / "released", steps)
         self._gives, self.predicts = ANSWERS[learns_from], Point.EMBEDDING  # in training, in prediction
-        self.reached = Reached(self.folder)
         self.lock = threading.RLock()
         self.stopped = threading.Event()  # the run is over
         self.signer: Signer | None = None  # where it has a certificate
@@ -134,6 +132,10 @@ class Member(Party):
     def clipped(self) -> int:
         """How many of the party's own values lay outside their bounds."""
         return 0
+
+    def dropped_rows(self) -> Document:
+        """What was dropped of the rows of the party's own file, for ``federation.json``; {}: nothing."""
+        return {}
 
     @abstractmethod
     def take_up(self) -> None:
@@ -171,13 +173,15 @@ class Member(Party):
         """Rebuild the run that the folder holds: members, state, last checkpoint, then the log step by step.
 
         Raises:
-            StorageError: the folder holds no prepared run, one of another table, or a changed one.
+            StorageError: the folder holds no prepared run, one of another table, a changed one, or a damaged
+                ``heads.json``.
         """
         self.take_up()
+        received_in(self.folder)
         self.reached.restore()
         self.chain.restore(self.reached.acted)
         with as_storage_error(self.folder):
-            state = self.recovery.saved()
+            state = self.recovery.saved(self.reached.checkpoints)
             if state:
                 self.load(state)
         for logged in self.recovery.missed(self.step_messages):
@@ -204,8 +208,8 @@ class Member(Party):
                 self.reached.incarnation,
                 self.reached.stage,
                 self.recovery.learned,
-                len(self.gate.released_rows(self.predicts, MODEL_VERSION)),
-                b"" if self.federation is None else self.federation.digest,
+                released=len(self.gate.released_rows(self.predicts, MODEL_VERSION)),
+                federation=b"" if self.federation is None else self.federation.digest,
             )
 
     def patiently(self, work: Callable[[], T]) -> T:
@@ -242,10 +246,10 @@ class Member(Party):
         Raises:
             StorageError: it cannot be written.
         """
-        self.keep_figures()
+        self.keep_metrics()
         self.reached.advance(stage)
 
-    def keep_figures(self) -> None:
+    def keep_metrics(self) -> None:
         """Write the figures so far, and which defences acted: a restart goes on from here.
 
         Raises:
@@ -268,7 +272,7 @@ class Member(Party):
         """
         self.settle()
         federation = b"" if self.federation is None else self.federation.digest
-        sent = SentHeads({"transcript": self.transcript.head, **self.gate.heads}, federation)
+        sent = SentHeads(self.reached.heads(), federation, nonce=nonce_of(self.federation))
         return sent if self.signer is None else signed_heads(self.signer, self.config.run, sent)
 
     def keep_heads(self, heads: Mapping[str, SentHeads]) -> None:
@@ -280,7 +284,7 @@ class Member(Party):
         """
         kept = {party: sent for party, sent in heads.items() if party in self._others()}
         if self.signer is not None:
-            kept = fitting(self.signer, self.config.run, kept, self.log)
+            kept = fitting(self.signer, self.config.run, nonce_of(self.federation), kept, self.log)
         with self.lock:
             keep_received(self.folder, kept)
 
@@ -290,7 +294,6 @@ class Member(Party):
         return {*(p.name for p in members), *(p.name for p in self.config.peers)} - {self.name}
 
     def settle(self) -> None:
-        """See :meth:`vflens.protocol.link.Party.settle`."""
         with self.lock:
             deferred, self._deferred = self._deferred, None
             if deferred is not None:
@@ -330,15 +333,10 @@ class Member(Party):
         """Write ``federation.json``, for reports and attacks on recorded transcripts; nothing while new."""
         if self.federation is None:
             return
-        self.federation.save(
-            self.folder,
-            party=self.name,
-            role=self.role,
-            in_process=self.in_process,
-            clipped=self.clipped,
-            versions=_versions(),
-            transcript_digest=journal.digest(self.folder / "transcript"),
-        )
+        who = {"party": self.name, "role": self.role, "in_process": self.in_process}
+        own = {"clipped": self.clipped, **self.dropped_rows()}
+        digest = journal.digest(self.folder / "transcript")
+        self.federation.save(self.folder, **who, **own, versions=_versions(), transcript_digest=digest)
 
 
 @cache  # read anew they would take 2 ms of each party's end

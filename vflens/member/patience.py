@@ -1,7 +1,5 @@
 """Repeat a request while its party is away: all acts may come twice."""
 
-from __future__ import annotations
-
 import random
 import time
 from collections.abc import Callable

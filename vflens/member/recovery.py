@@ -1,11 +1,12 @@
 """The recovery log: all training messages since the last checkpoint.
 
-A party's state is its last checkpoint plus the effect of these messages: a restart needs no more.
+A party's state is its last checkpoint plus the effect of these messages: a restart needs no more. The digest
+of a checkpoint is in ``state.json`` before the checkpoint is on disk, so that a changed one is noticed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import groupby
@@ -13,13 +14,17 @@ from pathlib import Path
 
 import numpy as np
 
+from vflens.array import contents_digest
 from vflens.errors import KnowledgeError, ProtocolError, StateError, StorageError
 from vflens.protocol.checks import finite
-from vflens.protocol.federation import Federation
+from vflens.protocol.vertical.agreement import VerticalAgreement
 from vflens.storage.files import load_arrays, save_arrays
 from vflens.storage.journal import Journal
 from vflens.storage.transcript import Transcript
 from vflens.types import Array, Exchange, Phase, Point, Released
+
+NO_CHECKPOINT = ""  # its digest
+_NO_ROWS = np.zeros(0, np.int32)
 
 
 class Recorded:
@@ -52,22 +57,37 @@ class RecoveryLog:
         folder: ``checkpoint.npz``, and the log where it is one of its own.
         every: steps between checkpoints.
         log: of the messages, if they are logged elsewhere.
+        vouch: writes down the digests of the checkpoints that may be on disk from then on.
     """
 
-    def __init__(self, folder: Path, every: int, log: Recorded | None = None) -> None:
-        self._log = log or Journal(folder)
+    def __init__(
+        self,
+        folder: Path,
+        every: int,
+        log: Recorded | None = None,
+        vouch: Callable[[Collection[str]], None] = lambda digests: None,
+    ) -> None:
+        self._log, self._vouch = log or Journal(folder), vouch
         self._file = folder / "checkpoint.npz"
         self._every = every
         self._checkpointed = -1
+        self._digest = NO_CHECKPOINT  # of the one on disk
         self._learned = -1
         self.incomplete = -1  # the last step of which messages lacked when the log was read
 
     @classmethod
-    def beside(cls, transcript: Transcript, point: Point, folder: Path, every: int) -> RecoveryLog:
+    def beside(
+        cls,
+        transcript: Transcript,
+        point: Point,
+        folder: Path,
+        every: int,
+        vouch: Callable[[Collection[str]], None],
+    ) -> RecoveryLog:
         """The recovery log of a party that learns from messages of kind ``point``; only a sampled
         ``transcript`` needs a second log.
         """
-        return cls(folder, every, Recorded(transcript, point) if transcript.complete else None)
+        return cls(folder, every, Recorded(transcript, point) if transcript.complete else None, vouch)
 
     def is_due(self, exchange: Exchange, ahead: int = 0) -> bool:
         """Whether ``exchange`` is the next one to learn from; False for an earlier one.
@@ -108,22 +128,36 @@ class RecoveryLog:
         Raises:
             StorageError: it cannot be written; the last checkpoint and the log are kept.
         """
-        save_arrays(self._file, {"learned": np.array(self.learned), **state})
+        arrays = {"learned": np.array(self.learned), **state}
+        before, self._digest = self._digest, checkpoint_digest(arrays)
+        self._vouch((before, self._digest))  # first: a kill leaves one of the two on disk
+        save_arrays(self._file, arrays)
+        self._vouch((self._digest,))
         self._checkpointed = self.learned
         self._log.restart()
 
-    def saved(self) -> dict[str, Array]:
+    def saved(self, vouched: Collection[str]) -> dict[str, Array]:
         """The last checkpoint's state, empty if there is none.
 
+        Args:
+            vouched: the digests that were written down, one of which must be its own.
+
         Raises:
-            StorageError: it cannot be read; ProtocolError: it does not say which step it is of.
+            StorageError: it cannot be read, or was changed; ProtocolError: it does not say which step it is
+                of.
         """
-        if not self._file.exists():
+        found = load_arrays(self._file) if self._file.exists() else None
+        self._digest = NO_CHECKPOINT if found is None else checkpoint_digest(found)
+        if self._digest not in vouched:
+            raise StorageError(
+                f"{self._file} is not the one that state.json (checkpoints) names: bring back "
+                "the folder as it was, or begin a new run, without --resume"
+            )
+        if found is None:
             return {}
-        state = load_arrays(self._file)
-        check_state(state, {"learned": np.array(0)})
-        self._learned = self._checkpointed = int(state.pop("learned"))
-        return state
+        check_state(found, {"learned": np.array(0)})
+        self._learned = self._checkpointed = int(found.pop("learned"))
+        return found
 
     def missed(self, senders: Callable[[int], int]) -> Iterator[list[Released]]:
         """The logged messages after the checkpoint, to be learned from again: those of ``senders(step)``
@@ -162,7 +196,7 @@ def as_storage_error(folder: Path) -> Iterator[None]:
         yield
     except (ProtocolError, StateError, KnowledgeError) as error:
         raise StorageError(
-            f"checkpoint or log of {folder} do not continue its run ({type(error).__name__}: {error}): use a "
+            f"checkpoint or log of {folder} do not continue its run ({error}): use a "
             "folder that nobody changed"
         ) from error
 
@@ -189,7 +223,7 @@ def check_state(saved: Mapping[str, Array], own: Mapping[str, Array]) -> None:
             )
 
 
-def check_logged(released: Released, federation: Federation, width: int) -> None:
+def check_logged(released: Released, federation: VerticalAgreement, width: int) -> None:
     """Refuse a logged message that this party cannot learn from; it must have ``width`` numbers per row.
 
     Raises:
@@ -197,6 +231,12 @@ def check_logged(released: Released, federation: Federation, width: int) -> None
     """
     rows = federation.checked_rows(released.rows, Phase.TRAIN)
     finite(released, str(released.point), (len(rows), width), federation.dtype)
+
+
+def checkpoint_digest(arrays: Mapping[str, Array]) -> str:
+    """The digest of a checkpoint, in hexadecimal."""
+    named = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    return contents_digest(_NO_ROWS, named).hex()
 
 
 def _copied(logged: Released) -> Released:

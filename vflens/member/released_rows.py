@@ -1,7 +1,5 @@
 """Prediction rows that were released, looked up by position."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from vflens.errors import StateError

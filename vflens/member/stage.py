@@ -3,18 +3,22 @@ answers, nor attack twice. Its restarts are counted in ``starts.json``: before i
 state.
 """
 
-from __future__ import annotations
-
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection
 from enum import StrEnum
 from pathlib import Path
+from typing import Annotated, TypeVar
+
+from pydantic import BaseModel, Field
 
 from vflens.errors import StateError, StorageError
+from vflens.member.recovery import NO_CHECKPOINT
+from vflens.names import HEX_64_OR_NONE
 from vflens.storage.files import write_whole
-from vflens.storage.json_file import json_object
-from vflens.storage.regular import read_text
+from vflens.storage.heads import Heads, LogHead, to_json
+from vflens.storage.json_file import in_words, read_as
+
+T = TypeVar("T", bound=BaseModel)
 
 
 class Stage(StrEnum):
@@ -26,18 +30,33 @@ class Stage(StrEnum):
     FINISHED = "finished"  # this party has attacked; at the coordinator: all have
 
 
-@contextmanager
-def _unchanged(file: Path, what: str) -> Iterator[None]:
-    """Read ``file``, which says ``what``.
+_Count = Annotated[int, Field(ge=0, lt=1 << 63)]
 
-    Raises:
-        StorageError: it does not.
-    """
+
+class _State(BaseModel):
+    """``state.json``, of this version: a run of another one is not taken up."""
+
+    stage: Stage
+    attacked: _Count
+    acted: list[_Count]
+    ended: bool
+    checkpoints: tuple[Annotated[str, Field(pattern=HEX_64_OR_NONE)], ...]
+    heads: dict[str, LogHead]
+
+
+class _Starts(BaseModel):
+    """``starts.json``."""
+
+    restarts: _Count
+
+
+def _read(kind: type[T], file: Path, what: str) -> T:
+    """The ``kind`` in ``file``, which says ``what``."""
     try:
-        yield
-    except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
+        return read_as(kind, file)
+    except (OSError, ValueError) as error:
         raise StorageError(
-            f"{file} does not say {what} ({error}): use a folder that nobody changed"
+            f"{file} does not say {what} ({in_words(error)}): use a folder that nobody changed"
         ) from error
 
 
@@ -47,14 +66,18 @@ class Reached:
     ``incarnation`` counts the restarts (:meth:`start_again`), ``attacked`` the prediction rows of the last
     milestone at which the party attacked, ``acted`` are the positions of the defences that acted before the
     last :meth:`save`; ``ended``: the coordinator has told this data party that the run ended well.
+    ``checkpoints`` are the digests of those that may be on disk, and ``heads`` gives those of the logs: a
+    folder that fits them no more was changed.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, heads: Callable[[], Heads] = dict) -> None:
+        self.heads = heads
         self._file, self._starts = folder / "state.json", folder / "starts.json"
         self.stage = Stage.TRAINING
         self.incarnation = self.attacked = 0
         self.acted: list[int] = []
         self.ended = False
+        self.checkpoints: Collection[str] = (NO_CHECKPOINT,)
 
     @property
     def is_open(self) -> bool:
@@ -69,6 +92,15 @@ class Reached:
         """
         self._write(self.stage)
 
+    def vouch(self, checkpoints: Collection[str]) -> None:
+        """Write the digests of the ``checkpoints`` that may be on disk from now on.
+
+        Raises:
+            StorageError: they cannot be written.
+        """
+        self.checkpoints = checkpoints
+        self.save()
+
     def advance(self, stage: Stage) -> None:
         """Advance to ``stage``, never back.
 
@@ -81,7 +113,14 @@ class Reached:
             self.stage = stage
 
     def _write(self, stage: Stage) -> None:
-        reached = {"stage": stage, "attacked": self.attacked, "acted": self.acted, "ended": self.ended}
+        reached = {
+            "stage": stage,
+            "attacked": self.attacked,
+            "acted": self.acted,
+            "ended": self.ended,
+            "checkpoints": self.checkpoints,
+            "heads": to_json(self.heads()),
+        }
         write_whole(self._file, json.dumps(reached).encode())
 
     def start_again(self) -> None:
@@ -97,8 +136,7 @@ class Reached:
         """How often earlier processes were started again."""
         if not self._starts.exists():
             return 0
-        with _unchanged(self._starts, "how often the party was started"):
-            return int(json_object(read_text(self._starts))["restarts"])
+        return _read(_Starts, self._starts, "how often the party was started").restarts
 
     def restore(self) -> None:
         """Restore an earlier process's stage.
@@ -106,11 +144,9 @@ class Reached:
         Raises:
             StorageError: the file is unreadable.
         """
-        with _unchanged(self._file, "how far the run has come"):
-            found = json_object(read_text(self._file))
-            self.stage, self.attacked = Stage(found["stage"]), int(found["attacked"])
-            self.acted = [int(position) for position in found["acted"]]
-            self.ended = bool(found["ended"])
+        found = _read(_State, self._file, "how far the run has come")
+        self.stage, self.attacked, self.acted = found.stage, found.attacked, found.acted
+        self.ended, self.checkpoints = found.ended, found.checkpoints
 
     def check_training(self, step: int) -> None:
         """Refuse training after its end: early stopping leaves steps that no party took.

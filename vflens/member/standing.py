@@ -1,7 +1,5 @@
 """A party that was restarted rejoins: both sides compare where they stand, and refuse a changed one."""
 
-from __future__ import annotations
-
 from vflens.errors import StateError
 from vflens.member.stage import Stage
 from vflens.protocol.standing import Standing

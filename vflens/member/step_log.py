@@ -4,8 +4,6 @@ Two rules about noise need it, also after a restart: a step keeps its rows, so t
 never added to two values; and a row is released once an epoch, so that its noise does not average away.
 """
 
-from __future__ import annotations
-
 import os
 import struct
 from pathlib import Path
@@ -15,6 +13,7 @@ import numpy as np
 from vflens.errors import ProtocolError, StateError, StorageError
 from vflens.failpoints import fail_point
 from vflens.storage.durable import sync, sync_name
+from vflens.storage.json_file import in_words
 from vflens.storage.regular import make_folder, opened_to_write, read_bytes
 from vflens.types import Array, Exchange, Phase
 
@@ -48,7 +47,8 @@ class StepLog:
             sync_name(file)
         except (OSError, ValueError, ProtocolError) as error:
             raise StorageError(
-                f"{file} holds no training steps that can be read ({error}): use a folder that nobody changed"
+                f"{file} holds no training steps that can be read ({in_words(error)}): use a folder that "
+                "nobody changed"
             ) from error
 
     def rows(self, step: int) -> bytes | None:
@@ -94,9 +94,7 @@ class StepLog:
         self._out.close()
 
     def _mark(self, exchange: Exchange, rows: Array) -> None:
-        """Mark ``rows`` as asked for in the exchange's epoch, or none of them; only the places of ``rows``
-        are read.
-        """
+        """Mark all or none of ``rows`` as asked for in the exchange's epoch; only their places are read."""
         places = rows.astype(np.intp)
         before = self._numbered(places)
         first = self._newest if exchange.round > self.epoch else self._first

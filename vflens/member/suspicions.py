@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from vflens.storage.metrics import Metrics
+from vflens.storage.metrics import Metrics, Name
 from vflens.types import Exchange
 
 if TYPE_CHECKING:
@@ -20,9 +20,9 @@ def suspicions(
     """
 
     def record(detector: str, exchange: Exchange, score: float, alarm: bool) -> None:
-        metrics.add("hijack_score", score, target=party, column=detector, step=exchange.step)
+        metrics.add(Name.HIJACK_SCORE, score, target=party, detail=detector, step=exchange.step)
         if alarm:
-            metrics.add("hijack_alarm", score, target=party, column=detector, step=exchange.step)
+            metrics.add(Name.HIJACK_ALARM, score, target=party, detail=detector, step=exchange.step)
             log.warning("hijacking suspected", detector=detector, step=exchange.step, score=round(score, 3))
 
     return record

@@ -1,7 +1,5 @@
 """Values by row from messages: the last one of each row counts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np

@@ -1,7 +1,7 @@
 """The base of every attack: it declares what it needs, receives a view, returns an estimate.
 
 An attack never has the truth: its view holds what its party received and owns
-(:mod:`vflens.plugins.view`), and its package cannot import data, scoring or wire.
+(:mod:`vflens.plugins.views.vertical`), and its package cannot import data, scoring or wire.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict
 from vflens.errors import ConfigError, PluginError
 from vflens.numerics.linear_system import LinearSystem, in_range, residual_norm
 from vflens.plugins.declared import Audited, Declared, Stated
-from vflens.plugins.view import AdversaryView
+from vflens.plugins.views.vertical import AdversaryView
 from vflens.registry import ATTACKS
 from vflens.types import Array, ColumnInfo, Estimate, Knowledge, Moments, Phase, RowStatus, Setting, statuses
 
@@ -37,10 +37,12 @@ class Attack(BaseModel, ABC):
     the target can name each as one of its own. ``exact``: the answer is exact if the messages determine
     it; an iteration that stops early, or an estimate from a sample, is not. ``unknown_columns`` is the number
     of unknown columns that it is made for, None for any. ``settings`` are those of the federations that it is
-    for: it gets a :class:`vflens.plugins.view.AdversaryView` in a vertical one, in a horizontal one a
-    :class:`vflens.plugins.server_view.ServerView`. ``unordered``: it estimates the rows that a client trained
-    on in ``view.round``, in no known order; its ``rows`` are places. ``audited`` is how ``vflens audit`` runs
-    it, None where another attack covers it. ``stated`` is the theory of its error, or None.
+    for: it gets a :class:`vflens.plugins.views.vertical.AdversaryView` in a vertical one, and in a horizontal
+    one a :class:`vflens.plugins.views.horizontal.ServerView`. ``blind``: it reads nothing that the federation
+    sends of the estimated rows, so that its error stands among those of blind guesses. ``unordered``: it
+    estimates the rows that a client trained on in ``view.round``, in no known order; its ``rows`` are
+    places. ``audited`` is how ``vflens audit`` runs it, None where another attack covers it. ``stated`` is
+    the theory of its error, or None.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -58,6 +60,7 @@ class Attack(BaseModel, ABC):
     stated: ClassVar[Stated | None] = None
     settings: ClassVar[frozenset[Setting]] = frozenset({Setting.VERTICAL})
     unordered: ClassVar[bool] = False
+    blind: ClassVar[bool] = False
 
     def suits(self, columns: Sequence[ColumnInfo]) -> bool:
         """Whether it is made for these unknown ``columns``."""
@@ -117,6 +120,12 @@ def up_to_renaming(attack: str) -> bool:
     return kind is not None and kind.up_to_renaming
 
 
+def is_blind(attack: str) -> bool:
+    """Whether ``attack`` is a blind guess; False if it is not installed."""
+    kind = installed_attack(attack)
+    return kind is not None and kind.blind
+
+
 class JointAttack(Attack):
     """An attack that estimates the columns of all passive parties at once: its targets share the answer."""
 
@@ -134,7 +143,7 @@ class JointAttack(Attack):
         found = view.shared(self, lambda: self.joint(view, rng=rng), rng)
         extras = {name: extra.copy() for name, extra in found.extras.items()}
         values = found.values[:, view.columns()].copy()
-        return Estimate(view.target, view.rows, values, found.status.copy(), extras)
+        return Estimate(view.target, view.rows, values, found.status.copy(), extras=extras)
 
 
 class LinearAttack(JointAttack):
@@ -192,7 +201,7 @@ class LinearAttack(JointAttack):
             values[rows], status[rows] = part.values, np.where(missing, RowStatus.SATURATED, part.status)
             for name, extra in part.extras.items():
                 extras.setdefault(name, np.zeros((n, *extra.shape[1:]), extra.dtype))[rows] = extra
-        return Estimate("", np.arange(n, dtype=np.int32), values, status, extras)
+        return Estimate("", np.arange(n, dtype=np.int32), values, status, extras=extras)
 
     def systems(self, view: AdversaryView) -> list[tuple[Array, LinearSystem]]:
         """What the rows of ``view`` give to solve: their places (n,) in ``view.rows``, and their system."""
@@ -218,4 +227,4 @@ def linear_estimate(values: Array, A: Array, b: Array) -> Estimate:
     status = statuses(len(b))
     status[~in_range(A, b)] = RowStatus.INCONSISTENT
     rows = np.arange(len(b), dtype=np.int32)
-    return Estimate("", rows, values, status, {"residual": residual_norm(A, b, values)})
+    return Estimate("", rows, values, status, extras={"residual": residual_norm(A, b, values)})

@@ -168,10 +168,21 @@ class DefenseChain:
         ]
 
     def _context(self, position: int, hook: str, exchange: Exchange, rows: Array) -> Context:
-        known = (exchange, rows, self._state(position), hook, position)
         kept = self.memory.before(position, _number(hook, exchange)) if hook in _REMEMBERING else {}
         report = partial(self._report, self.named[position][0], exchange)
-        return Context(self._owner(), *known, self._secret, self._nonce, self._common, kept, report)
+        return Context(
+            self._owner(),
+            exchange,
+            rows,
+            self._state(position),
+            hook=hook,
+            position=position,
+            secret=self._secret,
+            nonce=self._nonce,
+            common=self._common,
+            memory=kept,
+            report=report,
+        )
 
     def _state(self, position: int) -> Mapping[str, Array]:
         if position not in self._states:

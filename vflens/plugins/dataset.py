@@ -1,7 +1,5 @@
 """Where tables come from: the base of all data sets."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from typing import ClassVar, Literal, TypeAlias
 

@@ -1,7 +1,5 @@
 """An attack's declarations, so that audit and theory need not know its name."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any

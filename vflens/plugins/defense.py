@@ -167,6 +167,8 @@ class Defense(BaseModel):
     bottom_only: ClassVar[bool] = False
     #: It puts one row into several, or its penalty does: no ε per row can be stated of what comes behind it.
     mixes_rows: ClassVar[bool] = False
+    #: Why it claims nothing, where ``claim`` is not overridden: no number in it that a test could hold it to.
+    unclaimed: ClassVar[str] = ""
     #: Settings over its defaults with which ``vflens audit`` tries it, from weak to strong.
     strengths: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
 

@@ -1,7 +1,5 @@
 """What an attack finds once for several views: of all targets, or of all rows of one target."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar, cast
 

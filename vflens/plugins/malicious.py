@@ -1,15 +1,13 @@
 """Attacks that break the protocol: their party sends another gradient than that of its loss."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Protocol
 
 from vflens.models.part import ActivePart, LossGradient, Predicting
 from vflens.plugins.attack import Attack
-from vflens.plugins.own_reads import SENDING
-from vflens.plugins.view import AdversaryView
+from vflens.plugins.views.own_reads import SENDING
+from vflens.plugins.views.vertical import AdversaryView
 from vflens.randomness import Key
 from vflens.types import Array, Exchange
 

@@ -1,7 +1,5 @@
 """What the defences of a client keep from one round to the next, as named arrays."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

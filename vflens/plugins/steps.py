@@ -1,11 +1,6 @@
 """How far an attack has come, for the person who waits for it."""
 
-from __future__ import annotations
-
-from collections.abc import Callable
-from typing import TypeAlias
-
-Progress: TypeAlias = Callable[[str, int, int], None]  # a stage, its steps done, its steps in all
+from vflens.types import Progress
 
 
 def silent(stage: str, done: int, total: int) -> None:

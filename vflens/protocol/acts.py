@@ -4,8 +4,7 @@ Both links carry these; over gRPC each act is one rpc (``protos/vfl.proto``). Wh
 :mod:`vflens.protocol.access`.
 """
 
-from __future__ import annotations
-
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
@@ -47,9 +46,10 @@ class Done:
 
 @dataclass(frozen=True)
 class Describe(Act[PartyInfo]):
-    """Who are you, and what are your columns?"""
+    """Who are you, and what are your columns? What you sign of it is of the run with this ``nonce``."""
 
     run: str
+    nonce: str = ""
 
 
 @dataclass(frozen=True)
@@ -258,12 +258,23 @@ class Submission(Signed["Receipt"]):
     step: int | None = None
 
     @property
-    def figures_of(self) -> str:
+    def metrics_of(self) -> str:
         """What figures call the scored rows."""
-        return figures_of(self.scored_set, self.step)
+        return metrics_of(self.scored_set, self.step)
 
 
-def figures_of(scored_set: str, step: int | None) -> str:
+def checked_metrics_of(text: str) -> str:
+    """``text``, if metrics call rows so.
+
+    Raises:
+        ValueError: they do not.
+    """
+    if not re.fullmatch(rf"|train|predict|(round|{BATCHES})-[0-9]{{1,18}}", text):
+        raise ValueError(f"expected train, predict, round-N or {BATCHES}-N")
+    return text
+
+
+def metrics_of(scored_set: str, step: int | None) -> str:
     """What figures call the rows of ``scored_set``, in round ``step``."""
     if step is None:
         return scored_set

@@ -1,10 +1,8 @@
 """What all parties of a run agreed on, whatever the division of rows: members, training, model."""
 
-from __future__ import annotations
-
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from hashlib import blake2b
@@ -13,14 +11,25 @@ from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 
-from vflens.errors import ProtocolError, StorageError
+from vflens.errors import ConfigError, ProtocolError, StorageError
 from vflens.models.family import ModelFamily
 from vflens.models.settings import Training
 from vflens.models.size import Size
+from vflens.protocol.checks import check_exchange
 from vflens.storage.files import load_arrays, save_arrays, write_whole
-from vflens.storage.json_file import json_object
+from vflens.storage.json_file import in_words, json_object
 from vflens.storage.regular import read_text
-from vflens.types import Array, ColumnInfo, Exchange, PartyInfo, Phase, Pixel, Role, Signature
+from vflens.storage.sent_heads import check_nonce
+from vflens.types import Array, ColumnInfo, Exchange, PartyInfo, Phase, Pixel, Role, Setting, Signature
+
+
+@contextmanager
+def naming(party: PartyInfo) -> Iterator[None]:
+    """Let a refusal of the columns of ``party`` name the party."""
+    try:
+        yield
+    except ConfigError as error:
+        raise ConfigError(f"party {party.name!r}: {error}") from None
 
 
 class Agreement(ABC):
@@ -34,7 +43,9 @@ class Agreement(ABC):
     training: Training
     lab: bool
     model: ModelFamily
+    nonce: str  # 64 hexadecimal digits, other ones in each run; "" in a run of an earlier release
 
+    setting: ClassVar[Setting]
     #: The shared fields of ``federation.json``; its others are facts for reports.
     AGREED: ClassVar[tuple[str, ...]]
 
@@ -106,12 +117,14 @@ class Agreement(ABC):
         """Of the numbers that parties exchange in training."""
         return self.model.dtype
 
-    def check_epoch(self, exchange: Exchange) -> None:
-        """Refuse a training exchange with another epoch than its step's: transcripts sample by epoch.
+    def check_step(self, exchange: Exchange) -> None:
+        """Refuse what is no training exchange of this run, or has another epoch than its step's: transcripts
+        sample by epoch.
 
         Raises:
             ProtocolError: naming both.
         """
+        check_exchange(exchange, self.run, Phase.TRAIN)
         if exchange.round != exchange.step // self.epoch_steps:
             raise ProtocolError(
                 f"step {exchange.step} claims epoch {exchange.round}: it belongs to epoch "
@@ -121,15 +134,15 @@ class Agreement(ABC):
     @cached_property
     def digest(self) -> bytes:
         """32 bytes, equal at all parties of the run."""
-        return self._digest(json.loads(json.dumps(self.agreed())), self.positions()).tobytes()
+        return self._digest(self.agreed(), self.positions()).tobytes()
 
     def save(self, folder: Path, **more: Any) -> None:
         """Write ``federation.json``, with ``more`` facts for reports, and ``rows.npz``, with a digest of the
         rest, into ``folder``.
         """
-        facts, positions = json.dumps({**self.agreed(), **more}), self.positions()
-        write_whole(folder / "federation.json", facts.encode())
-        save_arrays(folder / "rows.npz", {**positions, "agreed": self._digest(json.loads(facts), positions)})
+        agreed, positions = {**self.agreed(), "nonce": self.nonce}, self.positions()
+        write_whole(folder / "federation.json", json.dumps({**agreed, **more}).encode())
+        save_arrays(folder / "rows.npz", {**positions, "agreed": self._sealed(agreed, positions)})
 
     @classmethod
     def load(cls, folder: Path) -> Self:
@@ -140,7 +153,8 @@ class Agreement(ABC):
         """
         with _reading(folder):
             facts, positions, found = _files(folder)
-            if not np.array_equal(found, cls._digest(facts, positions)):
+            check_nonce(facts.get("nonce", ""))
+            if not np.array_equal(found, cls._sealed(facts, positions)):
                 raise StorageError(
                     f"{folder / 'federation.json'} was changed after its run began: bring back the file as "
                     "it was, or run again"
@@ -159,11 +173,18 @@ class Agreement(ABC):
             return cls._digest(facts, positions).tobytes()
 
     @classmethod
-    def _digest(cls, facts: Mapping[str, Any], positions: Mapping[str, Array]) -> Array:
-        """Digest uint8 (32,) of the shared facts in the two files, without the facts for reports, which
+    def _sealed(cls, facts: Mapping[str, Any], positions: Mapping[str, Array]) -> Array:
+        """Digest uint8 (32,) of the shared facts and of the nonce, if there is one; facts for reports may
         grow.
         """
-        shared = json.dumps([_unsigned(facts[name]) for name in cls.AGREED], sort_keys=True)
+        return cls._digest(facts, positions, [facts["nonce"]] if facts.get("nonce") else [])
+
+    @classmethod
+    def _digest(
+        cls, facts: Mapping[str, Any], positions: Mapping[str, Array], more: Sequence[str] = ()
+    ) -> Array:
+        """Digest uint8 (32,) of the shared facts in the two files, and of ``more``."""
+        shared = json.dumps([*(_unsigned(facts[name]) for name in cls.AGREED), *more], sort_keys=True)
         total = blake2b(shared.encode(), digest_size=32)
         for rows in positions.values():
             total.update(np.ascontiguousarray(rows).view(np.uint8).data)
@@ -176,8 +197,8 @@ def _reading(folder: Path) -> Iterator[None]:
         yield
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise StorageError(
-            f"{folder} holds no aligned federation ({error}): give the folder of a party that took part "
-            "in a run"
+            f"{folder} holds no federation ({in_words(error)}): give the folder of a party that took "
+            "part in a run"
         ) from error
 
 
@@ -206,9 +227,17 @@ def _unsigned(fact: Any) -> Any:
 def party_from_dict(data: dict[str, Any]) -> PartyInfo:
     """A :class:`PartyInfo` from what :func:`party_to_dict` gives."""
     columns = tuple(_column(**c) for c in data["columns"])
-    numbers = (data["n_classes"], tuple(data["classes"]), data["train_rows"], data["predict_rows"])
-    signature = Signature(*data["signature"]) if "signature" in data else None
-    return PartyInfo(data["name"], Role(data["role"]), columns, *numbers, data.get("mask_key", ""), signature)
+    return PartyInfo(
+        data["name"],
+        Role(data["role"]),
+        columns=columns,
+        n_classes=data["n_classes"],
+        classes=tuple(data["classes"]),
+        train_rows=data["train_rows"],
+        predict_rows=data["predict_rows"],
+        mask_key=data.get("mask_key", ""),
+        signature=Signature(*data["signature"]) if "signature" in data else None,
+    )
 
 
 def _column(
@@ -219,5 +248,9 @@ def _column(
     pixel: list[int] | None,
 ) -> ColumnInfo:
     return ColumnInfo(
-        name, low, high, tuple(alphabet) if alphabet else None, cast("Pixel", tuple(pixel)) if pixel else None
+        name,
+        low,
+        high,
+        alphabet=tuple(alphabet) if alphabet else None,
+        pixel=cast("Pixel", tuple(pixel)) if pixel else None,
     )

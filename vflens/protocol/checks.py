@@ -1,7 +1,5 @@
 """Checks of every received payload, before any computation with it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache

@@ -1,8 +1,7 @@
 """Calls between parties, with domain types on both sides, over gRPC or as plain calls."""
 
-from __future__ import annotations
-
 import asyncio
+import threading
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -13,10 +12,35 @@ from typing import Any, Generic, NoReturn, Protocol, TypeVar
 
 from vflens.errors import StateError
 from vflens.failpoints import fail_point
-from vflens.protocol.access import ACCESS, Access, check_access, check_sender
+from vflens.protocol.access import Access, check_access, check_sender
 from vflens.protocol.acts import Act
-from vflens.protocol.fence import Fence
 from vflens.types import PartyInfo, Role
+
+
+class Fence:
+    """The newest incarnation (number of restarts) that this process knows of each peer."""
+
+    def __init__(self) -> None:
+        self._newest: dict[str, int] = {}
+        self._lock = threading.Lock()
+
+    def admit(self, peer: str, incarnation: int) -> None:
+        """Take a message of this ``incarnation``; earlier ones have ended then.
+
+        Raises:
+            StateError: ``peer`` was started again since.
+        """
+        newest = self._newest.get(peer, 0)
+        if incarnation == newest:  # nearly always: no lock
+            return
+        with self._lock:
+            newest = self._newest[peer] = max(incarnation, self._newest.get(peer, 0))
+        if incarnation < newest:
+            raise StateError(
+                f"party {peer!r} sent this before its restart {newest}, or from a copy of its folder "
+                f"(restart {incarnation}): stop its other processes, then start it with its newest folder"
+            )
+
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
@@ -40,7 +64,7 @@ class Party(ABC):
 
     name: str
     role: Role
-    access: Access = ACCESS  # permissions of its callers
+    access: Access  # permissions of its callers
     performed = 0  # acts that it answered: while it waits for others, its progress
 
     @abstractmethod
@@ -145,7 +169,6 @@ class InProcessLink(Link):
         self._caller, self._caller_role, self._parties = caller, caller_role, parties
 
     def submit(self, act: Act[R]) -> Reply[R]:
-        """See :meth:`Link.submit`."""
         try:
             party = self._parties[self.name]
             reply = party.perform(act, self._caller, self._caller_role)
@@ -155,7 +178,6 @@ class InProcessLink(Link):
         return _Answered(reply)
 
     def stream(self, act: type[Act[R]]) -> Stream[R]:
-        """See :meth:`Link.stream`."""
         return PlainStream(self)
 
 
@@ -187,11 +209,9 @@ class PlainStream(Stream[R]):
         self._replies: deque[Reply[R]] = deque()
 
     async def send(self, act: Act[R]) -> None:
-        """See :meth:`Stream.send`."""
         self._replies.append(self._link.submit(act))
 
     async def receive(self) -> R:
-        """See :meth:`Stream.receive`."""
         if monotonic() - self._yielded > _YIELD_SECONDS:
             await asyncio.sleep(0)  # where a cancelled training ends: a plain call never waits
             self._yielded = monotonic()

@@ -1,10 +1,8 @@
 """A model's memory, before it is built: a leader names its widths, the party has to hold it."""
 
-from __future__ import annotations
-
-from vflens.protocol.agreement import Agreement
-from vflens.protocol.federation import naming
-from vflens.types import PartyInfo, Phase, Role
+from vflens.protocol.agreement import Agreement, naming
+from vflens.roles import ROLES
+from vflens.types import PartyInfo, Phase
 
 #: Value, gradient and two moments of the optimiser, 8 bytes each at most.
 PARAMETER_BYTES = 32
@@ -24,7 +22,7 @@ def memory(federation: Agreement, party: PartyInfo) -> int:
     batch = min(federation.training.batch_size, train)
     with naming(party):
         model = federation.part_size(party)
-    labels = federation.n_classes if party.role in (Role.ACTIVE, Role.CLIENT) else 0
+    labels = federation.n_classes if ROLES[party.role].labelled else 0
     rows = (train + predict) * (CELL_BYTES * len(party.columns) + 8 * labels)
     return rows + PARAMETER_BYTES * model.parameters + OUTPUT_BYTES * batch * model.outputs
 

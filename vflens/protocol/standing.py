@@ -1,7 +1,5 @@
 """What parties compare when one of them was restarted."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -1,7 +1,5 @@
 """Estimates and classifiers solved again from their definitions, in CVXPY: the extra ``verify``."""
 
-from __future__ import annotations
-
 from vflens.errors import ConfigError
 
 try:

@@ -1,7 +1,5 @@
 """The classifier of a release, solved again from its definition."""
 
-from __future__ import annotations
-
 from vflens.table_noise.svm import SvmPoint
 from vflens.types import Array
 from vflens.verification import programs

@@ -4,8 +4,6 @@ Letters as in ``docs/notation.md``: A (m, d), b (m,), W a basis of the null spac
 programs are solved by Clarabel to tight tolerances; ``solver=None`` is CVXPY's choice.
 """
 
-from __future__ import annotations
-
 import warnings
 from itertools import combinations, product
 from typing import Any

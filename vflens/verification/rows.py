@@ -1,7 +1,5 @@
 """Rows of an estimate, solved again from the attack's definition, and how far the two answers are apart."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -12,6 +10,7 @@ import numpy as np
 from vflens.errors import ConfigError, KnowledgeError
 from vflens.types import Array, Estimate, Moments, RowStatus
 from vflens.verification import programs
+from vflens.words import counted
 
 Solve: TypeAlias = Callable[[Array, Array], Array]  # A (m, d), b (m,) → x (d,)
 
@@ -69,7 +68,7 @@ class Verification:
         worst = self.rows[self.differences.argmax()]
         certified = "".join(f"; {name} at most {size:.1e}" for name, size in self.certificate.items())
         return (
-            f"{self.attack}: {len(self.rows)} rows solved again in CVXPY differ by at most "
+            f"{self.attack}: {counted(len(self.rows), 'row')} solved again in CVXPY differ by at most "
             f"{self.largest:.1e} (row {worst}){certified}"
         )
 
@@ -81,7 +80,7 @@ def sample(estimate: Estimate, rows: int, rng: np.random.Generator) -> Array:
         ConfigError: ``rows`` is not at least 1.
     """
     if rows < 1:
-        raise ConfigError(f"verify {rows} rows: give at least 1")
+        raise ConfigError(f"verify {counted(rows, 'row')}: give at least 1")
     able = np.flatnonzero(estimate.status != RowStatus.NOT_CONVERGED)
     return np.sort(rng.permutation(able)[:rows])
 

@@ -95,7 +95,6 @@ class AioStream(Stream[R]):
             self._timer = self._loop.call_at(min(self._awaited_since, now) + self._step_seconds, self._look)
 
     async def close(self) -> None:
-        """See :meth:`Stream.close`."""
         self._timer.cancel()
         self._call.cancel()
         await self._channel.close()

@@ -3,8 +3,6 @@
 Only glibc has these settings (``mallopt(3)``, ``malloc_trim(3)``); elsewhere they have no effect.
 """
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

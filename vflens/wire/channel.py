@@ -92,7 +92,9 @@ def listen(server: grpc.Server, address: str, identity: Identity | None = None) 
             return server.add_insecure_port(address)
         return server.add_secure_port(address, identity.server_credentials())
     except RuntimeError as error:
-        raise ConfigError(f"address {address!r} cannot be bound ({error}): choose another") from error
+        raise ConfigError(
+            f"address {address!r} cannot be bound: choose one of this machine that is free"
+        ) from error
 
 
 def check_address(address: str, *, insecure: bool) -> None:

@@ -4,8 +4,6 @@ Tensors travel as dtype + shape + raw little-endian bytes; decoding makes a read
 message's bytes, no copy.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from functools import lru_cache
@@ -16,6 +14,7 @@ import numpy as np
 from vflens.errors import ProtocolError
 from vflens.protos import vfl_pb2 as pb
 from vflens.types import DTYPES, MAX_DIMENSIONS, Array, Exchange, Phase, Point, Released
+from vflens.words import counted
 
 MAX_ELEMENTS = 2**31
 
@@ -43,7 +42,9 @@ def decode_tensor(message: pb.Tensor) -> Array:
     name, dtype, shape, data = message.name, message.dtype, tuple(message.shape), message.data
     due = _size(name, dtype, shape)
     if len(data) != due:
-        raise ProtocolError(f"tensor {name!r} of shape {shape} {dtype} has {len(data)} bytes: expected {due}")
+        raise ProtocolError(
+            f"tensor {name!r} of shape {shape} {dtype} has {counted(len(data), 'byte')}: expected {due}"
+        )
     if dtype == "|b1" and max(data, default=0) > 1:
         raise ProtocolError(f"tensor {name!r} holds a byte that is no truth value: send 0 or 1")
     return np.frombuffer(data, dtype).reshape(shape)
@@ -75,7 +76,7 @@ def decode_rows(data: bytes) -> Array:
         ProtocolError: not a whole number of positions.
     """
     if len(data) % 4:
-        raise ProtocolError(f"rows of {len(data)} bytes: expected 4 bytes a row")
+        raise ProtocolError(f"rows of {counted(len(data), 'byte')}: expected 4 bytes a row")
     return np.frombuffer(data, "<i4")
 
 
@@ -132,7 +133,11 @@ def decode_released(message: pb.Released) -> Released:
         tensors[tensor.name] = _without_nan(tensor.name, decode_tensor(tensor))
     rows = decode_rows(message.rows)
     return Released(
-        message.sender, decode_exchange(message.exchange), point, rows, None if message.withheld else tensors
+        message.sender,
+        decode_exchange(message.exchange),
+        point,
+        rows,
+        tensors=None if message.withheld else tensors,
     )
 
 

@@ -73,7 +73,6 @@ class GrpcLink(Link):
         return self._metadata
 
     def submit(self, act: Act[R]) -> Reply[R]:
-        """See :meth:`vflens.protocol.link.Link.submit`."""
         rpc = RPCS[type(act)]
         message = rpc.encode(act)
         try:
@@ -96,7 +95,6 @@ class GrpcLink(Link):
         return reply
 
     def stream(self, act: type[Act[R]]) -> AioStream[R]:
-        """See :meth:`vflens.protocol.link.Link.stream`."""
         return AioStream(RPCS[act], self.name, self.address, self.limits, self.metadata, tls=self._tls)
 
     def cause(self, error: grpc.RpcError) -> VflensError:
@@ -124,7 +122,6 @@ class _GrpcReply(Generic[R]):
         self._call, self._rpc, self._link = call, rpc, link
 
     def result(self, timeout: float | None = None) -> R:
-        """See :meth:`vflens.protocol.link.Reply.result`."""
         try:
             data = self._call.result(timeout)
         except grpc.FutureTimeoutError:

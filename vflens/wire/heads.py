@@ -1,13 +1,11 @@
 """The heads of logs as messages, and back; everything that arrives is checked here."""
 
-from __future__ import annotations
-
 from vflens.errors import ProtocolError, from_peer
 from vflens.protocol import acts
 from vflens.protos import vfl_pb2 as pb
 from vflens.storage.chain import Head
 from vflens.storage.heads import checked
-from vflens.storage.sent_heads import SentHeads, check_form, checked_sent
+from vflens.storage.sent_heads import SentHeads, check_form, check_nonce, checked_sent
 from vflens.types import Signature
 
 
@@ -44,7 +42,9 @@ def decode_stop(message: pb.StopRequest) -> acts.Stop:
 def _encoded(party: str, sent: SentHeads) -> pb.PartyHeads:
     heads = [pb.Head(log=name, records=head.records, link=head.link) for name, head in sent.heads.items()]
     signature = encode_signature(sent.signature)
-    return pb.PartyHeads(party=party, heads=heads, federation=sent.federation, signature=signature)
+    return pb.PartyHeads(
+        party=party, heads=heads, federation=sent.federation, signature=signature, nonce=sent.nonce
+    )
 
 
 def _decoded(message: pb.PartyHeads) -> SentHeads:
@@ -53,9 +53,22 @@ def _decoded(message: pb.PartyHeads) -> SentHeads:
         for sent in message.heads:
             heads[sent.log] = checked(sent.log, Head(sent.records, sent.link))
         signature = decode_signature(message.signature) if message.HasField("signature") else None
-        return checked_sent(SentHeads(heads, message.federation, signature))
+        return checked_sent(SentHeads(heads, message.federation, signature, message.nonce))
     except ValueError as error:
         raise ProtocolError(f"{error}: use a peer of the same version") from error
+
+
+def decode_nonce(nonce: str) -> str:
+    """The ``nonce`` of a run.
+
+    Raises:
+        ProtocolError: it is none.
+    """
+    try:
+        check_nonce(nonce)
+    except ValueError as error:
+        raise ProtocolError(f"{error}: use a peer of the same version") from error
+    return nonce
 
 
 def encode_signature(signature: Signature | None) -> pb.Signature | None:

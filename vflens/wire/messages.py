@@ -1,10 +1,8 @@
 """Acts and replies as messages: one entry per rpc of ``protos/vfl.proto``.
 
 :data:`RPCS` is the only table that links and servicers share; a test compares it with the service
-descriptors and with :data:`vflens.protocol.access.ACCESS`.
+descriptors and with :data:`vflens.protocol.vertical.access.ACCESS`.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
@@ -16,10 +14,12 @@ from google.protobuf.message import DecodeError
 from vflens.errors import ProtocolError, from_peer
 from vflens.member.stage import Stage
 from vflens.protocol import acts
-from vflens.protocol.alignment import check_salts
 from vflens.protocol.standing import Standing
+from vflens.protocol.vertical.alignment import check_salts
 from vflens.protos import vfl_pb2 as pb
 from vflens.types import Array, RowStatus
+from vflens.wire.agreements.federation import decode_federation, encode_federation
+from vflens.wire.agreements.party_info import decode_party, encode_party
 from vflens.wire.codec import (
     decode_exchange,
     decode_released,
@@ -30,9 +30,9 @@ from vflens.wire.codec import (
     encode_rows,
     encode_tensor,
 )
-from vflens.wire.federation import decode_federation, decode_party, encode_federation, encode_party
-from vflens.wire.heads import decode_finished, decode_stop, encode_finished, encode_stop
+from vflens.wire.heads import decode_finished, decode_nonce, decode_stop, encode_finished, encode_stop
 from vflens.wire.parts import check_parts
+from vflens.words import counted
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,8 @@ class Rpc:
             return self.decode_reply(self.reply.FromString(data))
         except DecodeError:
             raise ProtocolError(
-                f"party {party!r} answered with {len(data)} bytes that are no {self.reply.__name__}: use the "
-                "same version everywhere"
+                f"party {party!r} answered with {counted(len(data), 'byte')} that are no "
+                f"{self.reply.__name__}: use the same version everywhere"
             ) from None
 
 
@@ -84,7 +84,7 @@ def _decode_standing(message: pb.Standing) -> Standing:
     if message.stage not in list(Stage) or len(message.federation) not in (0, 32):
         raise ProtocolError(
             f"a party stands in stage {from_peer(message.stage)!r} with a digest of "
-            f"{len(message.federation)} bytes: use the same version everywhere"
+            f"{counted(len(message.federation), 'byte')}: use the same version everywhere"
         )
     fields = {f.name: getattr(message, f.name) for f in message.DESCRIPTOR.fields}
     return Standing(**fields | {"version": from_peer(message.version)})
@@ -130,8 +130,8 @@ def _decode_answers(message: pb.Answers) -> acts.Answers:
     n, k = len(numbers), len(message.classes)
     if scores.dtype.kind != "f" or scores.shape != (n, k) or len(message.ids) != n or not k:
         raise ProtocolError(
-            f"answers of {n} rows, {len(message.ids)} ids and {k} classes have scores of shape "
-            f"{scores.shape} {scores.dtype}: a number for each row and class is due"
+            f"answers of {counted(n, 'row')}, {counted(len(message.ids), 'id')} and {counted(k, 'class')} "
+            f"have scores of shape {scores.shape} {scores.dtype}: a number for each row and class is due"
         )
     return acts.Answers(numbers, tuple(message.ids), tuple(message.classes), scores)
 
@@ -153,12 +153,13 @@ def _encode_submission(act: acts.Submission) -> pb.SubmissionRequest:
 def _decode_submission(message: pb.SubmissionRequest) -> acts.Submission:
     if len(message.guesses) > acts.MAX_ATTACKS:
         raise ProtocolError(
-            f"submission of {len(message.guesses)} attacks: at most {acts.MAX_ATTACKS} are scored at a time"
+            f"submission of {counted(len(message.guesses), 'attack')}: at most {acts.MAX_ATTACKS} are "
+            "scored at a time"
         )
     guesses = tuple(acts.Guess(g.attack, decode_tensor(g.values), _statuses(g)) for g in message.guesses)
-    rows = decode_rows(message.rows)
-    what = message.estimates, message.step if message.HasField("step") else None
-    return acts.Submission(message.run, message.sender, message.scored_set, rows, guesses, *what)
+    facts: dict[str, Any] = {n: getattr(message, n) for n in ("run", "sender", "scored_set", "estimates")}
+    step = message.step if message.HasField("step") else None
+    return acts.Submission(**facts, rows=decode_rows(message.rows), guesses=guesses, step=step)
 
 
 def _statuses(message: pb.Guess) -> Array:
@@ -197,7 +198,8 @@ RPCS: Mapping[type[acts.Act[Any]], Rpc] = {
         False,
         pb.DescribeRequest,
         pb.PartyInfo,
-        **_plain(pb.DescribeRequest, acts.Describe),
+        encode=lambda a: pb.DescribeRequest(run=a.run, nonce=a.nonce),
+        decode=lambda m: acts.Describe(m.run, decode_nonce(m.nonce)),
         encode_reply=encode_party,
         decode_reply=decode_party,
     ),
@@ -247,10 +249,10 @@ RPCS: Mapping[type[acts.Act[Any]], Rpc] = {
         True,
         pb.StepRequest,
         pb.StepReply,
-        _encode_step,
-        _decode_step,
-        _encode_step_reply,
-        _decode_step_reply,
+        encode=_encode_step,
+        decode=_decode_step,
+        encode_reply=_encode_step_reply,
+        decode_reply=_decode_step_reply,
     ),
     acts.Train: Rpc(
         "/vflens.ActiveParty/Train",
@@ -301,10 +303,10 @@ RPCS: Mapping[type[acts.Act[Any]], Rpc] = {
         False,
         pb.SubmissionRequest,
         pb.Receipt,
-        _encode_submission,
-        _decode_submission,
-        lambda r: pb.Receipt(rows=r.rows, attacks=r.attacks, errors=r.errors),
-        lambda m: acts.Receipt(m.rows, m.attacks, dict(m.errors)),
+        encode=_encode_submission,
+        decode=_decode_submission,
+        encode_reply=lambda r: pb.Receipt(rows=r.rows, attacks=r.attacks, errors=r.errors),
+        decode_reply=lambda m: acts.Receipt(m.rows, m.attacks, dict(m.errors)),
     ),
     acts.Deliver: Rpc(
         "/vflens.DataParty/Deliver",

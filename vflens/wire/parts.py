@@ -4,13 +4,12 @@ Two bytes on the wire make an empty message of seventy bytes in memory, one byte
 message of raw bytes, as tensors and rows travel, has few parts whatever its size.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from google.protobuf.descriptor import FieldDescriptor
 
 from vflens.errors import ProtocolError
+from vflens.words import counted
 
 MOST = 1_000_000  # parts: fields, columns, numbers of an alphabet
 _SMALL = 1 << 20  # bytes: what so few can make needs no look
@@ -30,12 +29,13 @@ def check_parts(data: bytes, message: type[Any]) -> None:
         parts = _parts(data, 0, len(data), message.DESCRIPTOR.fields_by_number, 0)
     except IndexError:
         raise ProtocolError(
-            f"{len(data)} bytes are no {message.__name__}: use a peer of the same version"
+            f"{counted(len(data), 'byte is', many='bytes are')} no {message.__name__}: use a peer of the "
+            "same version"
         ) from None
     if parts > MOST:
         raise ProtocolError(
-            f"a {message.__name__} of {len(data)} bytes has more than {MOST} parts: send fewer columns and "
-            "values"
+            f"a {message.__name__} of {counted(len(data), 'byte')} has more than {MOST} parts: send fewer "
+            "columns and values"
         )
 
 

@@ -1,7 +1,5 @@
 """Unix sockets that no other user of the machine can create: a caller sends its token to any listener."""
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import os

@@ -2,8 +2,6 @@
 same class, says whose sentence it is, and ends with an exit code that the other party cannot choose.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

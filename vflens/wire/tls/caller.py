@@ -4,8 +4,6 @@ The library lists the names of all kinds in the caller's certificate under one k
 is read. A session that is resumed has the certificate of the first handshake, whose end nobody looked at.
 """
 
-from __future__ import annotations
-
 import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple

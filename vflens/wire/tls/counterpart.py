@@ -1,7 +1,5 @@
 """What a party demands of one peer: its name, and a certificate that leads to a trusted one."""
 
-from __future__ import annotations
-
 import ssl
 import time
 

@@ -31,6 +31,7 @@ from vflens.wire.tls.trust import (
     pem_text,
     read_certificates,
 )
+from vflens.words import counted
 
 _LOOK_SECONDS = 1.0  # between looks at the files
 _WARN = datetime.timedelta(days=7)
@@ -126,7 +127,7 @@ class Identity:
         ends, left = self.files.ends, self.left
         if self._problem or left > _WARN:
             return self._problem
-        when = f"ends in {left.days} days ({ends:%Y-%m-%d %H:%M} UTC)"
+        when = f"ends in {counted(left.days, 'day')} ({ends:%Y-%m-%d %H:%M} UTC)"
         if left.total_seconds() < 0:
             when = f"ended on {ends:%Y-%m-%d %H:%M} UTC, new connections are refused"
         return (
@@ -239,7 +240,9 @@ def _public_of(key: bytes, tls: Tls) -> bytes:
     try:
         return _encoded(serialization.load_pem_private_key(key, password=None).public_key())
     except UNREADABLE as error:
-        raise ConfigError(f"key {tls.key} is no private key in PEM without a password ({error})") from error
+        raise ConfigError(
+            f"key {tls.key} is no private key in PEM without a password: give another file"
+        ) from error
 
 
 def _public(certificate: x509.Certificate) -> bytes:

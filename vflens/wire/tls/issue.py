@@ -1,7 +1,5 @@
 """Keys and certificates: drawn, signed, requested. Keys are P-256; no function shows one."""
 
-from __future__ import annotations
-
 import datetime
 import secrets
 from dataclasses import dataclass

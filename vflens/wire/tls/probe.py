@@ -1,7 +1,5 @@
 """Connections apart from gRPC, which show what it does not tell."""
 
-from __future__ import annotations
-
 import os
 import socket
 import ssl

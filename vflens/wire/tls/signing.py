@@ -4,8 +4,6 @@ The signature covers who states it, of which kind it is, the run and the facts, 
 none of a key of masks, and none of a run of another name. What TLS itself signs begins otherwise.
 """
 
-from __future__ import annotations
-
 import datetime
 import json
 from typing import Any
@@ -17,7 +15,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from vflens.errors import ProtocolError
-from vflens.member.signer import Statement
+from vflens.member.signer import Signer, Statement
 from vflens.types import Role, Signature
 from vflens.wire.tls.identity import Identity
 from vflens.wire.tls.issue import pem
@@ -25,27 +23,24 @@ from vflens.wire.tls.subject import UNREADABLE, Subject, subject_of
 from vflens.wire.tls.trust import leads_to
 
 
-class TlsSigner:
-    """A :class:`vflens.member.signer.Signer` with certificate, key and trust of ``identity``."""
+class TlsSigner(Signer):
+    """With certificate, key and trust of ``identity``."""
 
     def __init__(self, identity: Identity) -> None:
         self._identity = identity
 
     def sign(self, statement: Statement) -> Signature:
-        """See :meth:`vflens.member.signer.Signer.sign`."""
         files = self._identity.files
         key: Any = load_pem_private_key(files.key, None)
         value: bytes = key.sign(_bytes(files.subject, statement), *_algorithm(key))
         return Signature(b"".join(map(pem, files.chain)).decode(), value.hex())
 
     def fits(self, party: str, statement: Statement, signature: Signature | None) -> bool:
-        """See :meth:`vflens.member.signer.Signer.fits`."""
         chain = signed_by(party, statement, signature)
         subject = subject_of(chain[0]) if chain else None
         return subject is not None and subject.federation == self._identity.files.subject.federation
 
     def check(self, party: str, role: Role, statement: Statement, signature: Signature | None) -> None:
-        """See :meth:`vflens.member.signer.Signer.check`."""
         files, chain = self._identity.files, signed_by(party, statement, signature)
         due, now = files.subject_of(party, role), datetime.datetime.now(datetime.UTC)
         if (
@@ -60,7 +55,6 @@ class TlsSigner:
             )
 
     def knows(self, role: Role) -> bool:
-        """See :meth:`vflens.member.signer.Signer.knows`."""
         trust = self._identity.files.trust
         return bool(trust.authorities) or any(pinned.role is role for pinned in trust.pins)
 

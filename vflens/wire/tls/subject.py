@@ -1,7 +1,5 @@
 """Whom a certificate names: a party in its role, in one federation."""
 
-from __future__ import annotations
-
 import re
 from contextlib import suppress
 from dataclasses import dataclass

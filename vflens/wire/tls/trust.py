@@ -1,7 +1,5 @@
 """The certificates that a party trusts: pins of its peers, and authorities."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -49,9 +47,7 @@ def load_trust(path: Path, federation: str) -> Trust:
     authorities: list[x509.Certificate] = []
     pins: dict[Subject, tuple[x509.Certificate, ...]] = {}
     problems: list[str] = []
-    files: list[Path] = []
-    with suppress(OSError):  # of a folder above that cannot be read
-        files = [path] if path.is_file() else sorted(path.glob("*.pem"))
+    files = files_of(path)
     for file in files:
         try:
             for certificate, subject in _roots_in(file, federation):
@@ -64,6 +60,13 @@ def load_trust(path: Path, federation: str) -> Trust:
     if not files:
         problems.append(f"tls.trust = {path} holds no certificate: add the peers' with: vflens certs trust")
     return Trust(tuple(authorities), pins, "; ".join(problems))
+
+
+def files_of(path: Path) -> list[Path]:
+    """``path`` itself, or the files ``*.pem`` of the folder; none where it cannot be read."""
+    with suppress(OSError):  # of a folder above that cannot be read
+        return [path] if path.is_file() else sorted(path.glob("*.pem"))
+    return []
 
 
 def _roots_in(file: Path, federation: str) -> list[tuple[x509.Certificate, Subject | None]]:

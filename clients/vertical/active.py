@@ -1,0 +1,339 @@
+"""The active party: labels, its own columns, the loss, predictions; it runs the adversary's plug-ins."""
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from vflens.clients.operator import numbered
+from vflens.clients.public_rows import public_arrays, read_public
+from vflens.clients.vertical.aligned_run import LabelledRun
+from vflens.clients.vertical.direct_training import DirectTraining
+from vflens.clients.vertical.early_stopping import EarlyStopping
+from vflens.clients.vertical.malicious import sending
+from vflens.clients.vertical.party import VerticalParty
+from vflens.clients.vertical.predictions import PredictionRequests
+from vflens.clients.vertical.utility import record_utility
+from vflens.config import ActiveConfig
+from vflens.config.compatibility import check_grants
+from vflens.errors import ConfigError, ProtocolError, StateError
+from vflens.member.event_loop import run_to_end
+from vflens.member.stage import Stage
+from vflens.models.part import Learn
+from vflens.protocol.acts import (
+    Answers,
+    Disclose,
+    Query,
+    Rejoin,
+    Step,
+    StepReply,
+    Train,
+    Trained,
+)
+from vflens.protocol.checks import MODEL_VERSION, check_origin, check_version, finite
+from vflens.protocol.link import Handlers, Link
+from vflens.protocol.standing import Standing
+from vflens.protocol.vertical.agreement import VerticalAgreement
+from vflens.protocol.vertical.disclosed import check_disclosed
+from vflens.protocol.vertical.embeddings import combined
+from vflens.randomness import stream
+from vflens.score.labels import LabelScoring
+from vflens.score.service import milestones
+from vflens.storage.files import save_arrays
+from vflens.storage.metrics import Name
+from vflens.types import Array, Exchange, Phase, Point, Released
+from vflens.words import counted
+
+
+class ActiveParty(VerticalParty[LabelledRun]):
+    """Learns from summed logits, gives gradients, asks for predictions, attacks.
+
+    Args:
+        config: its configuration.
+        links: to the coordinator and the passive parties by name; none for a party that only scores.
+    """
+
+    config: ActiveConfig
+
+    def __init__(self, config: ActiveConfig, links: Mapping[str, Link], *, in_process: bool = False) -> None:
+        super().__init__(config, links, learns_from=Point.EMBEDDING, in_process=in_process)
+        if self.table.labels is None:
+            raise ConfigError(
+                f"data.label_column {config.data.label_column!r} gave no labels: name the label column"
+            )
+        self._file_labels = self.table.labels
+        self.public = read_public(config.public, self.table)
+        self.predictions = PredictionRequests(self)
+        self._training = threading.Lock()  # held while this party leads a training
+        self.paused = threading.Event()
+
+    def handlers(self) -> Handlers:
+        return {
+            **super().handlers(),
+            Train: self.train,
+            Query: self.query,
+        }
+
+    def aligned_run(self, federation: VerticalAgreement, order: Array) -> LabelledRun:
+        """See :meth:`VerticalParty.aligned_run`; also draws the soft labels."""
+        if federation.n_classes != len(self.table.class_names):
+            raise ProtocolError(
+                f"a federation of {counted(federation.n_classes, 'class')}: {self.name!r} has "
+                f"{len(self.table.class_names)}"
+            )
+        check_grants(self.config, len(federation.train))
+        labels: Array = self._file_labels[order]
+        rows = self.take_rows(federation, order, labels)
+        return LabelledRun(
+            federation,
+            *rows,
+            model=sending(
+                self, federation.model.active_part(self.site(federation, rows.inputs.shape[1])), federation
+            ),
+            spending=self.new_spending(federation),
+            scoring=self._scoring_of(labels, federation),
+            labels=labels,
+            soft_labels=self.soft_labels(labels, federation),
+            prediction_ids=self.table.ids[order[federation.predict]],
+            stopping=EarlyStopping(federation, self.metrics),
+            public=public_arrays(self.public, federation.parties),
+        )
+
+    def _scoring_of(self, labels: Array, federation: VerticalAgreement) -> LabelScoring:
+        return LabelScoring(
+            labels=labels,
+            n_classes=federation.n_classes,
+            training=federation.train,
+            party=self.name,
+            predicting=len(federation.predict),
+            lab=self.config.lab,
+            metrics=self.metrics,
+            log=self.log,
+            folder=self.folder,
+        )
+
+    def step(self, act: Step) -> StepReply:
+        """Release the gradient for the received, summed passive logits; learn after it has left."""
+        with self.lock:
+            answered = self.answered(Point.GRADIENT, act.exchange)
+            if answered is not None:
+                return StepReply(answered, self.run.stopping.stops_after(act.exchange.step))
+            self.reached.check_training(act.exchange.step)
+            if not self.recovery.is_due(act.exchange):
+                raise StateError(
+                    f"step {act.exchange.step} was learned from before and its answer is no longer kept: ask "
+                    "for the next"
+                )
+            received = self._checked(act)
+            self.gate.take(act.exchange, received.rows)  # a refused message is never learned, so not logged
+            self.recovery.append(received)  # first: the sender does not resend it after the gradient
+            released, learn = self._release_gradient([received])
+            self.defer(lambda: self._learn_and_remember(learn, received))
+            return StepReply(released, self.run.stopping.stops_after(act.exchange.step))
+
+    def train(self, act: Train) -> Trained:
+        """Train with the passive parties, which send their embeddings directly to this party."""
+        self.check_run(act.run)
+        if not self._training.acquire(blocking=False):
+            raise StateError(f"run {act.run!r} is being trained: wait for the answer to the first request")
+        try:
+            self.reached.check_training(self.recovery.learned + 1)
+            self.settle()
+            return run_to_end(DirectTraining(self, self.links[self.leader], self._passive()).run())
+        finally:
+            self._training.release()
+
+    def standing(self) -> Standing:
+        """See :meth:`vflens.member.member.Member.standing`; whether early stopping ends training."""
+        found = super().standing()
+        stops = self.federation is not None and self.run.stopping.stops_after(found.learned)
+        return replace(found, stops=stops)
+
+    def rejoin(self, act: Rejoin) -> Standing:
+        """See :meth:`VerticalParty.rejoin`; a training that this party leads ends first."""
+        self.paused.set()
+        with self._training:
+            self.paused.clear()
+        return super().rejoin(act)
+
+    def take(self, embeddings: Sequence[Released]) -> None:
+        """Release the gradient in all passive parties' ``embeddings`` of one step, learn when it has left.
+
+        They are logged first: after that gradient the parties cannot send them again. With staleness
+        the gradient too is computed later, while the parties compute their next embeddings.
+        """
+        with self.lock:
+            self.gate.take(embeddings[0].exchange, embeddings[0].rows)  # as in a step
+            self.recovery.append(*embeddings)
+            if self.run.federation.training.staleness:
+                self.defer(lambda: self._learned(self._release_gradient(embeddings)[1], embeddings))
+            else:
+                _, learn = self._release_gradient(embeddings)
+                self.defer(lambda: self._learned(learn, embeddings))
+
+    def check_disclosed(self, released: Released) -> None:
+        if released.sender not in {p.name for p in self.run.federation.passive}:
+            raise ProtocolError(f"a disclosure of {released.sender!r}: only a passive party discloses")
+        check_disclosed(released, released.sender, self.run.federation)
+
+    def disclose(self, act: Disclose) -> tuple[Released, ...]:
+        """The labels that the configuration grants to ``act.to``, through the gate."""
+        self.check_run(act.run)
+        check_version(act.version)
+        with self.lock:
+            self.settle()
+            self.advance(Stage.DISCLOSED)
+            return tuple(self._labels(d.rows, act.version) for d in self.config.disclose if d.to == act.to)
+
+    def _labels(self, count: int, version: int) -> Released:
+        """``count`` training labels, of the same rows in every call."""
+        exchange = Exchange(self.config.run, Phase.DISCLOSE, version, count)
+        if (disclosed := self.gate.disclosed(Point.AUXILIARY, exchange)) is not None:
+            return disclosed
+        rows = self._labelled_rows(count)
+        self.log.info("disclosed", what="labels", rows=len(rows))
+        return self.gate.release(Point.AUXILIARY, exchange, rows, {"labels": self.run.labels[rows]})
+
+    def _labelled_rows(self, count: int) -> Array:
+        return np.sort(stream(self.secret, "known labels").permutation(self.run.federation.train)[:count])
+
+    def granted_rows(self, to: str) -> Array:
+        return self._labelled_rows(max((d.rows for d in self.config.disclose if d.to == to), default=0))
+
+    def scored_rows(self, scored_set: str, sender: str) -> Array:
+        """See :meth:`VerticalParty.scored_rows`: labels of prediction rows can be guessed before their scores
+        are asked for, so all are scored.
+        """
+        if scored_set == "predict":
+            return self.run.federation.predict
+        return super().scored_rows(scored_set, sender)
+
+    def training_over(self) -> None:
+        """Keep the data that attacks on the recorded transcript may also use."""
+        save_arrays(self.folder / "own.npz", self.adversary.own())
+
+    def query(self, act: Query) -> Answers:
+        """Answer an operator."""
+        self.check_open()
+        run = self.run
+        numbers = numbered(act.rows, len(run.federation.predict))
+        scores = self.predictions.answered(run.federation.predict[numbers])
+        ids = tuple(i.decode() for i in run.prediction_ids[numbers])
+        return Answers(numbers, ids, self.table.class_names, scores)
+
+    def _passive(self) -> list[Link]:
+        """The links to the passive parties, in name order."""
+        return self.links.to(self.run.federation.passive)
+
+    def complete(self) -> str:
+        """See :meth:`VerticalParty.complete`: accuracy of the predictions, and the attacks."""
+        self.predict_and_attack()
+        figure = self.metrics.last
+        return (
+            f"predicted {counted(len(self.run.federation.predict), 'row')} with "
+            f"accuracy {figure(Name.ACCURACY) or 0:.3f} "
+            f"({figure(Name.ACCURACY_ALONE) or 0:.3f} alone); attacks run: "
+            f"{', '.join(self.adversary.attacks) or 'none'}"
+        )
+
+    def predict_and_attack(self) -> None:
+        """Ask for all prediction rows, attack at every milestone, then report to the coordinator.
+
+        With ``attacked_rows`` there is one attack, on the first so many.
+        """
+        federation = self.run.federation
+        rows = federation.predict
+        done, point = 0, Point.EMBEDDING if federation.scored_by_coordinator else Point.SCORES
+        limit = self.config.attacked_rows
+        attacked = milestones(len(rows)) if limit is None else [min(limit, len(rows))]
+        seconds = 0.0
+        for milestone in dict.fromkeys([*attacked, len(rows)]):
+            began = time.perf_counter()
+            while done < milestone:
+                end = min(done + self.config.predict_batch, milestone)
+                self.predictions.ask(rows[done:end])
+                done = end
+            seconds += time.perf_counter() - began
+            self.log.info("progress", stage="predicting", done=done, total=len(rows))
+            if milestone in attacked and milestone > self.reached.attacked:
+                self.adversary.attack(
+                    self.gate.released_rows(point, MODEL_VERSION)[:milestone],
+                    final=milestone == attacked[-1],
+                )
+                # After a restart there are more scores: another attack would see them.
+                self.reached.attacked = milestone
+                self.keep_metrics()
+        self.metrics.add(Name.PREDICT_SECONDS, seconds)
+        record_utility(self, self.run.labels, self.predictions.received(rows))
+        self.report_finished()
+
+    def step_messages(self, step: int) -> int:
+        federation = self.run.federation
+        return len(federation.passive) if federation.direct else 1
+
+    def learned_width(self, sender: str) -> int:
+        federation = self.run.federation
+        if not federation.direct:
+            return federation.combined_width
+        if sender not in federation.widths:
+            raise ProtocolError(f"an embedding of {sender!r}, which is no passive party")
+        return federation.widths[sender]
+
+    def relearn(self, logged: Sequence[Released]) -> None:
+        self._release_gradient(logged)[1]()
+
+    def resume(self) -> None:
+        """See :meth:`VerticalParty.resume`; requests are numbered on."""
+        super().resume()
+        self.predictions.resume()
+
+    def state(self) -> dict[str, Array]:
+        """Model state, the last answer, and the state of early stopping."""
+        return {**super().state(), **self.gate.state(), **self.run.stopping.state()}
+
+    def load(self, state: Mapping[str, Array]) -> None:
+        """Take up :meth:`state`."""
+        super().load(state)
+        self.run.stopping.load(state)
+        self.gate.load(state, self.config.run)
+
+    def _checked(self, act: Step) -> Released:
+        rows = self.run.federation.checked_rows(act.rows, Phase.TRAIN)
+        if (
+            act.received is None
+            or act.received.exchange != act.exchange
+            or act.received.rows.tobytes() != rows.tobytes()
+        ):
+            raise ProtocolError(
+                f"step {act.exchange.step} carries no summed embedding of its own exchange and rows"
+            )
+        check_origin(act.received, self.leader, Point.EMBEDDING)
+        federation = self.run.federation
+        finite(act.received, "embedding", (len(rows), federation.combined_width), federation.dtype)
+        return act.received
+
+    def _release_gradient(self, received: Sequence[Released]) -> tuple[Released, Learn]:
+        """Release the gradient in the combined embeddings ``received``; return it and what learns from it."""
+        model, (exchange, rows) = self.run.model, (received[0].exchange, received[0].rows)
+        inputs, labels = self.inputs_of(rows, exchange), self.run.soft_labels.take(rows, axis=0)
+        labels = self.chain.fold("on_batch_labels", labels, exchange, rows)
+        loss, gradient, learn = model.loss_gradient(
+            combined(received, self.run.federation), inputs, labels, exchange
+        )
+        released = self.gate.release(Point.GRADIENT, exchange, rows, {"gradient": gradient})
+        self.run.stopping.note(exchange, loss)
+        return released, learn
+
+    def _learn_and_remember(self, learn: Learn, received: Released) -> None:
+        learn()
+        self.recovery.mark_learned(received.exchange.step)
+        self.remember(received)
+
+    def _learned(self, learn: Learn, embeddings: Sequence[Released]) -> None:
+        """The same for embeddings that were logged before."""
+        learn()
+        self.recovery.mark_learned(embeddings[0].exchange.step)
+        self.transcript.record(*embeddings)
+        self.recovery.checkpoint_if_due(self.kept_state)

@@ -1,0 +1,246 @@
+"""The passive party: features, a block of the model, grants, and the scoring service of a target."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from vflens.array import ScaledColumns
+from vflens.clients.pace import Pace
+from vflens.clients.vertical.aligned_run import AlignedRun
+from vflens.clients.vertical.party import VerticalParty
+from vflens.clients.vertical.released_model import released_model
+from vflens.config import PassiveConfig
+from vflens.config.compatibility import check_grants
+from vflens.errors import ProtocolError, StateError
+from vflens.member.stage import Stage
+from vflens.models.part import PassivePart
+from vflens.protocol.acts import Deliver, Disclose, Done, Forward, Step, StepReply
+from vflens.protocol.checks import MODEL_VERSION, check_exchange, check_origin, check_version, finite
+from vflens.protocol.link import Handlers, Link
+from vflens.protocol.vertical.agreement import VerticalAgreement
+from vflens.protocol.vertical.disclosed import check_disclosed, disclosure_number
+from vflens.randomness import stream
+from vflens.score.columns import ColumnScoring
+from vflens.storage.files import save_arrays
+from vflens.storage.metrics import Name
+from vflens.types import Array, Exchange, Phase, Point, Released
+
+_NO_ROWS = np.zeros(0, np.int32)
+_POINTS = {
+    "parameters": Point.PARAMETERS,
+    "auxiliary": Point.AUXILIARY,
+    "moments": Point.MOMENTS,
+    "dataset": Point.DATASET,
+}
+
+
+class PassiveParty(VerticalParty[AlignedRun[PassivePart]]):
+    """Answers the aggregator's steps with embeddings, and submissions with receipts; attacks the labels.
+
+    Args:
+        config: its configuration.
+        links: to the coordinator and the active party by name; none for a party that only scores.
+    """
+
+    config: PassiveConfig
+
+    def __init__(self, config: PassiveConfig, links: Mapping[str, Link], *, in_process: bool = False) -> None:
+        super().__init__(config, links, learns_from=Point.GRADIENT, in_process=in_process)
+        limits = config.limits
+        self._pace = Pace(
+            self.name, limits.rows_per_second, min(limits.step_seconds, limits.call_seconds) / 2
+        )
+
+    def handlers(self) -> Handlers:
+        return {**super().handlers(), Forward: self.forward}
+
+    def aligned_run(self, federation: VerticalAgreement, order: Array) -> AlignedRun[PassivePart]:
+        check_grants(self.config, len(federation.train))
+        # Labels of its own take no part in the protocol: a defence may read them.
+        rows = self.take_rows(
+            federation, order, None if self.table.labels is None else self.table.labels[order]
+        )
+        return AlignedRun(
+            federation,
+            *rows,
+            model=federation.model.passive_part(self.site(federation, rows.inputs.shape[1])),
+            spending=self.new_spending(federation),
+            scoring=self._scoring_of(rows.truth, federation),
+            labels=None,
+        )
+
+    def _scoring_of(self, truth: ScaledColumns, federation: VerticalAgreement) -> ColumnScoring:
+        return ColumnScoring(
+            party=self.name,
+            truth=truth,
+            columns=self.table.columns,
+            training=federation.train,
+            predicting=len(federation.predict),
+            lab=self.config.lab,
+            metrics=self.metrics,
+            log=self.log,
+            folder=self.folder,
+            pictures=self.config.scoring.pictures,
+            model=lambda: released_model(self.run, self._told_parameters),
+        )
+
+    def step(self, act: Step) -> StepReply:
+        """Learn from the gradient of the step before, then release the embedding of ``act.rows``."""
+        self._pace.wait(len(act.rows))
+        with self.lock:
+            answered = self.answered(Point.EMBEDDING, act.exchange)
+            if answered is not None:
+                return StepReply(answered)
+            if act.received is not None and self.recovery.is_due(act.received.exchange):
+                self.reached.check_training(act.received.exchange.step)
+                self._learn(act.received)
+            if not len(act.rows):
+                return StepReply(None)
+            run = self.run
+            self.reached.check_training(act.exchange.step)
+            if not self.recovery.is_due(act.exchange, ahead=run.federation.training.staleness):
+                raise StateError(
+                    f"step {act.exchange.step} is over and its answer no longer kept: ask for step "
+                    f"{self.recovery.learned + 1}"
+                )
+            rows = run.federation.checked_rows(act.rows, Phase.TRAIN)
+            self.gate.take(act.exchange, rows)  # refused before the model holds them for its next gradient
+            embedding = run.model.forward(self.inputs_of(rows, act.exchange), act.exchange)
+            return StepReply(self.gate.release(Point.EMBEDDING, act.exchange, rows, {"embedding": embedding}))
+
+    def check_disclosed(self, released: Released) -> None:
+        """Labels of training rows, from the active party; see :meth:`VerticalParty.check_disclosed`."""
+        check_disclosed(released, self.run.federation.active.name, self.run.federation)
+
+    def deliver(self, act: Deliver) -> Done:
+        """Record labels, and keep the data that an attack on labels may also use, see
+        :mod:`vflens.experiments.offline.attack`.
+        """
+        done = super().deliver(act)
+        with self.lock:  # two deliveries would share the temporary file
+            save_arrays(self.folder / "own.npz", self.adversary.own())
+        return done
+
+    def forward(self, act: Forward) -> Released:
+        """Release the embedding of prediction rows, each row once."""
+        check_exchange(act.exchange, self.config.run, Phase.PREDICT)
+        run = self.run
+        self.check_open()
+        self._pace.wait(len(act.rows))
+        with self.lock:
+            self.settle()
+            rows = run.federation.checked_rows(act.rows, Phase.PREDICT)
+            return self.gate.release_rows(
+                Point.EMBEDDING,
+                act.exchange,
+                rows,
+                lambda fresh: run.model.forward(self.inputs_of(fresh, act.exchange), act.exchange),
+            )
+
+    def disclose(self, act: Disclose) -> tuple[Released, ...]:
+        """What the configuration grants to ``act.to``, through the gate."""
+        self.check_run(act.run)
+        check_version(act.version)
+        granted = [d for d in self.config.disclose if d.to == act.to]
+        wanted: list[tuple[str, int]] = [(d.what, d.rows) for d in granted]
+        if act.to == self.run.federation.active.name and self._releases_table:
+            wanted.append(("dataset", 0))
+        with self.lock:
+            self.settle()
+            self.advance(Stage.DISCLOSED)
+            released = tuple(self.disclosed(what, rows, act.version) for what, rows in wanted)
+            self.keep_metrics()
+            return released
+
+    @property
+    def _releases_table(self) -> bool:
+        """Whether a defence prepares its table for release; without one it never leaves."""
+        return self.chain.overrides("on_dataset")
+
+    def complete(self) -> str:
+        self.attack()
+        return ""
+
+    def attack(self) -> None:
+        """Attack the labels with the messages of training and disclosures, then report to the coordinator."""
+        self.adversary.attack_labels()
+        self.report_finished()
+
+    def learned_width(self, sender: str) -> int:
+        return self.run.federation.widths[self.name]
+
+    def relearn(self, logged: Sequence[Released]) -> None:
+        (released,) = logged
+        rows, exchange = released.rows, released.exchange
+        gradient = self.chain.fold("on_received", released.tensor("gradient"), exchange, rows)
+        self.run.model.learn(self.inputs_of(rows, exchange), gradient, exchange)
+
+    def _learn(self, received: Released) -> None:
+        federation = self.run.federation
+        federation.check_step(received.exchange)
+        check_origin(received, federation.active.name, Point.GRADIENT)
+        finite(received, "gradient", (len(received.rows), federation.widths[self.name]), federation.dtype)
+        sent = self.gate.rows_of(received.exchange.step)
+        if sent is None:
+            federation.checked_rows(received.rows, Phase.TRAIN)
+        elif sent != received.rows.tobytes():
+            raise ProtocolError(
+                f"the gradient of step {received.exchange.step} is not that of the rows whose embeddings "
+                f"{self.name!r} sent in it"
+            )
+        self.recovery.append(
+            received
+        )  # before the reply leaves: the sender does not resend it once it has our reply
+        self.relearn([received])
+        self.recovery.mark_learned(received.exchange.step)
+        self.defer(lambda: self.remember(received))
+
+    def disclosed(self, what: str, count: int, version: int) -> Released:
+        """A disclosure, made once: with ``count`` rows under model ``version``."""
+        point = _POINTS[what]
+        # Two receivers may be granted different numbers of rows: those are two disclosures.
+        exchange = Exchange(self.config.run, Phase.DISCLOSE, version, disclosure_number(point, count))
+        if (disclosed := self.gate.disclosed(point, exchange)) is not None:
+            return disclosed
+        self.log.info("disclosed", what=what, rows=count)
+        rows = self._auxiliary_rows(count) if what == "auxiliary" else _NO_ROWS
+        if what == "dataset":
+            rows = np.arange(self.run.federation.rows, dtype=np.int32)
+            self._record_bounds()
+        return self.gate.release(point, exchange, rows, self._disclosed_tensors(what, rows))
+
+    def _disclosed_tensors(self, what: str, rows: Array) -> Mapping[str, Array]:
+        if what == "parameters":
+            return self.parameters()
+        if what == "auxiliary":
+            return {"features": self.run.truth[rows]}
+        if what == "dataset":
+            return {"dataset": self.run.truth[:]}
+        training = self.run.truth[self.run.federation.train]
+        return {"mean": training.mean(axis=0), "covariance": np.atleast_2d(np.cov(training, rowvar=False))}
+
+    def _told_parameters(self) -> Mapping[str, Array] | None:
+        """The parameters disclosed to the active party, or None."""
+        active = self.run.federation.active.name
+        if not any(d.what == "parameters" and d.to == active for d in self.config.disclose):
+            return None
+        with self.lock:
+            return self.disclosed("parameters", 0, MODEL_VERSION).tensors
+
+    def _record_bounds(self) -> None:
+        """The claimed errors of the released table, for comparison with attacks."""
+        for claim in self.chain.claims():
+            for name, value in (
+                (Name.RELEASED_BOUND, claim.error_bound),
+                (Name.RELEASED_LINEAR, claim.linear_error),
+            ):
+                if value is not None:
+                    self.metrics.add(name, value, target=self.name)
+
+    def _auxiliary_rows(self, count: int) -> Array:
+        """``count`` training rows, the same in every call: granted to the adversary, never scored."""
+        chosen = stream(self.secret, "auxiliary").permutation(self.run.federation.train)[:count]
+        return np.sort(chosen)
+
+    def granted_rows(self, to: str) -> Array:
+        return self._auxiliary_rows(max((d.rows for d in self.config.disclose if d.to == to), default=0))

@@ -1,0 +1,73 @@
+"""A data party whose truth others may attack: what it grants them, and how it scores their estimates."""
+
+from abc import abstractmethod
+
+from vflens.clients.data_party import DataParty
+from vflens.config import ActiveConfig, PassiveConfig
+from vflens.protocol.acts import Deliver, Disclose, Done, Receipt, Submission
+from vflens.protocol.link import Handlers
+from vflens.score.service import ScoringService, disabled
+from vflens.types import Array, Released
+
+
+class Target(DataParty):
+    """A data party that discloses what its configuration grants, and compares submissions with its truth."""
+
+    config: PassiveConfig | ActiveConfig
+
+    def handlers(self) -> Handlers:
+        return {
+            **super().handlers(),
+            Disclose: self.disclose,
+            Deliver: self.deliver,
+            Submission: self.score,
+        }
+
+    def disclose(self, act: Disclose) -> tuple[Released, ...]:
+        """Grants of this party to ``act.to``; empty unless its kind has grants."""
+        self.check_run(act.run)
+        return ()
+
+    def deliver(self, act: Deliver) -> Done:
+        """Record a disclosure to this party."""
+        self.check_disclosed(act.released)
+        with self.lock:
+            self.settle()  # the last step is recorded before later messages
+            self.transcript.record(act.released)
+        return Done()
+
+    @abstractmethod
+    def check_disclosed(self, released: Released) -> None:
+        """Refuse a disclosure that no party makes to this one: attacks would read its record.
+
+        Raises:
+            ProtocolError: of another sender or kind, or malformed.
+        """
+
+    def score(self, act: Submission, *, ended: bool = False) -> Receipt:
+        """Score an adversary's estimates; see :class:`vflens.score.service.ScoringService`."""
+        self.check_run(act.run)
+        if not self.config.scoring.enabled:
+            raise disabled()
+        return self.scoring.score(act, self.scored_rows(act.scored_set, act.sender), ended=ended)
+
+    @property
+    @abstractmethod
+    def scoring(self) -> ScoringService:
+        """Compares submissions with the truth.
+
+        Raises:
+            StateError: the run was not prepared yet.
+        """
+
+    @abstractmethod
+    def scored_rows(self, scored_set: str, sender: str) -> Array:
+        """The rows on which ``sender`` is scored, in order; without the rows granted to it.
+
+        Raises:
+            StateError: the run was not prepared yet; ProtocolError: no such ``scored_set``.
+        """
+
+    @abstractmethod
+    def granted_rows(self, to: str) -> Array:
+        """The training rows int32 (m,) whose truth the configuration gives to the party ``to``."""

@@ -1,0 +1,1 @@
+"""The server of a horizontal run: rounds of updates, their mean, and its attacks."""

@@ -1,0 +1,1 @@
+"""The coordinator of a vertical run: alignment, training, disclosure, prediction, score release."""

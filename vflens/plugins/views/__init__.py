@@ -1,0 +1,1 @@
+"""What an adversary may read, by the setting of its run."""

@@ -1,0 +1,1 @@
+"""The agreement of a run as a message: parties, model, and what each setting adds."""

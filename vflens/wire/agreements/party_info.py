@@ -1,0 +1,138 @@
+"""Parties and their columns as messages; everything that arrives is checked."""
+
+import math
+import re
+from collections.abc import Iterable
+from typing import cast
+
+from vflens.errors import ProtocolError
+from vflens.names import has_controls
+from vflens.protos import vfl_pb2 as pb
+from vflens.tables.pixels import too_wide
+from vflens.types import MAX_PIXEL, ColumnInfo, PartyInfo, Pixel, Role, Signature
+from vflens.wire.heads import decode_signature, encode_signature
+from vflens.words import counted
+
+MAX_CLASSES = MAX_COLUMNS = 65_536  # what a peer announces decides how much memory this party allocates
+_MEMBERS = [role for role in Role if role is not Role.OPERATOR]
+
+
+def encode_party(info: PartyInfo) -> pb.PartyInfo:
+    """``info`` as a message."""
+    columns = [
+        pb.Column(name=c.name, low=c.low, high=c.high, alphabet=c.alphabet or (), pixel=c.pixel or ())
+        for c in info.columns
+    ]
+    return pb.PartyInfo(
+        name=info.name,
+        role=info.role.value,
+        columns=columns,
+        n_classes=info.n_classes,
+        classes=info.classes,
+        train_rows=info.train_rows,
+        predict_rows=info.predict_rows,
+        mask_key=info.mask_key,
+        signature=encode_signature(info.signature),
+    )
+
+
+def decode_parties(messages: Iterable[pb.PartyInfo]) -> tuple[PartyInfo, ...]:
+    """The parties in ``messages``. Columns equal to those of the party before are decoded once: all clients
+    have the same.
+
+    Raises:
+        ProtocolError: as :func:`decode_party`.
+    """
+    found: list[PartyInfo] = []
+    before: pb.PartyInfo | None = None
+    for message in messages:
+        alike = before is not None and message.columns == before.columns
+        found.append(decode_party(message, found[-1].columns if alike else None))
+        before = message
+    return tuple(found)
+
+
+def decode_party(message: pb.PartyInfo, columns: tuple[ColumnInfo, ...] | None = None) -> PartyInfo:
+    """The party in ``message``, whose ``columns`` are known where another has the same.
+
+    Raises:
+        ProtocolError: an unknown role, too many columns or classes, a bound or a pixel that is none.
+    """
+    if message.role not in _MEMBERS:
+        raise ProtocolError(
+            f"party {message.name!r} has role {message.role!r}: expected {', '.join(_MEMBERS)}"
+        )
+    _check_numbers(message)
+    classes = tuple(message.classes)
+    if any(map(has_controls, classes)) or len(classes) not in (0, message.n_classes):
+        raise ProtocolError(
+            f"party {message.name!r} names {len(classes)} of {counted(message.n_classes, 'class')}, or one "
+            "with control characters: name each once"
+        )
+    if not re.fullmatch("([0-9a-f]{64})?", message.mask_key):
+        raise ProtocolError(
+            f"party {message.name!r} sends a key of masks of {counted(len(message.mask_key), 'character')}: "
+            "64 hexadecimal digits are due, or none"
+        )
+    if columns is None:
+        columns = tuple(map(_column, message.columns))
+        if problem := too_wide(columns):
+            raise ProtocolError(f"columns of party {message.name!r}: {problem}")
+    return PartyInfo(
+        message.name,
+        Role(message.role),
+        columns=columns,
+        n_classes=message.n_classes,
+        classes=classes,
+        train_rows=message.train_rows,
+        predict_rows=message.predict_rows,
+        mask_key=message.mask_key,
+        signature=_signature(message),
+    )
+
+
+def _check_numbers(message: pb.PartyInfo) -> None:
+    if not 0 <= message.n_classes <= MAX_CLASSES:
+        raise ProtocolError(
+            f"party {message.name!r} announces {counted(message.n_classes, 'class')}: from 0 to "
+            f"{MAX_CLASSES} can be learned"
+        )
+    if len(message.columns) > MAX_COLUMNS:
+        raise ProtocolError(
+            f"party {message.name!r} announces {counted(len(message.columns), 'column')}: up to "
+            f"{MAX_COLUMNS} are learned from"
+        )
+    if min(message.train_rows, message.predict_rows) < 0:
+        raise ProtocolError(f"party {message.name!r} announces a negative number of rows: count from 0")
+
+
+def _signature(message: pb.PartyInfo) -> Signature | None:
+    if not message.HasField("signature"):
+        return None
+    try:
+        return decode_signature(message.signature)
+    except ValueError as error:
+        raise ProtocolError(f"party {message.name!r}: {error}: use a peer of the same version") from error
+
+
+def _column(message: pb.Column) -> ColumnInfo:
+    if has_controls(message.name):
+        raise ProtocolError(f"the column name {message.name!r} holds control characters: rename it")
+    if not all(map(math.isfinite, (message.low, message.high, *message.alphabet))):
+        raise ProtocolError(f"column {message.name!r} has a bound or value that is not finite: send numbers")
+    if len(message.pixel) not in (0, 2, 3):
+        raise ProtocolError(
+            f"column {message.name!r} has a pixel of {len(message.pixel)} coordinates: "
+            "expected row and column, or row, column and channel"
+        )
+    if not all(0 <= place <= MAX_PIXEL for place in message.pixel):
+        raise ProtocolError(
+            f"column {message.name!r} is pixel {list(message.pixel)}: numbers from 0 to {MAX_PIXEL} are drawn"
+        )
+    return ColumnInfo(
+        message.name,
+        message.low if message.HasField("low") else None,
+        message.high if message.HasField("high") else None,
+        alphabet=tuple(message.alphabet) or None,
+        pixel=cast("Pixel", tuple(message.pixel)) if message.pixel else None,
+    )
