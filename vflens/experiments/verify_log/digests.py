@@ -1,22 +1,24 @@
 """Training and disclosures: the digest of each release against what others received."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from vflens.errors import StorageError
-from vflens.experiments.log_audit.finding import Found
-from vflens.experiments.results.folders import PartyRun, Run
+from vflens.experiments.results.folders import PartyRun
+from vflens.experiments.results.record import RecordedRun
+from vflens.experiments.verify_log.finding import Found
+from vflens.experiments.verify_log.rules import RULES
 from vflens.storage import release_digests
 from vflens.storage.journal import records
+from vflens.storage.json_file import in_words
 from vflens.storage.release_digests import digests
-from vflens.types import Phase, Point, Role
+from vflens.types import Phase, Point
+from vflens.words import counted
 
 
-class Key(NamedTuple):
+class ReleaseKey(NamedTuple):
     """A release, before predictions: a party makes it once."""
 
     phase: Phase
@@ -37,7 +39,7 @@ class Received:
     digest: bytes
 
 
-def compare_digests(run: Run, found: Found) -> dict[tuple[str, str], int]:
+def compare_digests(run: RecordedRun, found: Found) -> dict[tuple[str, str], int]:
     """Compare what the parties of ``run`` released before predictions with what the others received.
 
     Returns:
@@ -57,12 +59,12 @@ def compare_digests(run: Run, found: Found) -> dict[tuple[str, str], int]:
     return compared
 
 
-Arrived = Mapping[Key, Sequence[Received]]
+Arrived = Mapping[ReleaseKey, Sequence[Received]]
 
 
-def _arrived(run: Run) -> dict[str, dict[Key, list[Received]]]:
+def _arrived(run: RecordedRun) -> dict[str, dict[ReleaseKey, list[Received]]]:
     """Sender → release → its records in all transcripts, but for parts of a gradient."""
-    arrived: dict[str, dict[Key, list[Received]]] = {p.name: {} for p in run.parties}
+    arrived: dict[str, dict[ReleaseKey, list[Received]]] = {p.name: {} for p in run.parties}
     for party in run.parties:
         for line, sender, key, value in _records(party):
             if not (key.point is Point.GRADIENT and party.takes_parts):
@@ -70,36 +72,38 @@ def _arrived(run: Run) -> dict[str, dict[Key, list[Received]]]:
     return arrived
 
 
-def _records(party: PartyRun) -> Iterator[tuple[int, str, Key, bytes]]:
+def _records(party: PartyRun) -> Iterator[tuple[int, str, ReleaseKey, bytes]]:
     """Line, sender, release and digest of the records before predictions; up to a damaged one."""
     with suppress(StorageError):  # the check of the chain reports it
         for line, record in enumerate(records(party.folder / "transcript"), 1):
             released, exchange = record.released, record.released.exchange
             if exchange.phase is not Phase.PREDICT:
-                key = Key(exchange.phase, released.point, exchange.round, exchange.step)
+                key = ReleaseKey(exchange.phase, released.point, exchange.round, exchange.step)
                 yield line, released.sender, key, released.digest
 
 
-def _released(party: PartyRun, found: Found) -> dict[Key, bytes] | None:
+def _released(party: PartyRun, found: Found) -> dict[ReleaseKey, bytes] | None:
     """What ``party`` released, None without digests; a release that was drawn twice is found."""
     folder = party.folder / "released"
     if not (folder / release_digests.FILE).exists():
         return None
-    released: dict[Key, bytes] = {}
+    released: dict[ReleaseKey, bytes] = {}
     try:
         for number, made in enumerate(digests(folder), 1):
-            key = Key(*made[:4])
+            key = ReleaseKey(*made[:4])
             if released.setdefault(key, made.digest) != made.digest:
                 problem = f"record {number}, {key}, was released before with other values"
                 found.differs(party.name, f"released/{release_digests.FILE}", problem)
     except ValueError as error:
-        found.damaged(party.name, f"released/{release_digests.FILE}", f"it cannot be read ({error})")
+        found.damaged(
+            party.name, f"released/{release_digests.FILE}", f"it cannot be read ({in_words(error)})"
+        )
         return None
     return released
 
 
 def _compare(
-    sender: PartyRun, released: Mapping[Key, bytes], received: Arrived, found: Found
+    sender: PartyRun, released: Mapping[ReleaseKey, bytes], received: Arrived, found: Found
 ) -> dict[str, int]:
     """Find records that ``sender`` did not release so; the number of compared ones by receiver."""
     compared: dict[str, int] = {}
@@ -129,7 +133,7 @@ def _compare_receivers(sender: str, received: Arrived, found: Found) -> None:
 
 
 def _check_arrival(
-    run: Run, sender: PartyRun, released: Mapping[Key, bytes], received: Arrived, found: Found
+    run: RecordedRun, sender: PartyRun, released: Mapping[ReleaseKey, bytes], received: Arrived, found: Found
 ) -> None:
     """Find releases that a receiver lacks; where a run did not end in order, the last were on their way."""
     for receiver in (p for p in run.parties if p.has_transcript):
@@ -141,37 +145,20 @@ def _check_arrival(
         ]
         if not lacking:
             continue
-        problem = f"{len(lacking)} releases of {sender.name!r} are missing, the first is {lacking[0]}"
+        who = repr(sender.name)
+        due = counted(len(lacking), f"release of {who} is", many=f"releases of {who} are")
+        problem = f"{due} missing, the first is {lacking[0]}"
         if {sender.status.state, receiver.status.state} == {"finished"}:
             found.differs(receiver.name, "transcript/index.jsonl", problem)
         else:
             found.notes.append(f"{receiver.name}: {problem}: the run did not end in order")
 
 
-def _is_due(run: Run, sender: PartyRun, receiver: PartyRun, key: Key) -> bool:
+def _is_due(run: RecordedRun, sender: PartyRun, receiver: PartyRun, key: ReleaseKey) -> bool:
     """Whether ``receiver`` records this release of ``sender``. A disclosure goes to whom it is granted: its
     absence anywhere shows nothing.
     """
     every = receiver.settings.transcript.get("every", 1)
     if key.phase is not Phase.TRAIN or (key.round + 1) % every or sender is receiver:
         return False
-    if Role.SERVER in (sender.role, receiver.role):
-        return _is_due_in_a_round(sender, receiver, key)
-    if key.point is Point.GRADIENT and receiver.role is Role.PASSIVE:
-        return not receiver.takes_parts
-    aggregator = Role(sender.federation.aggregator)
-    if sender.role is Role.PASSIVE or key.point is Point.GRADIENT:
-        return receiver.role is aggregator
-    return receiver.role is Role.ACTIVE  # the coordinator's sum
-
-
-def _is_due_in_a_round(sender: PartyRun, receiver: PartyRun, key: Key) -> bool:
-    """The same of a server and a client. A server that leaves a client out has no part of its last round, and
-    a client that was not drawn gets no parameters.
-    """
-    settings = sender.federation.horizontal
-    if settings.get("absent", "wait") != "wait":
-        return False
-    if receiver.role is Role.SERVER:
-        return sender.role is Role.CLIENT
-    return key.point is Point.PARAMETERS and settings.get("participants") is None
+    return RULES[run.setting].recorded(sender, receiver, key.point)

@@ -1,12 +1,10 @@
 """What a server told clients of one another: public keys of masks, and numbers of rows."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
-from vflens.experiments.log_audit.finding import Found
-from vflens.experiments.log_audit.words import Word, word
-from vflens.experiments.results.folders import Run
+from vflens.experiments.results.record import RecordedRun
+from vflens.experiments.verify_log.finding import Found
+from vflens.experiments.verify_log.words import Word, word
 from vflens.member.signer import key_statement
 
 #: Facts of a client, by their names: what they are called, and what another value would do.
@@ -16,7 +14,7 @@ _FACTS = {
 }
 
 
-def compare_keys(run: Run, trust: Path | None, found: Found) -> None:
+def compare_keys(run: RecordedRun, trust: Path | None, found: Found) -> None:
     """Compare the clients in ``federation.json`` of each party with what their owners have there.
 
     A client takes no federation that describes it otherwise than it is. A key that its owner signed shows who
@@ -27,7 +25,7 @@ def compare_keys(run: Run, trust: Path | None, found: Found) -> None:
     """
     for folder in run.parties:
         for info in folder.federation.parties:
-            statement = key_statement(run.name, info.mask_key)
+            statement = key_statement(run.name, info.mask_key, folder.federation.nonce)
             if word(info.name, statement, info.signature, trust) is Word.FORGED:
                 problem = f"its key of masks of {info.name!r} is not the one that {info.name!r} signed"
                 found.damaged(folder.name, "federation.json", problem)

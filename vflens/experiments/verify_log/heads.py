@@ -4,20 +4,19 @@ Where heads are not signed, or with a certificate that is not trusted, a holder 
 both it and their party are named.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from vflens.experiments.log_audit.chains import CheckedLog
-from vflens.experiments.log_audit.finding import Found
-from vflens.experiments.log_audit.words import Word, word
-from vflens.experiments.results.files import LogHead
-from vflens.experiments.results.folders import Run
+from vflens.experiments.results.record import RecordedRun
+from vflens.experiments.verify_log.chains import CheckedLog
+from vflens.experiments.verify_log.finding import Found
+from vflens.experiments.verify_log.words import Word, word
 from vflens.member.signer import heads_statement
 from vflens.storage import chain, release_digests
+from vflens.storage.heads import LogHead
 from vflens.wire.tls.signing import certified
+from vflens.words import counted
 
 Logs = Mapping[str, Mapping[str, CheckedLog]]
 
@@ -25,18 +24,19 @@ Logs = Mapping[str, Mapping[str, CheckedLog]]
 @dataclass(frozen=True)
 class Held:
     """What ``holder`` has of ``owner``: the ``heads`` of its logs by name, the digest of its ``federation``,
-    and what its signature of them is worth.
+    the ``nonce`` of its run, and what its signature of them is worth.
     """
 
     holder: str
     owner: str
     heads: Mapping[str, LogHead]
     federation: str
+    nonce: str
     word: Word
     certified: str  # the federation that the certificate of its signature names
 
 
-def held_heads(run: Run, trust: Path | None, found: Found) -> list[Held]:
+def held_heads(run: RecordedRun, trust: Path | None, found: Found) -> list[Held]:
     """The heads in the folders of ``run``, those that are proven first; forged ones are found.
 
     Raises:
@@ -57,7 +57,22 @@ def held_heads(run: Run, trust: Path | None, found: Found) -> list[Held]:
                 )
             else:
                 federation = signer.federation if signer else ""
-                held.append(Held(party.name, owner, heads, sent.federation.hex(), worth, federation))
+                held.append(
+                    Held(
+                        party.name,
+                        owner,
+                        heads,
+                        sent.federation.hex(),
+                        nonce=sent.nonce,
+                        word=worth,
+                        certified=federation,
+                    )
+                )
+    if trust is not None:
+        for one in (one for one in held if one.word is not Word.PROVEN):
+            found.notes.append(
+                f"{one.holder}: its heads of {one.owner!r} are {one.word}: they prove nothing to others"
+            )
     return sorted(_of_one_federation(held), key=lambda one: one.word is not Word.PROVEN)
 
 
@@ -71,7 +86,7 @@ def _of_one_federation(held: list[Held]) -> list[Held]:
     return [replace(one, word=Word.MIXED) if one in proven else one for one in held]
 
 
-def compare_logs(run: Run, held: Iterable[Held], logs: Logs, found: Found) -> None:
+def compare_logs(run: RecordedRun, held: Iterable[Held], logs: Logs, found: Found) -> None:
     """Compare the ``logs`` of each party with the heads that it noted itself, and that others hold."""
     for party in run.parties:
         for name, head in party.status.heads.items():
@@ -85,7 +100,9 @@ def compare_logs(run: Run, held: Iterable[Held], logs: Logs, found: Found) -> No
             log, key, holder = logs[one.owner].get(name), (one.owner, name), f"{one.holder}'s heads.json"
             if log is None:
                 if head.records and key not in missing:
-                    problem = f"no such log was given, {holder} holds the head of {head.records} records"
+                    problem = (
+                        f"no such log was given, {holder} holds the head of {counted(head.records, 'record')}"
+                    )
                     found.damaged(one.owner, _file(name), f"{problem} ({one.word})")
                     missing.add(key)
             elif problem := _misfit(log, head, holder):
@@ -102,8 +119,8 @@ def _misfit(log: CheckedLog, head: LogHead, holder: str) -> str:
     if link is None or link.hex() == head.head:
         return ""
     return (
-        f"the head of the first {head.records} records is {link.hex()}, {holder} holds {head.head}: "
-        "one of them was changed and all links after it written anew"
+        f"the head of the first {counted(head.records, 'record')} is {link.hex()}, {holder} holds "
+        f"{head.head}: one of them was changed and all links after it written anew"
     )
 
 
@@ -126,7 +143,7 @@ def compare_holders(held: Iterable[Held], found: Found) -> None:
                 continue
             if one.word is Word.PROVEN:
                 both = f"{other.holder!r} and {one.holder!r} hold"
-                problem = f"it signed two heads of its first {head.records} records, which {both}"
+                problem = f"it signed two heads of its first {counted(head.records, 'record')}, which {both}"
                 found.damaged(one.owner, _file(name), problem)
                 continue
             for mine, another in ((one, other), (other, one)):
@@ -134,8 +151,8 @@ def compare_holders(held: Iterable[Held], found: Found) -> None:
                     found.differs(
                         mine.holder,
                         "heads.json",
-                        f"its head of the first {head.records} records of {one.owner!r} {name} is not the "
-                        f"one that {another.holder!r} holds ({mine.word})",
+                        f"its head of the first {counted(head.records, 'record')} of {one.owner!r} {name} "
+                        f"is not the one that {another.holder!r} holds ({mine.word})",
                     )
 
 

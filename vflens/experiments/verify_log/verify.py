@@ -1,26 +1,27 @@
-"""``vflens audit-log``: recorded logs against their chains, their heads, and one another."""
-
-from __future__ import annotations
+"""``vflens verify-log``: recorded logs against their chains, their heads, and one another."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from vflens.experiments.log_audit.chains import CheckedLog, checked_logs
-from vflens.experiments.log_audit.digests import compare_digests
-from vflens.experiments.log_audit.federations import compare_federations
-from vflens.experiments.log_audit.finding import Found
-from vflens.experiments.log_audit.heads import compare_holders, compare_logs, held_heads
-from vflens.experiments.log_audit.keys import compare_keys
-from vflens.experiments.log_audit.means import compare_means
-from vflens.experiments.log_audit.rows import compare_rows
-from vflens.experiments.results.folders import Run, read_runs
+from vflens.experiments.results.record import RecordedRun, read_runs
+from vflens.experiments.verify_log.chains import CheckedLog, checked_logs
+from vflens.experiments.verify_log.digests import compare_digests
+from vflens.experiments.verify_log.federations import compare_federations
+from vflens.experiments.verify_log.finding import Found
+from vflens.experiments.verify_log.heads import compare_holders, compare_logs, held_heads
+from vflens.experiments.verify_log.keys import compare_keys
+from vflens.experiments.verify_log.nonces import compare_nonces
+from vflens.experiments.verify_log.rows import compare_rows
+from vflens.experiments.verify_log.rules import RULES
+from vflens.experiments.verify_log.words import check_trust
 from vflens.types import Document
+from vflens.words import counted
 
 
 @dataclass(frozen=True)
-class AuditedRun:
-    """What an audit of one run found: the logs of each party, and the records compared between two."""
+class VerifiedRun:
+    """What verifying one run found: the logs of each party, and the records compared between two."""
 
     name: str
     logs: Mapping[str, Mapping[str, CheckedLog]]
@@ -61,7 +62,8 @@ class AuditedRun:
         for party, logs in self.logs.items():
             for name, log in logs.items():
                 lines.append(
-                    f"  {party} {name}: {log.head.records} linked records, head {log.head.link.hex()}"
+                    f"  {party} {name}: {counted(log.head.records, 'linked record')}, head "
+                    f"{log.head.link.hex()}"
                 )
         for (sender, receiver), counts in self.compared.items():
             amounts = " and ".join(f"{n} {what}" for what, n in counts.items())
@@ -71,28 +73,31 @@ class AuditedRun:
         return "\n".join([*lines, *(() if self.found.findings else ["  all that could be checked fits"])])
 
 
-def audit_logs(folders: Sequence[Path], trust: Path | None = None) -> list[AuditedRun]:
-    """Audit the runs in ``folders``; see ``docs/audit-log.md``. ``trust`` holds the certificates whose
+def verify_logs(folders: Sequence[Path], trust: Path | None = None) -> list[VerifiedRun]:
+    """Verify the logs in ``folders``; see ``docs/verify-log.md``. ``trust`` holds the certificates whose
     signatures prove something, as ``tls.trust`` does.
 
     Raises:
-        ConfigError, DataError: see :func:`vflens.experiments.results.folders.read_runs`; or ``trust`` cannot
+        ConfigError, DataError: see :func:`vflens.experiments.results.record.read_runs`; or ``trust`` cannot
             be used.
     """
-    return [_audited(run, trust) for run in read_runs(folders)]
+    if trust is not None:
+        check_trust(trust)
+    return [_verified(run, trust) for run in read_runs(folders)]
 
 
-def _audited(run: Run, trust: Path | None) -> AuditedRun:
+def _verified(run: RecordedRun, trust: Path | None) -> VerifiedRun:
     found = Found()
     logs = {party.name: checked_logs(party, found) for party in run.parties}
     held = held_heads(run, trust, found)
     compare_holders(held, found)
     compare_logs(run, held, logs, found)
     compare_federations(run, held, found)
+    compare_nonces(run, held, found)
     compare_keys(run, trust, found)
-    compare_means(run, found)
+    RULES[run.setting].compare(run, found)
     compared: dict[tuple[str, str], dict[str, int]] = {}
     for what, counts in (("releases", compare_digests(run, found)), ("rows", compare_rows(run, found))):
         for pair, count in counts.items():
             compared.setdefault(pair, {})[what] = count
-    return AuditedRun(run.name, logs, compared, found)
+    return VerifiedRun(run.name, logs, compared, found)

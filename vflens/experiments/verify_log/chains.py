@@ -1,17 +1,17 @@
 """One party's logs against the links that it wrote."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from vflens.errors import StorageError
-from vflens.experiments.log_audit.finding import Found
 from vflens.experiments.results.folders import PartyRun
+from vflens.experiments.verify_log.finding import Found
 from vflens.storage import chain, release_digests
 from vflens.storage.chain import NONE, Head
 from vflens.storage.journal import records
+from vflens.storage.json_file import in_words
+from vflens.words import counted
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,9 @@ def _checked(party: PartyRun, name: str, found: Found) -> CheckedLog | None:
         found.notes.append(f"{party.name}: no {name}/ was given: nothing of it is checked")
         return None
     if (size := _size(folder / chain.FILE)) > _size(folder / "index.jsonl"):  # before it takes memory
-        problem = f"it has {size:,} bytes, more than index.jsonl: a link is shorter than any line"
+        problem = (
+            f"it has {counted(size, 'byte', ',')}, more than index.jsonl: a link is shorter than any line"
+        )
         found.damaged(party.name, f"{name}/{chain.FILE}", problem)
         return None
     links = chain.links(folder)
@@ -66,7 +68,7 @@ def _check_links(party: PartyRun, name: str, links: list[bytes], found: Found) -
                 )
                 found.damaged(party.name, file, problem, count)
     except StorageError as error:
-        found.damaged(party.name, file, f"it cannot be read on ({error})", count + 1)
+        found.damaged(party.name, file, f"it cannot be read on ({in_words(error)})", count + 1)
         return
     if read < (folder / "index.jsonl").stat().st_size:
         found.notes.append(
@@ -77,14 +79,20 @@ def _check_links(party: PartyRun, name: str, links: list[bytes], found: Found) -
 
 def _check_number(party: PartyRun, file: str, records: int, links: int, found: Found) -> None:
     if links > records:
-        found.damaged(party.name, file, f"{links} records were linked, {records} are left", records + 1)
+        problem = f"{counted(links, 'record was', many='records were')} linked, {records} are left"
+        found.damaged(party.name, file, problem, records + 1)
     elif records > links and party.status.state == "finished":
+        added = "it was added" if records - links == 1 else "they were added"
         found.damaged(
-            party.name, file, f"{records - links} records have no link: they were added later", links + 1
+            party.name,
+            file,
+            f"{counted(records - links, 'record has', many='records have')} no link: {added} later",
+            links + 1,
         )
     elif records > links:
+        have = counted(records - links, f"record of {file} has", many=f"records of {file} have")
         found.notes.append(
-            f"{party.name}: the last {records - links} records of {file} have no link: the party was stopped "
+            f"{party.name}: the last {have} no link: the party was stopped "
             "before it wrote them, or they were added later"
         )
 

@@ -1,22 +1,20 @@
-"""Federated averaging: the mean of each round's recorded updates against the parameters that were sent."""
-
-from __future__ import annotations
+"""What a horizontal run adds: who records what, and whether each mean of updates is the one that was sent."""
 
 from collections.abc import Mapping
 from contextlib import suppress
 
 import numpy as np
 
-from vflens.coordinator.adversary import parameters_of
-from vflens.coordinator.rounds import averaged, check_update
 from vflens.errors import ProtocolError, StorageError, VflensError
-from vflens.experiments.log_audit.finding import Found
-from vflens.experiments.results.folders import PartyRun, Run
-from vflens.protocol.horizontal import HorizontalFederation
+from vflens.experiments.results.folders import PartyRun
+from vflens.experiments.results.record import RecordedRun
+from vflens.experiments.verify_log.finding import Found
+from vflens.protocol.horizontal.agreement import HorizontalAgreement
+from vflens.recorded.horizontal.parameters import averaged, check_update, parameters_of
 from vflens.storage import release_digests
 from vflens.storage.files import UNREADABLE, read_arrays
 from vflens.storage.journal import Messages, records
-from vflens.storage.json_file import json_object
+from vflens.storage.json_file import in_words, json_object
 from vflens.storage.regular import read_text
 from vflens.storage.release_digests import digests
 from vflens.types import Array, Exchange, Phase, Point, Released, Role
@@ -26,7 +24,19 @@ Updates = Mapping[str, tuple[int, Released]]
 _UPDATES = (Point.UPDATE, Point.MASKED_UPDATE)
 
 
-def compare_means(run: Run, found: Found) -> None:
+def is_recorded(sender: PartyRun, receiver: PartyRun, point: Point) -> bool:
+    """Whether ``receiver`` records a training release of ``point`` of ``sender``. A server that leaves a
+    client out has no part of its last round, and a client that was not drawn gets no parameters.
+    """
+    settings = sender.federation.horizontal
+    if settings.get("absent", "wait") != "wait":
+        return False
+    if receiver.role is Role.SERVER:
+        return sender.role is Role.CLIENT
+    return point is Point.PARAMETERS and sender.role is Role.SERVER and settings.get("participants") is None
+
+
+def compare_means(run: RecordedRun, found: Found) -> None:
     """Compute the parameters of each round of ``run`` again, bit by bit, from those before and the server's
     records of the updates. The first round that does not fit is found, the later ones follow from it.
     """
@@ -37,10 +47,10 @@ def compare_means(run: Run, found: Found) -> None:
         return
     try:
         facts = json_object(read_text(server.folder / "federation.json"))
-        federation = HorizontalFederation.restored(facts, {})
+        federation = HorizontalAgreement.restored(facts, {})
     except (OSError, ValueError, KeyError, TypeError, VflensError) as error:
         found.notes.append(
-            f"{server.name}: no mean is computed again, its federation.json lacks facts ({error})"
+            f"{server.name}: no mean is computed again, its federation.json lacks facts ({in_words(error)})"
         )
         return
     if federation.horizontal.is_split:
@@ -51,7 +61,7 @@ def compare_means(run: Run, found: Found) -> None:
     _compare(run, server, federation, found)
 
 
-def _compare(run: Run, server: PartyRun, federation: HorizontalFederation, found: Found) -> None:
+def _compare(run: RecordedRun, server: PartyRun, federation: HorizontalAgreement, found: Found) -> None:
     due, updates = _digested(server), _updates(server, found)
     sent = _sent(run, server, federation, due)
     current: Parameters | None = None
@@ -84,7 +94,7 @@ def _compare(run: Run, server: PartyRun, federation: HorizontalFederation, found
         found.notes.append(f"{server.name}: {rounds}: the records of the others are not there")
 
 
-def _mean(federation: HorizontalFederation, parameters: Parameters, updates: Updates) -> Parameters:
+def _mean(federation: HorizontalAgreement, parameters: Parameters, updates: Updates) -> Parameters:
     """What follows ``parameters``.
 
     Raises:
@@ -124,7 +134,7 @@ def _updates(server: PartyRun, found: Found) -> dict[int, dict[str, tuple[int, R
 
 
 def _sent(
-    run: Run, server: PartyRun, federation: HorizontalFederation, due: Mapping[int, bytes]
+    run: RecordedRun, server: PartyRun, federation: HorizontalAgreement, due: Mapping[int, bytes]
 ) -> dict[int, Parameters]:
     """Round → the parameters, of those that the server's digests name: a client's record, or the server's own
     of the first round.
@@ -146,4 +156,4 @@ def _sent(
 def _digest(parameters: Parameters) -> bytes:
     """The digest of a release of ``parameters``."""
     exchange = Exchange("", Phase.TRAIN, 0, 0)
-    return Released("", exchange, Point.PARAMETERS, np.zeros(0, np.int32), dict(parameters)).digest
+    return Released("", exchange, Point.PARAMETERS, np.zeros(0, np.int32), tensors=dict(parameters)).digest

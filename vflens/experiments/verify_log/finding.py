@@ -1,6 +1,4 @@
-"""What an audit of logs finds, in words for people and as data for programs."""
-
-from __future__ import annotations
+"""What verifying logs finds, in words for people and as data for programs."""
 
 from dataclasses import dataclass, field
 
@@ -28,7 +26,7 @@ class Finding:
 
 @dataclass
 class Found:
-    """Collects what the parts of an audit find. ``notes`` name what could not be checked, and why."""
+    """Collects what the comparisons find. ``notes`` name what could not be checked, and why."""
 
     findings: list[Finding] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -36,9 +34,9 @@ class Found:
     def damaged(self, party: str, file: str, problem: str, line: int = 0) -> None:
         """A log is not what its party wrote."""
         remedy = "bring back the folder as it was, or do not rely on it"
-        self.findings.append(Finding(party, file, line, problem, remedy, StorageError))
+        self.findings.append(Finding(party, file, line, problem, remedy=remedy, error=StorageError))
 
     def differs(self, party: str, file: str, problem: str, line: int = 0) -> None:
         """Two parties' logs disagree."""
         remedy = "one of the two folders was changed, or a message was on its way; compare with copies"
-        self.findings.append(Finding(party, file, line, problem, remedy, ProtocolError))
+        self.findings.append(Finding(party, file, line, problem, remedy=remedy, error=ProtocolError))

@@ -1,7 +1,5 @@
 """Predictions: the rows that a party released against the rows that another received."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -10,14 +8,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from vflens.errors import StorageError
-from vflens.experiments.log_audit.finding import Found
-from vflens.experiments.results.folders import PartyRun, Run
+from vflens.experiments.results.folders import PartyRun
+from vflens.experiments.results.record import RecordedRun
+from vflens.experiments.verify_log.finding import Found
+from vflens.experiments.verify_log.rules import RULES
 from vflens.storage.journal import records
-from vflens.types import Array, Phase, Point, Role
+from vflens.types import Array, Phase, Point
+from vflens.words import counted
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class LoggedRows:
     """Rows int32 (n,), the bytes of each uint8 (n, b), and the index line (n,) that holds it."""
 
     rows: Array
@@ -25,17 +26,18 @@ class Rows:
     lines: Array
 
 
-def compare_rows(run: Run, found: Found) -> dict[tuple[str, str], int]:
+def compare_rows(run: RecordedRun, found: Found) -> dict[tuple[str, str], int]:
     """Compare the prediction rows that parties of ``run`` released with those that the others received.
 
     Returns:
         (sender, receiver) → number of rows that were compared.
     """
     compared: dict[tuple[str, str], int] = {}
+    predicted = RULES[run.setting].predicted
     for sender in run.parties:
         made = _rows(sender, "released", sender.name, found)
         for receiver in (p for p in run.parties if p.has_transcript):
-            due = {key: rows for key, rows in made.items() if _is_due(sender, receiver, key[0])}
+            due = {key: rows for key, rows in made.items() if predicted(sender, receiver, key[0])}
             arrived = _rows(receiver, "transcript", sender.name, found) if due else {}
             for key, released in due.items():
                 _compare(sender, receiver, released, arrived.get(key, _nothing(released)), found)
@@ -43,7 +45,7 @@ def compare_rows(run: Run, found: Found) -> dict[tuple[str, str], int]:
     return compared
 
 
-def _rows(party: PartyRun, log: str, sender: str, found: Found) -> dict[tuple[Point, int], Rows]:
+def _rows(party: PartyRun, log: str, sender: str, found: Found) -> dict[tuple[Point, int], LoggedRows]:
     """The rows from ``sender`` in a log of ``party``, by point and version, up to a damaged record."""
     pieces: dict[tuple[Point, int], list[tuple[Array, Array, int]]] = {}
     with suppress(StorageError):  # the check of the chain reports it
@@ -72,11 +74,11 @@ def _malformed(rows: Array, tensors: Mapping[str, Array]) -> str:
     )
 
 
-def _joined(pieces: Iterable[tuple[Array, Array, int]]) -> Rows:
+def _joined(pieces: Iterable[tuple[Array, Array, int]]) -> LoggedRows:
     rows, content, lines = zip(*((r, _bytes(v), np.full(len(r), n)) for r, v, n in pieces), strict=True)
     width = max(c.shape[1] for c in content)
     padded = [np.pad(c, ((0, 0), (0, width - c.shape[1]))) for c in content]
-    return Rows(np.concatenate(rows), np.concatenate(padded), np.concatenate(lines))
+    return LoggedRows(np.concatenate(rows), np.concatenate(padded), np.concatenate(lines))
 
 
 def _bytes(values: Array) -> Array:
@@ -85,7 +87,7 @@ def _bytes(values: Array) -> Array:
     return np.ascontiguousarray(values).reshape(len(values), width).view(np.uint8)
 
 
-def _once(found_rows: Rows, party: PartyRun, log: str, found: Found) -> Rows:
+def _once(found_rows: LoggedRows, party: PartyRun, log: str, found: Found) -> LoggedRows:
     """The rows in order, each once; one that stands twice with other bytes was drawn twice."""
     order = np.argsort(found_rows.rows, kind="stable")
     rows, content, lines = (a[order] for a in (found_rows.rows, found_rows.content, found_rows.lines))
@@ -94,14 +96,16 @@ def _once(found_rows: Rows, party: PartyRun, log: str, found: Found) -> Rows:
         problem = f"row {rows[place]} stands here and in line {lines[place - 1]} with other values"
         found.differs(party.name, f"{log}/index.jsonl", problem, int(lines[place]))
     kept = np.delete(np.arange(len(rows)), again)
-    return Rows(rows[kept], content[kept], lines[kept])
+    return LoggedRows(rows[kept], content[kept], lines[kept])
 
 
-def _nothing(like: Rows) -> Rows:
-    return Rows(like.rows[:0], like.content[:0], like.lines[:0])
+def _nothing(like: LoggedRows) -> LoggedRows:
+    return LoggedRows(like.rows[:0], like.content[:0], like.lines[:0])
 
 
-def _compare(sender: PartyRun, receiver: PartyRun, released: Rows, received: Rows, found: Found) -> None:
+def _compare(
+    sender: PartyRun, receiver: PartyRun, released: LoggedRows, received: LoggedRows, found: Found
+) -> None:
     """Find the first row with other bytes, the rows that only one of the two has."""
     file = "transcript/index.jsonl"
     _, a, b = np.intersect1d(released.rows, received.rows, return_indices=True)
@@ -117,19 +121,10 @@ def _compare(sender: PartyRun, receiver: PartyRun, released: Rows, received: Row
         problem = f"prediction row {received.rows[place]} was not released by {sender.name!r}"
         found.differs(receiver.name, file, problem, int(received.lines[place]))
     if lacking := len(released.rows) - len(a):
-        problem = f"{lacking} prediction rows that {sender.name!r} released are missing"
+        that = f"that {sender.name!r} released"
+        due = counted(lacking, f"prediction row {that} is", many=f"prediction rows {that} are")
+        problem = f"{due} missing"
         if {sender.status.state, receiver.status.state} == {"finished"}:
             found.differs(receiver.name, file, problem)
         else:
             found.notes.append(f"{receiver.name}: {problem}: the run did not end in order")
-
-
-def _is_due(sender: PartyRun, receiver: PartyRun, point: Point) -> bool:
-    """Whether ``receiver`` records what ``sender`` releases of ``point``."""
-    if sender.role is Role.COORDINATOR:
-        return receiver.role is Role.ACTIVE
-    return (
-        point is Point.EMBEDDING
-        and sender is not receiver
-        and receiver.role is Role(sender.federation.aggregator)
-    )

@@ -1,25 +1,23 @@
 """The federation that each party was told of, members, model and training, against those of others."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 from vflens.errors import StorageError
-from vflens.experiments.log_audit.finding import Found
-from vflens.experiments.log_audit.heads import Held
-from vflens.experiments.log_audit.words import Word
-from vflens.experiments.results.files import Federation
-from vflens.experiments.results.folders import PartyRun, Run
-from vflens.protocol.federation import Federation as VerticalFederation
-from vflens.protocol.horizontal import HorizontalFederation
+from vflens.experiments.results.files import FederationFile
+from vflens.experiments.results.folders import PartyRun
+from vflens.experiments.results.record import RecordedRun
+from vflens.experiments.verify_log.finding import Found
+from vflens.experiments.verify_log.heads import Held
+from vflens.experiments.verify_log.words import Word
+from vflens.recorded.agreements import AGREEMENTS
 
 _TOLD = "who leads the run told them of different federations, or one of the files was changed"
 
 
-def compare_federations(run: Run, held: Iterable[Held], found: Found) -> None:
+def compare_federations(run: RecordedRun, held: Iterable[Held], found: Found) -> None:
     """Find parties that were told of different federations: as their folders say, and as they signed."""
     told = [party for party in run.parties if party.federation.parties]
     for party in told[1:]:
@@ -34,11 +32,10 @@ def compare_federations(run: Run, held: Iterable[Held], found: Found) -> None:
 
 def _digest(party: PartyRun) -> str:
     """The digest of the federation in the folder of ``party``, in hexadecimal."""
-    kind = HorizontalFederation if party.federation.setting == "horizontal" else VerticalFederation
-    return kind.digest_in(party.folder).hex()
+    return AGREEMENTS[party.federation.setting].digest_in(party.folder).hex()
 
 
-def _facts(told: Federation) -> dict[str, Any]:
+def _facts(told: FederationFile) -> dict[str, Any]:
     """What all parties agree on; keys of masks and numbers of rows are compared one by one elsewhere."""
     return {
         "members": [(info.name, str(info.role)) for info in told.parties],

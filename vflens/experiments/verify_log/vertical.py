@@ -1,0 +1,24 @@
+"""What a vertical run adds: who records what."""
+
+from vflens.experiments.results.folders import PartyRun
+from vflens.types import Point, Role
+
+
+def is_recorded(sender: PartyRun, receiver: PartyRun, point: Point) -> bool:
+    """Whether ``receiver`` records a training release of ``point`` of ``sender``."""
+    if point is Point.GRADIENT and receiver.role is Role.PASSIVE:
+        return not receiver.takes_parts
+    if sender.role is Role.PASSIVE or point is Point.GRADIENT:
+        return receiver.role is Role(sender.federation.aggregator)
+    return receiver.role is Role.ACTIVE  # the coordinator's sum
+
+
+def is_prediction_recorded(sender: PartyRun, receiver: PartyRun, point: Point) -> bool:
+    """Whether ``receiver`` records what ``sender`` releases of ``point`` for predictions."""
+    if sender.role is Role.COORDINATOR:
+        return receiver.role is Role.ACTIVE
+    return (
+        point is Point.EMBEDDING
+        and sender is not receiver
+        and receiver.role is Role(sender.federation.aggregator)
+    )
