@@ -5,20 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated
+from typing import Annotated, Literal
 
 import numpy as np
 from pydantic import Field
 
 from vflens.errors import ConfigError, KnowledgeError, PluginError
 from vflens.experiments.audit.models import World
-from vflens.experiments.audit.subject import Subject
+from vflens.experiments.audit.subject import AuditSubject
+from vflens.numerics.estimators.affine import after_affine_map
 from vflens.plugins.attack import Attack, installed_attack
 from vflens.plugins.declared import Audited
 from vflens.randomness import secret_from_seed, stream
 from vflens.registry import ATTACKS, Registry
 from vflens.types import Array, Knowledge, Phase
+from vflens.words import counted
 
+#: Of attacks on training in the clear: their work grows with the cube of the columns, minutes from here on.
+MOST_COLUMNS = 128
+_FEW_COLUMNS = 16
 #: What the adversary of an audit has: scores, disclosed parameters, some rows, and its own data.
 KNOWN = frozenset(
     {
@@ -39,7 +44,7 @@ class Plan:
 
     ``models`` of each kind, ``known`` rows in the adversary's hands, at most ``rows`` used, ``seed``; an
     error of at least ``least_error`` (None: ``.8`` of the best blind guess's) at an accuracy loss of at most
-    ``most_loss``.
+    ``most_loss``. ``training`` "clear": whoever receives its messages reads them; "secure": nobody does.
     """
 
     models: Annotated[int, Field(ge=1, le=1000)] = 10
@@ -48,6 +53,7 @@ class Plan:
     seed: Annotated[int, Field(ge=0)] = 0
     least_error: Annotated[float, Field(ge=0, le=1)] | None = None
     most_loss: Annotated[float, Field(ge=0, le=1)] = 0.01
+    training: Literal["clear", "secure"] = "clear"
 
     def rng(self, *names: str | int) -> np.random.Generator:
         """The generator for what is called ``names``."""
@@ -58,14 +64,15 @@ class Plan:
 class Bench:
     """A sampled subject, the ``rows`` int32 that are attacked and those ``known`` to the adversary."""
 
-    subject: Subject
+    subject: AuditSubject
     plan: Plan
     rows: Array
     known: Array
     failed: dict[str, str] = field(default_factory=lambda: broken(ATTACKS))  # attacks, and what they raised
+    read: dict[bytes, list[tuple[str, Array, Array]]] = field(default_factory=dict)  # see of_training
 
     @classmethod
-    def set_up(cls, subject: Subject, plan: Plan) -> Bench:
+    def set_up(cls, subject: AuditSubject, plan: Plan) -> Bench:
         """Draw the rows.
 
         Raises:
@@ -74,8 +81,8 @@ class Bench:
         subject = subject.sample(plan.rows, plan.rng("rows"))
         if plan.known > len(subject.x) - 2:
             raise ConfigError(
-                f"--known {plan.known}: {subject.name} has {len(subject.x)} rows here and at least 2 must be "
-                "left to attack, give fewer"
+                f"--known {plan.known}: {subject.name} has {counted(len(subject.x), 'row')} here and at "
+                "least 2 must be left to attack, give fewer"
             )
         order = plan.rng("known").permutation(len(subject.x)).astype(np.int32)
         return cls(subject, plan, np.sort(order[plan.known :]), np.sort(order[: plan.known]))
@@ -89,13 +96,7 @@ class Bench:
     @cached_property
     def blind(self) -> dict[str, float]:
         """MSE per feature of blind guesses; "random" in expectation."""
-        x = self.truth
-        return {
-            "zero": float((x**2).mean()),
-            "half": float(((x - 0.5) ** 2).mean()),
-            "random": float((x**2 - x + 1 / 3).mean()),
-            "column_means": float(((x - x.mean(axis=0)) ** 2).mean()),
-        }
+        return blind_errors(self.truth)
 
     @property
     def blind_guess(self) -> str:
@@ -105,7 +106,16 @@ class Bench:
     @cached_property
     def attacks(self) -> dict[str, Attack]:
         """The installed ones that fit the columns and what the adversary knows."""
-        found = {name: kind(**of.settings) for name, kind, of in audited() if self._informs(kind)}
+        return self._fitting(Phase.PREDICT)
+
+    @cached_property
+    def training_attacks(self) -> dict[str, Attack]:
+        """The same of those that read training in the clear; {} where nobody can, or the columns are many."""
+        clear = self.plan.training == "clear" and len(self.subject.columns) <= MOST_COLUMNS
+        return self._fitting(Phase.TRAIN) if clear else {}
+
+    def _fitting(self, phase: Phase) -> dict[str, Attack]:
+        found = {name: kind(**of.settings) for name, kind, of in audited(phase) if self._informs(kind)}
         return {name: attack for name, attack in found.items() if attack.suits(self.subject.columns)}
 
     def _informs(self, kind: type[Attack]) -> bool:
@@ -122,13 +132,52 @@ class Bench:
             most = attack.audited.rows if attack.audited else None
             if most is not None and not slow:
                 continue
-            rows, rng = self.rows[:most], self.plan.rng("attack", kind, model, name)
-            try:
-                yield name, rows, world.attack(attack, rows, self.known, rng).values
-            except KnowledgeError:
-                continue
-            except PluginError as error:
-                self.failed[name] = str(error).partition("\n")[0]
+            yield from self._estimated(world, (name, attack), self.rows[:most], (kind, model))
+
+    def of_training(self, world: World, model: int) -> list[tuple[str, Array, Array]]:
+        """The same of attacks on the messages of training of a trained ``world``, of its training rows but
+        those known.
+
+        Where an attack leaves an affine map open, half of the rows give the best one, and the others stand
+        here. Worlds that trained alike, as under a defence of predictions, are attacked once. Of more than 16
+        columns one model is: it takes seconds.
+        """
+        if model and len(self.subject.columns) > _FEW_COLUMNS:
+            return []
+        if world.training not in self.read:
+            rows = np.setdiff1d(world.trained, self.known)
+            self.read[world.training] = [
+                found
+                for named in self.training_attacks.items()
+                for found in self._estimated(world, named, rows, ("training", model))
+            ]
+        return self.read[world.training]
+
+    def _estimated(
+        self, world: World, named: tuple[str, Attack], rows: Array, draws: tuple[str, int]
+    ) -> Iterator[tuple[str, Array, Array]]:
+        """Name, rows and estimates of one attack; nothing where it lacks knowledge or fails."""
+        name, attack = named
+        try:
+            values = world.attack(attack, rows, self.known, self.plan.rng("attack", *draws, name)).values
+        except KnowledgeError:
+            return
+        except PluginError as error:
+            self.failed[name] = str(error).partition("\n")[0]
+            return
+        if attack.up_to_affine:
+            rows, values = rows[1::2], after_affine_map(values, self.subject.x[rows])
+        yield name, rows, values
+
+
+def blind_errors(x: Array) -> dict[str, float]:
+    """MSE per feature of blind guesses at ``x`` (n, d); "random" in expectation."""
+    return {
+        "zero": float((x**2).mean()),
+        "half": float(((x - 0.5) ** 2).mean()),
+        "random": float((x**2 - x + 1 / 3).mean()),
+        "column_means": float(((x - x.mean(axis=0)) ** 2).mean()),
+    }
 
 
 def broken(registry: Registry) -> dict[str, str]:
@@ -144,15 +193,16 @@ def broken(registry: Registry) -> dict[str, str]:
     return found
 
 
-def audited() -> Iterator[tuple[str, type[Attack], Audited]]:
+def audited(phase: Phase) -> Iterator[tuple[str, type[Attack], Audited]]:
     """Name, class and declaration of every installed attack that an audit can run.
 
-    It estimates columns of prediction rows from what the adversary has. What needs nothing is a blind guess,
-    beside which the others stand.
+    It estimates columns from what the adversary has: of PREDICT rows, or of TRAIN rows from the messages of
+    training in the clear. What needs nothing is a blind guess, beside which the others stand.
     """
+    clear = frozenset({Knowledge.EMBEDDINGS} if phase is Phase.TRAIN else ())
     for name in ATTACKS.names():
         kind = installed_attack(name)
-        if kind is None or kind.audited is None or kind.estimates != "features" or kind.up_to_affine:
+        if kind is None or kind.audited is None or kind.estimates != "features":
             continue
-        if kind.needs and kind.needs <= KNOWN and Phase.PREDICT in kind.estimated_rows:
+        if kind.needs and clear <= kind.needs <= KNOWN | clear and phase in kind.estimated_rows:
             yield name, kind, kind.audited

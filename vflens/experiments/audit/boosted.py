@@ -13,12 +13,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vflens.coordinator.progress import Progress
 from vflens.experiments.audit.given import Joint, errors
 from vflens.experiments.weights.xgboost import TreeModel
-from vflens.numerics.path_restriction import Candidates, Restricted, restricted
+from vflens.numerics.path_restriction import AgreeingLeaves, Restricted, restricted
 from vflens.numerics.trees import Tree
-from vflens.types import Array, Document
+from vflens.types import Array, Document, Progress
 
 _ROUNDING = 1e-5  # of a released score: XGBoost adds in single precision
 _MOST = 1000  # boxes that are looked at for a row: tenths of a second
@@ -43,14 +42,14 @@ class _Forest:
             model, model.trees, joint.mine, left, true, [tree.boxes(joint.mine) for tree in model.trees]
         )
 
-    def candidates(self, row: int) -> list[Candidates]:
+    def candidates(self, row: int) -> list[AgreeingLeaves]:
         """The leaves of each tree that the adversary's own columns of ``row`` leave."""
         found = []
         for t, (tree, (low, high)) in enumerate(zip(self.trees, self.boxes, strict=True)):
             passes, goes_left = tree.goes_left
             known = passes & ~np.isin(tree.feature, self.unknown)
             kept = np.flatnonzero(~(known & (goes_left != self.left[t][row])).any(axis=1))
-            found.append(Candidates(kept, low[kept], high[kept], self.model.effects(t)[kept]))
+            found.append(AgreeingLeaves(kept, low[kept], high[kept], self.model.effects(t)[kept]))
         return found
 
     def sums(self, row: int) -> Array:

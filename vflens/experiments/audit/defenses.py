@@ -7,25 +7,27 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from vflens.coordinator.progress import Progress
 from vflens.errors import VflensError
-from vflens.experiments.audit.bench import Bench
+from vflens.experiments.audit.bench import Bench, blind_errors
 from vflens.experiments.audit.models import simulate
 from vflens.plugins.defense import Defense, NamedDefense
 from vflens.registry import DEFENSES
-from vflens.types import Array, Document, Facts
+from vflens.types import Array, Document, Facts, Progress
 
 _ACTING = frozenset({"on_inputs", "on_embedding", "on_scores", "on_parameters"})
-_MODELS, _ROWS = 3, 300  # for every strength of every defence
+TRAINED_MODELS = 3  # for every strength of every defence, and for attacks on training
+_ROWS = 300
 
 
 @dataclass(frozen=True)
 class Defended:
-    """The strongest attack against one defence, which ``at`` switches on: means over models.
+    """The strongest attack against one defence, of predictions or of training in the clear, whichever takes
+    more; ``at`` switches it on. Means over models.
 
     ``mean_kl`` compares the released scores with those of the undefended model, in nats. ``withheld`` says
-    that no parameters were disclosed. ``attack`` is "" where none beats the best blind guess, whose error
-    ``mse`` then is. ``reason`` says why a defence could not be simulated, its figures are then None.
+    that no parameters were disclosed. ``attack`` is "" where none of those ``tried``, which had what they
+    need, beats the best blind guess, whose error ``mse`` then is. ``reason`` says why a defence could not be
+    simulated, its figures are then None.
     """
 
     defense: str
@@ -37,6 +39,7 @@ class Defended:
     mean_kl: float | None = None
     argmax_kept: float | None = None
     withheld: bool = False
+    tried: tuple[str, ...] = ()
     reason: str = ""
 
 
@@ -104,24 +107,28 @@ def fitting(defended: Sequence[Defended], least_error: float, most_loss: float) 
 def _measured(bench: Bench, defense: NamedDefense) -> Document:
     """Means over a few trained models, against the same models undefended."""
     figures: list[tuple[float, float, float]] = []
-    errors: dict[str, list[float]] = {}
-    models = min(_MODELS, bench.plan.models)
+    errors: dict[str, list[tuple[float, float]]] = {}
+    models = min(TRAINED_MODELS, bench.plan.models)
     for i in range(models):
         plain = simulate(bench.subject, "trained", bench.plan.rng("trained", i))
         world = simulate(bench.subject, "trained", bench.plan.rng("trained", i), [defense])
         before, after = plain.released, world.released
         loss = plain.accuracy - world.accuracy
         figures.append((loss, _mean_kl(before, after), _argmax_kept(before, after)))
-        for name, rows, values in bench.estimates(world, "trained", i, slow=False):
-            error = ((values - bench.subject.x[rows]) ** 2).mean()
-            errors.setdefault(name, []).append(float(error))
+        of_predictions = bench.estimates(world, "trained", i, slow=False)
+        for name, rows, values in (*of_predictions, *bench.of_training(world, i)):
+            x = bench.subject.x[rows]
+            error = float(((values - x) ** 2).mean()), min(blind_errors(x).values())
+            errors.setdefault(name, []).append(error)
     blind = bench.blind[bench.blind_guess]
-    means = {name: float(np.mean(found)) for name, found in errors.items() if len(found) == models}
-    attack, mse = min(means.items(), key=lambda item: item[1], default=("", blind))
+    whole = {n for n, found in errors.items() if len(found) == models or n in bench.training_attacks}
+    means = {name: np.mean(found, axis=0) for name, found in errors.items() if name in whole}
+    beating = {name: float(mse) for name, (mse, guess) in means.items() if mse < guess}
+    attack, mse = min(beating.items(), key=lambda item: item[1], default=("", blind))
     named = ("accuracy_loss", "mean_kl", "argmax_kept")
     averages = dict(zip(named, np.mean(figures, axis=0).tolist(), strict=True))
-    beaten = {"attack": attack if mse < blind else "", "withheld": world.parameters is None}
-    return {"mse": min(mse, blind), **beaten, **averages}
+    beaten = {"attack": attack, "withheld": world.parameters is None, "tried": tuple(means)}
+    return {"mse": mse, **beaten, **averages}
 
 
 def _mean_kl(exact: Array, released: Array) -> float:

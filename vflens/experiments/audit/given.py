@@ -2,36 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from vflens.errors import ConfigError, DataError
 from vflens.experiments.audit.bench import Bench, Plan
-from vflens.experiments.audit.subject import Subject, is_table, load_subject, of_table, read_columns
+from vflens.experiments.audit.subject import AuditSubject, is_table, load_subject, of_table, read_columns
 from vflens.experiments.weights.linear import LinearModel
-from vflens.experiments.weights.network import Network
+from vflens.experiments.weights.network import Graph
 from vflens.experiments.weights.read import AnyModel
 from vflens.experiments.weights.xgboost import TreeModel
 from vflens.names import repeated
 from vflens.tables.table import Table
 from vflens.types import Array, Document
+from vflens.words import counted
 
-_MOST_ROWS = {Network: 200, TreeModel: 60}  # seconds
+_MOST_ROWS = {Graph: 200, TreeModel: 60}  # seconds
 _MOST_ROWS_WITH_OTHERS = 60  # in a network each row is then attacked alone
 
 
 @dataclass(frozen=True)
 class Source:
-    """What was asked for: the table ``source``, the party's ``columns``, all ``inputs`` of the model."""
+    """What was asked for: the table ``source``, the party's ``columns``, all ``inputs`` of the model, the
+    kinds to ``encode`` columns by.
+    """
 
     source: str
     classes: int | None
     columns: Sequence[str] | None
     id_column: str
     inputs: Sequence[str] | None
+    encode: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +67,8 @@ def places(names: Sequence[str], inputs: Sequence[str], width: int, source: str)
     """
     if len(inputs) != width:
         raise ConfigError(
-            f"the model has {width} inputs, not {len(inputs)}: name all of them in their order with --inputs"
+            f"the model has {counted(width, 'input')}, not {len(inputs)}: name all of them in their order "
+            "with --inputs"
         )
     if (twice := repeated(inputs)) is not None:
         raise ConfigError(f"--inputs names {twice!r} twice: name each input once")
@@ -76,7 +81,7 @@ def places(names: Sequence[str], inputs: Sequence[str], width: int, source: str)
     return np.array([place[name] for name in names])
 
 
-def linear_subject(asked: Source, model: LinearModel) -> Subject:
+def linear_subject(asked: Source, model: LinearModel) -> AuditSubject:
     """The party with its block of ``model``, for columns in [0, 1].
 
     With x = low + (high − low) u the weights of u are W (high − low).
@@ -86,7 +91,9 @@ def linear_subject(asked: Source, model: LinearModel) -> Subject:
         DataError: a table that cannot be used.
     """
     classes = (asked.classes or model.classes) if is_table(asked.source) else asked.classes
-    subject = load_subject(asked.source, classes=classes, columns=asked.columns, id_column=asked.id_column)
+    subject = load_subject(
+        asked.source, classes=classes, columns=asked.columns, id_column=asked.id_column, encode=asked.encode
+    )
     if subject.bounds is None:
         raise ConfigError(f"--weights with {subject.name}: its model is that of the run, leave it out")
     _check_classes(subject.classes, subject.name, model)
@@ -99,12 +106,12 @@ def linear_subject(asked: Source, model: LinearModel) -> Subject:
 def _check_classes(classes: int | None, name: str, model: AnyModel) -> None:
     if classes not in (None, model.classes):
         raise ConfigError(
-            f"the model has {model.classes} classes and {name} {classes}: give the model that was trained "
-            "for it"
+            f"the model has {counted(model.classes, 'class')} and {name} {classes}: give the model that was "
+            "trained for it"
         )
 
 
-def joint(asked: Source, model: Network | TreeModel, plan: Plan) -> Joint:
+def joint(asked: Source, model: Graph | TreeModel, plan: Plan) -> Joint:
     """The rows of an audit of ``model``; inputs that the table lacks are drawn where trees split them.
 
     Raises:
@@ -112,7 +119,7 @@ def joint(asked: Source, model: Network | TreeModel, plan: Plan) -> Joint:
         DataError: a table that cannot be used, or that lacks inputs of a network.
     """
     _check_classes(asked.classes, asked.source, model)
-    own = read_columns(asked.source, asked.columns, asked.id_column)
+    own = read_columns(asked.source, asked.columns, asked.id_column, asked.encode)
     names = [c.name for c in own.columns]
     inputs = list(asked.inputs or model.names or names)
     mine = places(names, inputs, model.width, asked.source)
@@ -120,25 +127,25 @@ def joint(asked: Source, model: Network | TreeModel, plan: Plan) -> Joint:
     table = own if whole is None else whole.take(mine.tolist())
     subject = of_table(Path(asked.source).name, table, model.classes)
     if len(subject.x) < 2:
-        raise DataError(f"{asked.source} has {len(subject.x)} rows: an audit needs at least 2")
+        raise DataError(f"{asked.source} has {counted(len(subject.x), 'row')}: an audit needs at least 2")
     most = min(plan.rows, _MOST_ROWS[type(model)] if len(mine) == model.width else _MOST_ROWS_WITH_OTHERS)
     kept = np.sort(plan.rng("rows").permutation(len(subject.x))[:most])
     subject = replace(subject, x=subject.x[kept])
     x = _drawn(model, own, mine, plan, kept) if whole is None else whole.features[kept].astype(np.float32)
     everything, none = np.arange(len(kept), dtype=np.int32), np.zeros(0, np.int32)
-    return Joint(Bench(subject, plan, everything, none, {}), x, mine, whole is None)
+    return Joint(Bench(subject, plan, everything, none, failed={}), x, mine, whole is None)
 
 
-def _whole(asked: Source, model: Network | TreeModel, own: Table, inputs: list[str]) -> Table | None:
+def _whole(asked: Source, model: Graph | TreeModel, own: Table, inputs: list[str]) -> Table | None:
     """The table with all ``inputs``; None if it lacks those of others, and trees tell their range."""
     if len(inputs) == len(own.columns):
         return own.take([[c.name for c in own.columns].index(name) for name in inputs])
     try:
-        return read_columns(asked.source, inputs, asked.id_column)
+        return read_columns(asked.source, inputs, asked.id_column, asked.encode)
     except DataError as error:
         if "is missing" not in str(error):
             raise
-        if isinstance(model, Network):
+        if isinstance(model, Graph):
             raise DataError(
                 f"{error}: a network is audited on rows with all inputs, add the others' columns to the file "
                 "and name yours with --columns"
@@ -146,7 +153,7 @@ def _whole(asked: Source, model: Network | TreeModel, own: Table, inputs: list[s
         return None
 
 
-def _drawn(model: Network | TreeModel, own: Table, mine: Array, plan: Plan, kept: Array) -> Array:
+def _drawn(model: Graph | TreeModel, own: Table, mine: Array, plan: Plan, kept: Array) -> Array:
     """The party's columns of the rows ``kept`` among drawn ones, float32 (n, D): each interval between the
     thresholds of a feature is equally likely. A feature that no tree splits is 0.
     """

@@ -5,21 +5,21 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
-from vflens.coordinator.progress import Progress
 from vflens.experiments.audit.boosted import attack_trees
 from vflens.experiments.audit.given import Joint
 from vflens.experiments.audit.run import column_blind
 from vflens.experiments.pages.page import templates, write_page
 from vflens.experiments.results.results import BLIND_GUESSES
-from vflens.experiments.results.verdict import figure
-from vflens.experiments.weights.network import Network
+from vflens.experiments.results.verdict import number
+from vflens.experiments.weights.network import Graph
 from vflens.experiments.weights.xgboost import TreeModel
-from vflens.types import Document, Facts
+from vflens.types import Document, Facts, Progress
+from vflens.words import counted
 
 _ATTACKS = {"pra": "path restriction", "wmi": "white-box inversion"}
 
 
-def audit_given(model: Network | TreeModel, joint: Joint, weights: Path, progress: Progress) -> Document:
+def audit_given(model: Graph | TreeModel, joint: Joint, weights: Path, progress: Progress) -> Document:
     """All results under stable keys: see ``docs/others.md``.
 
     Raises:
@@ -49,25 +49,26 @@ def audit_given(model: Network | TreeModel, joint: Joint, weights: Path, progres
     }
 
 
-def _described(model: Network | TreeModel) -> str:
+def _described(model: Graph | TreeModel) -> str:
     if isinstance(model, TreeModel):
-        return f"{len(model.trees)} boosted trees"
-    return f"a network of {model.layers} matrices"
+        return f"{counted(len(model.trees), 'boosted tree')}"
+    return f"a network of {counted(model.layers, 'matrix', many='matrices')}"
 
 
 def sentences(found: Facts) -> list[str]:
     """The verdict: the error of each attack beside the blind guess, right branches, what was drawn."""
     blind = found["blind"][found["blind_guess"]]
-    guess = f"best blind guess ({BLIND_GUESSES[found['blind_guess']]}) {figure(blind)}"
+    guess = f"best blind guess ({BLIND_GUESSES[found['blind_guess']]}) {number(blind)}"
     said = []
     for a in found["attacks"]:
         words = (
             f"From the {a['released']} of {found['model']} {_ATTACKS[a['attack']]} errs by "
-            f"{figure(a['mse'])} per column on {a['rows']} rows, {guess}."
+            f"{number(a['mse'])} per column on {counted(a['rows'], 'row')}, {guess}."
         )
         said.append(words + _paths(a, found))
     if found["others_drawn"]:
         said.append("The inputs of others are random: the file holds yours alone.")
+    said.append("What its training gave away is not in these figures: they are of what the model releases.")
     return said
 
 
@@ -86,17 +87,17 @@ def _paths(attack: Facts, found: Facts) -> str:
 
 def table(found: Facts) -> list[tuple[str, ...]]:
     """Attack, what it reads, rows, error with its 95 % interval, blind error, right branches, blind ones."""
-    blind = figure(found["blind"][found["blind_guess"]])
+    blind = number(found["blind"][found["blind_guess"]])
     rows = [
         (
             a["attack"],
             a["released"],
             str(a["rows"]),
-            figure(a["mse"]),
-            f"{figure(a['low'])} … {figure(a['high'])}",
+            number(a["mse"]),
+            f"{number(a['low'])} … {number(a['high'])}",
             blind,
-            figure(a.get("right_branches")),
-            figure(found.get("blind_branches")),
+            number(a.get("right_branches")),
+            number(found.get("blind_branches")),
         )
         for a in found["attacks"]
     ]
@@ -110,7 +111,7 @@ def columns_table(found: Facts) -> list[tuple[str, ...]]:
     figures["blind"] = found["column_blind"]
     figures |= {f"width, {a['released']}": a["widths"] for a in found["attacks"] if "widths" in a}
     rows = zip(found["columns"], *figures.values(), strict=True)
-    return [("column", *figures), *((name, *map(figure, values)) for name, *values in rows)]
+    return [("column", *figures), *((name, *map(number, values)) for name, *values in rows)]
 
 
 def write_given(found: Facts, out: Path) -> None:

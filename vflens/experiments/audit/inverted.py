@@ -13,10 +13,9 @@ import torch
 from torch import Tensor, nn
 
 from vflens.attacks.wmi import WhiteBoxInversion
-from vflens.coordinator.progress import Progress
 from vflens.experiments.audit.given import Joint, errors
-from vflens.experiments.weights.network import Network
-from vflens.types import Array, Document
+from vflens.experiments.weights.network import Graph
+from vflens.types import Array, Document, Progress
 
 _RELEASED = {"Softmax": "probabilities", "Sigmoid": "probabilities", "": "outputs"}
 
@@ -27,7 +26,7 @@ class Rebuilt(nn.Module):
     Its outputs (n, w) are what an adversary computes from the release: under a softmax their mean is 0.
     """
 
-    def __init__(self, network: Network, mine: Array, bounds: Array, row: Array) -> None:
+    def __init__(self, network: Graph, mine: Array, bounds: Array, row: Array) -> None:
         super().__init__()
         self._network, self._mine = network, torch.from_numpy(mine)
         self._low, self._width = torch.from_numpy(bounds[:, 0]), torch.from_numpy(np.ptp(bounds, axis=1))
@@ -57,7 +56,7 @@ _OPERATIONS: Mapping[str, Callable[..., Tensor]] = {
 }
 
 
-def attack_network(network: Network, joint: Joint, progress: Progress) -> Document:
+def attack_network(network: Graph, joint: Joint, progress: Progress) -> Document:
     """Errors of the columns that white-box inversion finds from each row's release."""
     alone = network.width == len(joint.mine)
     x, others = joint.bench.subject.x, joint.x.astype(np.float64)

@@ -1,29 +1,32 @@
 """Simulated models of the planned federation, and the adversary's data.
 
 Nothing is trained together: a simulated active party brings columns and labels (the real ones, where the
-audit knows them), a softmax regression on both parties' columns is drawn or trained, and its scores and
-parameters stand in a transcript as they would arrive, defended or not. The attacks read it through the usual
-view.
+audit knows them), a softmax regression on both parties' columns is drawn or trained, and its scores,
+parameters and messages of training stand in a transcript as they would arrive, defended or not. The attacks
+read it through the usual view.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
 from vflens.array import ScaledColumns
-from vflens.experiments.audit.subject import Subject
+from vflens.experiments.audit.subject import AuditSubject
 from vflens.member.adversary import reconstructed
 from vflens.models.settings import Training
-from vflens.models.softmax_regression import log_softmax, train_alone
+from vflens.models.softmax_regression import LinearBlock, log_softmax, train_alone
 from vflens.plugins.attack import Attack
 from vflens.plugins.chain import DefenseChain
 from vflens.plugins.defense import NamedDefense
-from vflens.plugins.view import AdversaryView
+from vflens.plugins.findings import Joint
+from vflens.plugins.views.vertical import AdversaryView
 from vflens.storage.journal import Messages
 from vflens.types import Array, Estimate, Exchange, Owner, PartyInfo, Phase, Point, Released, Role
 
@@ -39,16 +42,29 @@ class World:
 
     ``weight`` (k, d) is the party's own block, ``released`` are log-probabilities (n, k) after defences,
     ``parameters`` the disclosed weight (k, d) and bias or None, ``own_weight`` (k, m) and ``other`` (n, m)
-    the active party's, ``labels`` (n,).
+    the active party's, ``labels`` (n,). Of a trained model ``trained`` int32 are its training rows,
+    ascending, and ``sent`` what the party's partial logits of each batch became: training in the clear shows
+    them.
     """
 
-    subject: Subject
+    subject: AuditSubject
     weight: Array
     released: Array
     parameters: Mapping[str, Array] | None
     other: Array
     own_weight: Array
     labels: Array
+    trained: Array = field(default_factory=lambda: _NO_ROWS)
+    sent: tuple[Released, ...] = ()
+    joint: Joint = field(default_factory=list)
+
+    @cached_property
+    def training(self) -> bytes:
+        """A digest of the messages of training."""
+        digest = blake2b(digest_size=16)
+        for released in self.sent:
+            digest.update(released.digest)
+        return digest.digest()
 
     def attack(self, attack: Attack, rows: Array, known: Array, rng: np.random.Generator) -> Estimate:
         """The estimate of ``attack`` for ``rows`` int32 (n,), with the rows ``known`` disclosed.
@@ -60,13 +76,22 @@ class World:
         subject = self.subject
         received = [
             Released(
-                "coordinator", _exchange(Phase.PREDICT), Point.SCORES, rows, {"scores": self.released[rows]}
+                "coordinator",
+                _exchange(Phase.PREDICT),
+                Point.SCORES,
+                rows,
+                tensors={"scores": self.released[rows]},
             ),
-            Released("passive", _exchange(Phase.DISCLOSE), Point.PARAMETERS, _NO_ROWS, self.parameters),
+            Released(
+                "passive", _exchange(Phase.DISCLOSE), Point.PARAMETERS, _NO_ROWS, tensors=self.parameters
+            ),
+            *self.sent,
         ]
         if len(known):
             features = {"features": subject.x[known]}
-            received.append(Released("passive", _exchange(Phase.DISCLOSE), Point.AUXILIARY, known, features))
+            received.append(
+                Released("passive", _exchange(Phase.DISCLOSE), Point.AUXILIARY, known, tensors=features)
+            )
         view = AdversaryView(
             party="active",
             target="passive",
@@ -76,10 +101,12 @@ class World:
             own={"features": self.other, "labels": self.labels, "parameters": self.own_weight},
             parties=[
                 PartyInfo("active", Role.ACTIVE, n_classes=subject.classes),
-                PartyInfo("passive", Role.PASSIVE, subject.columns),
+                PartyInfo("passive", Role.PASSIVE, columns=subject.columns),
             ],
             needs=attack.needs,
             phases=attack.phases,
+            training=self.trained,
+            joint=self.joint,
         )
         return reconstructed(attack, view, rng)
 
@@ -90,7 +117,7 @@ class World:
 
 
 def simulate(
-    subject: Subject, kind: str, rng: np.random.Generator, defenses: Iterable[NamedDefense] = ()
+    subject: AuditSubject, kind: str, rng: np.random.Generator, defenses: Iterable[NamedDefense] = ()
 ) -> World:
     """A world of ``subject``.
 
@@ -99,8 +126,8 @@ def simulate(
         kind: "random": Gaussian weights; "trained": softmax regression on labels; "given":
             ``subject.weight``.
         rng: draws everything that is not given.
-        defenses: by name, fold over inputs, partial logits, parameters and scores, all with the passive
-            party as owner.
+        defenses: by name, fold over inputs, partial logits (those of training too), parameters and scores,
+            all with the passive party as owner.
     """
     n, d = subject.x.shape
     everything = np.arange(n, dtype=np.int32)
@@ -116,9 +143,12 @@ def simulate(
         return chain.fold(hook, value, _exchange(phase), everything)
 
     inputs = fold("on_inputs", subject.x, Phase.TRAIN)
+    drawn, sent = _NO_ROWS, list[Released]()
     if kind == "trained":
-        drawn = rng.permutation(n)[: math.ceil(_TRAINING_SHARE * n)]
-        block = train_alone(np.hstack([inputs, other]), labels, drawn, subject.classes, _TRAINING, rng=rng)
+        drawn = rng.permutation(everything)[: math.ceil(_TRAINING_SHARE * n)]
+        both = np.hstack([inputs, other])
+        logits = _sending(both, d, chain, sent)
+        block = train_alone(both, labels, drawn, subject.classes, _TRAINING, rng=rng, logits=logits)
         weight, bias = block.weight, block.parameters()["bias"]
     mine = subject.weight if kind == "given" and subject.weight is not None else weight[:, :d]
     disclosed.update(weight=mine.copy(), bias=bias)
@@ -128,10 +158,31 @@ def simulate(
         mine,
         fold("on_scores", log_softmax(partial + other @ weight[:, d:].T), Phase.PREDICT),
         fold("on_parameters", disclosed, Phase.DISCLOSE),
-        other,
-        weight[:, d:],
-        labels,
+        other=other,
+        own_weight=weight[:, d:],
+        labels=labels,
+        trained=np.sort(drawn),
+        sent=tuple(sent),
     )
+
+
+def _sending(
+    x: Array, d: int, chain: DefenseChain, sent: list[Released]
+) -> Callable[[LinearBlock, Array], Array]:
+    """What gives the logits of a batch of rows of both parties' columns ``x``: those of the first ``d`` as
+    the defences leave them, which it puts into ``sent``, and those of the others.
+    """
+
+    def logits(block: LinearBlock, rows: Array) -> Array:
+        exchange = Exchange("audit", Phase.TRAIN, 1, len(sent))
+        assert block.bias is not None
+        partial = x[rows, :d] @ block.weight[:, :d].T + block.bias
+        seen = chain.fold("on_embedding", partial, exchange, rows)
+        sent.append(Released("coordinator", exchange, Point.EMBEDDING, rows, tensors={"embedding": seen}))
+        found: Array = seen + x[rows, d:] @ block.weight[:, d:].T
+        return found
+
+    return logits
 
 
 def _teacher(features: Array, classes: int, rng: np.random.Generator) -> tuple[Array, Array]:
@@ -144,7 +195,7 @@ def _teacher(features: Array, classes: int, rng: np.random.Generator) -> tuple[A
     return weight, -(features @ weight.T).mean(axis=0)
 
 
-def _labels(subject: Subject, kind: str, logits: Array, rng: np.random.Generator) -> Array:
+def _labels(subject: AuditSubject, kind: str, logits: Array, rng: np.random.Generator) -> Array:
     """The known labels for a trained model; else drawn from softmax(logits), by Gumbel's trick."""
     if kind == "trained" and subject.labels is not None:
         return subject.labels

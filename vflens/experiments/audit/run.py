@@ -7,31 +7,32 @@ size, and the effect of each installed defence.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
-from vflens.coordinator.progress import Progress
 from vflens.experiments.audit.bench import Bench, Plan, audited
-from vflens.experiments.audit.defenses import fitting, left_out, try_defenses
+from vflens.experiments.audit.defenses import TRAINED_MODELS, fitting, left_out, try_defenses
 from vflens.experiments.audit.models import simulate
-from vflens.experiments.audit.subject import Subject
+from vflens.experiments.audit.subject import AuditSubject
+from vflens.experiments.results.results import up_to_affine
 from vflens.experiments.results.theory import TOLERANCE
 from vflens.numerics.entropy import conditional_entropy, entropy
 from vflens.numerics.linear_system import first_differences
 from vflens.numerics.theory import closed_forms as theory
-from vflens.types import Array, Document
+from vflens.types import Array, Document, Phase, Progress
 
 
 @dataclass(frozen=True)
-class Reached:
+class AttackOutcome:
     """One attack against one kind of model, on ``rows`` each: MSE per feature.
 
     ``columns`` are errors by column, ``conditional_entropies`` H(X | X̂) in bits, means over models; None
     without an alphabet. ``low`` and ``high`` are the 5 % and 95 % quantiles over models; of one model the 95
     % interval over rows. ``closed`` is the mean closed form of an attack that Theorem 2 covers, None of
-    others; ``disagreement`` the largest relative difference from it over models.
+    others; ``disagreement`` the largest relative difference from it over models. ``phase`` "train": it read
+    the messages of training, and estimated training rows.
     """
 
     attack: str
@@ -43,18 +44,19 @@ class Reached:
     high: float
     columns: tuple[float, ...]
     conditional_entropies: tuple[float | None, ...]
+    phase: str = Phase.PREDICT
     closed: float | None = None
     disagreement: float | None = None
 
 
-def audit(subject: Subject, plan: Plan, progress: Progress) -> Document:
+def audit(subject: AuditSubject, plan: Plan, progress: Progress) -> Document:
     """All results of the audit under stable keys: see ``docs/audit.md``.
 
     Raises:
         ConfigError: a plan that does not fit the party's rows.
     """
     bench = Bench.set_up(subject, plan)
-    reached = _reached(bench, progress)
+    reached = [*_reached(bench, progress), *_of_training(bench, progress)]
     defended = try_defenses(bench, progress)
     blind = bench.blind[bench.blind_guess]
     least = 0.8 * blind if plan.least_error is None else plan.least_error
@@ -66,7 +68,7 @@ def audit(subject: Subject, plan: Plan, progress: Progress) -> Document:
         "after_training": _after_training(bench),
         "attacks": [asdict(r) for r in reached],
         "theory_disagreements": _disagreements(reached),
-        "strongest": asdict(min((r for r in reached if r.rows == len(bench.rows)), key=lambda r: r.mse)),
+        "strongest": asdict(min((r for r in reached if _counts(r, bench)), key=_by_error)),
         "column_blind": column_blind(bench.truth).tolist(),
         "column_entropy": _column_entropies(bench),
         "defenses": [asdict(d) for d in defended],
@@ -91,7 +93,19 @@ def _facts(bench: Bench) -> Document:
         "clipped": subject.clipped,
         "trained": subject.weight is not None,
         "real_labels": subject.labels is not None,
+        "training": bench.plan.training,
+        "units": [] if subject.bounds is None else np.ptp(subject.bounds, axis=1).tolist(),
     }
+
+
+def _counts(outcome: AttackOutcome, bench: Bench) -> bool:
+    """Whether ``outcome`` is of enough rows to decide: of a slow attack on some it is not."""
+    return outcome.phase == Phase.TRAIN or outcome.rows == len(bench.rows)
+
+
+def _by_error(outcome: AttackOutcome) -> tuple[float, bool]:
+    """An order of attacks: of two that are exact but for rounding, the one that gives values comes first."""
+    return round(outcome.mse, 12), up_to_affine(outcome.attack)
 
 
 def column_blind(x: Array) -> Array:
@@ -107,7 +121,7 @@ def _column_entropies(bench: Bench) -> tuple[float | None, ...]:
     return tuple(entropy(x) if column.alphabet else None for column, x in pairs)
 
 
-def _conditional_entropies(subject: Subject, rows: Array, estimate: Array) -> Array:
+def _conditional_entropies(subject: AuditSubject, rows: Array, estimate: Array) -> Array:
     """H(X | X̂) in bits (d,) of ``rows`` as ``estimate`` (n, d) has them; NaN of a column without an
     alphabet.
     """
@@ -121,7 +135,7 @@ def _known(bits: Array) -> tuple[float | None, ...]:
 
 def _centers() -> dict[str, float]:
     """Z of each audited attack that submits the solution nearest to z·1, the least first."""
-    stated = {name: kind.stated for name, kind, _ in audited()}
+    stated = {name: kind.stated for name, kind, _ in audited(Phase.PREDICT)}
     centers = {n: s.center for n, s in stated.items() if s and s.center is not None and not s.clipped}
     return dict(sorted(centers.items(), key=lambda item: item[1]))
 
@@ -151,7 +165,7 @@ def _after_training(bench: Bench) -> Document:
     }
 
 
-def _reached(bench: Bench, progress: Progress) -> list[Reached]:
+def _reached(bench: Bench, progress: Progress) -> list[AttackOutcome]:
     """Every attack against every kind of model: the party's own where it has one."""
     given, models = bench.subject.weight is not None, bench.plan.models
     kinds = {"given": 1} if given else {"random": models, "trained": models}
@@ -175,6 +189,21 @@ def _reached(bench: Bench, progress: Progress) -> list[Reached]:
     return reached
 
 
+def _of_training(bench: Bench, progress: Progress) -> Iterator[AttackOutcome]:
+    """Every attack on training in the clear against a few trained models."""
+    errors: dict[str, list[Array]] = {}
+    left: dict[str, list[Array]] = {}
+    models = min(TRAINED_MODELS, bench.plan.models) if bench.training_attacks else 0
+    for i in range(models):
+        world = simulate(bench.subject, "trained", bench.plan.rng("trained", i))
+        for name, rows, values in bench.of_training(world, i):
+            errors.setdefault(name, []).append((values - bench.subject.x[rows]) ** 2)
+            left.setdefault(name, []).append(_conditional_entropies(bench.subject, rows, values))
+        progress("trainings read", i + 1, models)
+    for name, found in errors.items():
+        yield replace(_summary(name, "trained", found, left[name], None), phase=Phase.TRAIN)
+
+
 def _closed_forms(bench: Bench, weight: Array) -> dict[str, float]:
     """Theorem 2 on the attacked rows for one undefended model."""
     A = first_differences(bench.subject.classes) @ weight
@@ -185,7 +214,7 @@ def _closed_forms(bench: Bench, weight: Array) -> dict[str, float]:
 
 def _summary(
     attack: str, kind: str, squares: Sequence[Array], left: Sequence[Array], closed: Sequence[float] | None
-) -> Reached:
+) -> AttackOutcome:
     mse = np.array([s.mean() for s in squares])
     if len(mse) > 1:
         low, high = np.quantile(mse, [0.05, 0.95])
@@ -195,16 +224,25 @@ def _summary(
         low, high = max(mse[0] - half, 0.0), mse[0] + half
     columns = tuple(np.mean([s.mean(axis=0) for s in squares], axis=0).tolist())
     entropies = _known(np.mean(left, axis=0))
-    told: dict[str, float] = {}
+    told: Document = {}
     if closed is not None:
         away = np.abs(mse - closed) / np.maximum(closed, 1e-12)
         told = {"closed": float(np.mean(closed)), "disagreement": float(away.max())}
-    rows = len(squares[0])
-    means = (float(mse.mean()), float(low), float(high))
-    return Reached(attack, kind, len(mse), rows, *means, columns, entropies, **told)
+    return AttackOutcome(
+        attack=attack,
+        kind=kind,
+        models=len(mse),
+        rows=len(squares[0]),
+        mse=float(mse.mean()),
+        low=float(low),
+        high=float(high),
+        columns=columns,
+        conditional_entropies=entropies,
+        **told,
+    )
 
 
-def _disagreements(reached: Sequence[Reached]) -> list[str]:
+def _disagreements(reached: Sequence[AttackOutcome]) -> list[str]:
     """A sentence for each attack whose error disagrees with theory on the same rows."""
     return [
         f"{r.attack} against {r.kind} models measured {r.mse:.6g}, RVG Theorem 2 says {r.closed:.6g} "

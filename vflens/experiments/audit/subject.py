@@ -4,34 +4,37 @@ run.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from pydantic import TypeAdapter
 
-from vflens.clients.passive import PassiveParty
-from vflens.config import PassiveConfig, load_party, read_toml, validate
+from vflens.config import PassiveConfig, load_description, load_party, read_toml, validate
 from vflens.datasets._resolve import dataset
 from vflens.errors import ConfigError, DataError
 from vflens.experiments.results.folders import read_party
 from vflens.models.family import checked_model
 from vflens.registry import DATASETS
 from vflens.services.folder import exclusive
+from vflens.services.members import resumed
 from vflens.tables.description import PartyFile
 from vflens.tables.files import read_party_table
 from vflens.tables.scaling import Scaler
 from vflens.tables.table import Table
-from vflens.types import Array, ColumnInfo
+from vflens.types import Array, ColumnInfo, Document
+from vflens.words import counted
 
 _FILES = (".csv", ".csv.gz", ".parquet")
+_AS_DESCRIBED: Mapping[str, str] = MappingProxyType({})
 _MOST_CLASSES = 1000  # minutes, and 8 MB of scores for a thousand rows
 
 
 @dataclass(frozen=True, eq=False)
-class Subject:
+class AuditSubject:
     """One passive party.
 
     ``x`` (n, d) its columns scaled to [0, 1], ``clipped`` values of which lay outside; ``columns`` their
@@ -51,7 +54,7 @@ class Subject:
     weight: Array | None = None
     bounds: Array | None = None
 
-    def sample(self, rows: int, rng: np.random.Generator) -> Subject:
+    def sample(self, rows: int, rng: np.random.Generator) -> AuditSubject:
         """At most ``rows`` of its rows, drawn without replacement."""
         if len(self.x) <= rows:
             return self
@@ -61,8 +64,13 @@ class Subject:
 
 
 def load_subject(
-    source: str, *, classes: int | None, columns: Sequence[str] | None, id_column: str
-) -> Subject:
+    source: str,
+    *,
+    classes: int | None,
+    columns: Sequence[str] | None,
+    id_column: str,
+    encode: Mapping[str, str] = _AS_DESCRIBED,
+) -> AuditSubject:
     """The party that ``source`` names.
 
     Args:
@@ -73,6 +81,7 @@ def load_subject(
         classes: of the planned model; None where the source knows them.
         columns: the party's columns; None: all (of a data set, the second half).
         id_column: of a bare file.
+        encode: kinds by column (:mod:`vflens.tables.encodings`), before those of the description.
 
     Raises:
         ConfigError: an unknown source, a missing, wrong or contradictory number of classes, an unknown
@@ -80,6 +89,8 @@ def load_subject(
         DataError: a file that cannot be used.
     """
     path = Path(source)
+    if encode and not is_table(source):
+        raise ConfigError(f"--encode with {source!r}: it is no file of columns, leave it out")
     if path.is_dir():
         if columns is not None:
             raise ConfigError("--columns with a run folder: its columns are those of the run, leave it out")
@@ -87,7 +98,7 @@ def load_subject(
     elif source in DATASETS.names() or source.startswith("openml:"):
         subject = _of_dataset(source, columns)
     elif is_table(source):
-        subject = of_table(path.name, _party_table(path, columns, id_column), classes or 0)
+        subject = of_table(path.name, _party_table(path, columns, id_column, encode), classes or 0)
     else:
         raise ConfigError(
             f"{source!r} is no file, run folder or data set: give a {', '.join(_FILES)} or .toml file, "
@@ -96,7 +107,9 @@ def load_subject(
     return _checked(subject, classes)
 
 
-def read_columns(source: str, columns: Sequence[str] | None, id_column: str) -> Table:
+def read_columns(
+    source: str, columns: Sequence[str] | None, id_column: str, encode: Mapping[str, str] = _AS_DESCRIBED
+) -> Table:
     """The ``columns`` of a file or data set, in this order and in its units; None: those of the party.
 
     Raises:
@@ -104,7 +117,7 @@ def read_columns(source: str, columns: Sequence[str] | None, id_column: str) -> 
         DataError: a file that cannot be used, or without a column.
     """
     if is_table(source):
-        table = _party_table(Path(source), columns, id_column)
+        table = _party_table(Path(source), columns, id_column, encode)
     elif source in DATASETS.names() or source.startswith("openml:"):
         table = dataset(source, {}).load()
         columns = columns or [c.name for c in table.columns[len(table.columns) // 2 :]]
@@ -121,7 +134,7 @@ def is_table(source: str) -> bool:
     return source.endswith((*_FILES, ".toml")) and not Path(source).is_dir()
 
 
-def subject_of(name: str, spec: PartyFile, classes: int) -> Subject:
+def subject_of(name: str, spec: PartyFile, classes: int) -> AuditSubject:
     """The party called ``name`` whose file ``spec`` describes, for a model of ``classes``.
 
     Raises:
@@ -131,7 +144,7 @@ def subject_of(name: str, spec: PartyFile, classes: int) -> Subject:
     return _checked(of_table(name, read_party_table(spec), classes), classes)
 
 
-def _checked(subject: Subject, classes: int | None) -> Subject:
+def _checked(subject: AuditSubject, classes: int | None) -> AuditSubject:
     if classes is not None and subject.classes != classes:
         raise ConfigError(f"--classes {classes}: {subject.name} has {subject.classes}, leave it out")
     if subject.classes < 2:
@@ -143,22 +156,37 @@ def _checked(subject: Subject, classes: int | None) -> Subject:
             f"({subject.x.shape[1] + 1} already determine your columns)"
         )
     if len(subject.x) < 2:
-        raise DataError(f"{subject.name} has {len(subject.x)} rows: an audit needs at least 2")
+        raise DataError(f"{subject.name} has {counted(len(subject.x), 'row')}: an audit needs at least 2")
     return subject
 
 
-def _party_table(path: Path, columns: Sequence[str] | None, id_column: str) -> Table:
-    spec = (
-        _description(path) if path.suffix == ".toml" else PartyFile(file=path.resolve(), id_column=id_column)
-    )
-    if columns is not None:
-        spec = validate(TypeAdapter(PartyFile), {**spec.model_dump(), "columns": tuple(columns)}, str(path))
+def _party_table(
+    path: Path, columns: Sequence[str] | None, id_column: str, encode: Mapping[str, str]
+) -> Table:
+    spec = table_description(path, columns, id_column, encode)
     try:
         return read_party_table(spec)
     except DataError as error:
         if f"column {spec.id_column!r} is missing" in str(error):
             raise DataError(f"{error}: name the one that identifies a row with --id-column") from error
         raise
+
+
+def table_description(
+    path: Path, columns: Sequence[str] | None, id_column: str, encode: Mapping[str, str]
+) -> PartyFile:
+    """The description of the table in ``path``, or in the file that the TOML file ``path`` describes.
+
+    Raises:
+        ConfigError: the description, a kind or the choice of columns is wrong.
+    """
+    spec = (
+        _description(path) if path.suffix == ".toml" else PartyFile(file=path.resolve(), id_column=id_column)
+    )
+    changes: Document = {"encode": {**spec.encode, **encode}}
+    if columns is not None:
+        changes["columns"] = tuple(columns)
+    return validate(TypeAdapter(PartyFile), {**spec.model_dump(), **changes}, str(path))
 
 
 def _description(path: Path) -> PartyFile:
@@ -168,11 +196,10 @@ def _description(path: Path) -> PartyFile:
         if not isinstance(config, PassiveConfig):
             raise ConfigError(f"{path} configures the {config.role} party: an audit is a passive one's")
         return config.data
-    spec = validate(TypeAdapter(PartyFile), settings, str(path))
-    return spec.model_copy(update={"file": path.resolve().parent / spec.file})
+    return load_description(path)
 
 
-def of_table(name: str, table: Table, classes: int) -> Subject:
+def of_table(name: str, table: Table, classes: int) -> AuditSubject:
     """The party called ``name`` with all columns of ``table``, scaled by their bounds or extremes.
 
     Raises:
@@ -183,10 +210,10 @@ def of_table(name: str, table: Table, classes: int) -> Subject:
     scaler = Scaler.fit(table.columns, table.features)
     x, clipped = scaler.transform(table.features)
     bounds = np.stack([scaler.low, scaler.high], axis=1)
-    return Subject(name, table.columns, x, classes, clipped, labels=table.labels, bounds=bounds)
+    return AuditSubject(name, table.columns, x, classes, clipped=clipped, labels=table.labels, bounds=bounds)
 
 
-def _of_dataset(name: str, columns: Sequence[str] | None) -> Subject:
+def _of_dataset(name: str, columns: Sequence[str] | None) -> AuditSubject:
     table = dataset(name, {}).load()
     names = [c.name for c in table.columns]
     unknown = next((c for c in columns or () if c not in names), None)
@@ -201,7 +228,7 @@ def _of_dataset(name: str, columns: Sequence[str] | None) -> Subject:
     return replace(subject, other=rest.x, labels=table.labels)
 
 
-def _of_run(folder: Path) -> Subject:
+def _of_run(folder: Path) -> AuditSubject:
     config: Any = load_party(folder / "config.toml")
     if not isinstance(config, PassiveConfig):
         raise ConfigError(f"{folder} belongs to the {config.role} party: an audit is a passive one's")
@@ -213,19 +240,14 @@ def _of_run(folder: Path) -> Subject:
                 f"{folder} trained {model.title}: an audit simulates scores of softmax regression only, "
                 "give it the folder of such a run"
             )
-        in_process = federation.in_process  # closing it writes this again
-        party = PassiveParty(config, {}, in_process=in_process)
-        try:
-            party.resume()
+        with resumed(config, in_process=federation.in_process) as party:
             run = party.run
             predict = run.federation.predict
-            return Subject(
+            return AuditSubject(
                 f"run {config.run!r}, party {config.party!r}",
                 party.table.columns,
                 run.truth[predict],
                 run.federation.n_classes,
-                run.clipped,
+                clipped=run.clipped,
                 weight=run.model.parameters()["weight"],
             )
-        finally:
-            party.close()

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 from vflens.experiments.audit import charts
+from vflens.experiments.audit.advice import protection, recommendation
 from vflens.experiments.audit.charts import KINDS, named
 from vflens.experiments.pages.page import plotly, templates, write_page
+from vflens.experiments.results.own_units import OwnError
 from vflens.experiments.results.results import BLIND_GUESSES
-from vflens.experiments.results.verdict import figure
+from vflens.experiments.results.verdict import number
 from vflens.plugins.attack import installed_attack
-from vflens.types import Facts, Knowledge
+from vflens.types import Facts, Knowledge, Phase
+from vflens.words import counted
 
 #: Below these shares of the blind error: what the strongest attack's error means.
 _MEANING = (
@@ -22,36 +26,10 @@ _LITTLE = "hardly more than a blind guess has"
 
 
 def sentences(found: Facts) -> list[str]:
-    """The verdict: equations, bounds and what they cover, the strongest attack, the most exposed column."""
-    return [_equations(found), _bounds(found), _strongest(found), _column(found)]
-
-
-def recommendation(found: Facts) -> str:
-    """The recommendation, from the measurements."""
-    wanted, strongest = found["wanted"], found["strongest"]["mse"]
-    aim = f"an error of at least {figure(wanted['least_error'])}"
-    cost = f"an accuracy loss of at most {figure(wanted['most_loss'])}"
-    if strongest >= wanted["least_error"]:
-        return (
-            f"No defence is needed for {aim} against the attacks above: "
-            f"the strongest errs by {figure(strongest)}."
-        )
-    if not found["fitting"]:
-        return (
-            f"No installed defence reaches {aim} at {cost}: share fewer columns, ask for less, or stay out."
-        )
-    first, *others = found["fitting"]
-    caution = (
-        ""
-        if first["attack"]
-        else " No attack implemented here gets past it, which proves nothing about others."
-    )
-    more = f" So do, at more cost: {', '.join(map(named, others))}." if others else ""
-    return (
-        f"The cheapest installed defence with {aim} at {cost} is {named(first)}, switched on by "
-        f"{first['at']}: "
-        f"error {figure(first['mse'])}, {_loss(first['accuracy_loss'])}.{caution}{more}"
-    )
+    """The verdict: how training is protected, the strongest attack, the most exposed column, equations,
+    bounds and what they cover.
+    """
+    return [protection(found), _strongest(found), _column(found), _equations(found), _bounds(found)]
 
 
 def left_out(found: Facts) -> list[str]:
@@ -70,9 +48,9 @@ def table(found: Facts) -> list[tuple[str, ...]]:
         (
             a["attack"],
             _against(a, found["attacked_rows"]),
-            figure(a["mse"]),
-            f"{figure(a['low'])} … {figure(a['high'])}",
-            figure(a["closed"]),
+            number(a["mse"]),
+            f"{number(a['low'])} … {number(a['high'])}",
+            number(a["closed"]),
             _share(a["mse"], blind),
             _knows(a["attack"], found["known_rows"]),
         )
@@ -91,7 +69,7 @@ def write_audit(found: Facts, out: Path) -> None:
         StorageError: it cannot be written.
     """
     page = (
-        templates(figure=figure)
+        templates(number=number)
         .get_template("audit.html.j2")
         .render(
             found=found,
@@ -116,8 +94,8 @@ def write_audit(found: Facts, out: Path) -> None:
 def _equations(found: Facts) -> str:
     k, d, m = found["classes"], len(found["columns"]), found["equations"]
     given = (
-        f"A model of {k} classes gives whoever knows its parameters {_count(m, 'equation')} about your "
-        f"{_count(d, 'column')} "
+        f"A model of {counted(k, 'class')} gives whoever knows its parameters {counted(m, 'equation')} about "
+        f"your {counted(d, 'column')} "
         "with every prediction, even if training is secure"
     )
     if d <= m:
@@ -132,11 +110,11 @@ def _bounds(found: Facts) -> str:
     trained = found["after_training"]
     if trained:
         said = (
-            f"Against your trained model least squares errs by {figure(trained['ls']['mse'])} and half* by "
-            f"{figure(trained['half_star']['mse'])}"
+            f"Against your trained model least squares errs by {number(trained['ls']['mse'])} and half* by "
+            f"{number(trained['half_star']['mse'])}"
         )
     else:
-        low = {name: figure(b["lower"]) for name, b in found["bounds"].items()}
+        low = {name: number(b["lower"]) for name, b in found["bounds"].items()}
         said = (
             f"For every model of full rank, least squares errs by at least {low['ls']} and half* by at least "
             f"{low['half_star']}"
@@ -151,15 +129,15 @@ def _strongest(found: Facts) -> str:
     best, guess = found["strongest"], found["blind_guess"]
     blind = found["blind"][guess]
     over = f"{best['models']} {KINDS[best['kind']]}" if best["models"] > 1 else "rows"
-    spread = f" ({figure(best['low'])} to {figure(best['high'])} over {over})"
+    spread = f" ({number(best['low'])} to {number(best['high'])} over {over})"
     share = best["mse"] / blind if blind else 1.0
     meaning = next((words for limit, words in _MEANING if share < limit), _LITTLE)
     knows = _knows(best["attack"], found["known_rows"])
     who = best["attack"] + (f", which knows {knows}" if knows != "–" else "")
     return (
-        f"The strongest attack here, {who}, errs by {figure(best['mse'])}{spread}: "
+        f"The strongest attack here, {who}, errs by {number(best['mse'])}{spread}: "
         f"{_share(best['mse'], blind)} of the best "
-        f"blind guess ({BLIND_GUESSES[guess]}, {figure(blind)}). In words: {meaning}."
+        f"blind guess ({BLIND_GUESSES[guess]}, {number(blind)}). In words: {meaning}."
     )
 
 
@@ -174,12 +152,18 @@ def _column(found: Facts) -> str:
     if not pairs:
         return "All columns are constant: there is nothing to protect."
     _, name, error, blind = min(pairs)
-    return f"The most exposed column is {name}: error {figure(error)}, blind {figure(blind)}."
+    said = f"error {number(error)}, blind {number(blind)}"
+    if not found["units"]:
+        return f"The most exposed column is {name}: {said}."
+    unit = found["units"][found["columns"].index(name)]
+    own = OwnError("", "", name, unit * math.sqrt(error), unit * math.sqrt(blind))
+    return f"The most exposed column: {own} ({said})."
 
 
 def _against(reached: Facts, rows: int) -> str:
     models = f"{reached['models']} " if reached["kind"] != "given" else ""
-    few = f", {reached['rows']} rows each" if reached["rows"] < rows else ""
+    training = "training " if reached["phase"] == Phase.TRAIN else ""
+    few = f", {reached['rows']} {training}rows each" if reached["rows"] < rows else ""
     return f"{models}{KINDS[reached['kind']]}{few}"
 
 
@@ -187,17 +171,16 @@ def _knows(attack: str, rows: int) -> str:
     plugin = installed_attack(attack)
     if plugin is None:
         return "–"
-    known = [f"{rows} of your rows"] if Knowledge.MOMENTS in plugin.needs and rows else []
+    known = ["the messages of training"] if Knowledge.EMBEDDINGS in plugin.needs else []
+    known += ["as many of your rows as fix an affine map"] if plugin.up_to_affine else []
+    granted = plugin.needs & {Knowledge.MOMENTS, Knowledge.AUXILIARY}
+    known += [f"{rows} of your rows"] if granted and rows else []
     known += ["the values your columns can take"] if Knowledge.METADATA in plugin.needs else []
     return " and ".join(known) or "–"
 
 
 def _share(mse: float, blind: float) -> str:
     return f"{100 * mse / blind:.0f} %" if blind else "–"
-
-
-def _loss(loss: float) -> str:
-    return "accuracy unchanged" if abs(loss) < 0.0005 else f"accuracy loss {figure(loss)}"
 
 
 def alarms(found: Facts) -> list[str]:
@@ -214,8 +197,8 @@ def bounds_table(found: Facts) -> list[tuple[str, ...]]:
         *(
             (
                 f"{name}, unclipped",
-                *(figure(b[bound]) for bound in ("lower", "upper", "any_center")),
-                figure(after[name]["mse"] if after else None),
+                *(number(b[bound]) for bound in ("lower", "upper", "any_center")),
+                number(after[name]["mse"] if after else None),
             )
             for name, b in found["bounds"].items()
         ),
@@ -237,8 +220,4 @@ def columns_table(found: Facts) -> list[tuple[str, ...]]:
     elif not told:
         return []
     rows = zip(found["columns"], *figures.values(), strict=True)
-    return [("column", *figures), *((name, *map(figure, values)) for name, *values in rows)]
-
-
-def _count(n: int, thing: str) -> str:
-    return f"{n} {thing}" + ("" if n == 1 else "s")
+    return [("column", *figures), *((name, *map(number, values)) for name, *values in rows)]
