@@ -1,7 +1,5 @@
 """An installed Chromium, which opens one local file without a window."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import signal

@@ -1,20 +1,18 @@
 """The ledger as a page, and as Sankey diagrams that the report shows too."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
 from vflens.experiments.pages.page import plotly, templates, write_page
 from vflens.experiments.pages.plots import COLOURS, Plot, plot
-from vflens.experiments.results.folders import Run
 from vflens.experiments.results.ledger import Line, lines, notes, shown
+from vflens.experiments.results.record import RecordedRun
 from vflens.experiments.results.titles import labels
 from vflens.types import Document
 
 
-def write_ledger(runs: Sequence[Run], out: Path) -> Path:
+def write_ledger(runs: Sequence[RecordedRun], out: Path) -> Path:
     """Write the ledger of ``runs`` to ``out`` (or into it, if it is a folder), all or nothing.
 
     Raises:
@@ -31,7 +29,7 @@ def write_ledger(runs: Sequence[Run], out: Path) -> Path:
     return file
 
 
-def ledger(run: Run) -> Document:
+def ledger(run: RecordedRun) -> Document:
     """``lines`` of the ledger of ``run``, ``notes``, and ``sankeys``, one for each phase of known bytes."""
     found = lines(run)
     phases = dict.fromkeys(line.crossing.phase for line in found)

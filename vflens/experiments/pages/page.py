@@ -1,7 +1,5 @@
 """Self-contained pages: Jinja templates, plotly inside, written whole; they open offline and load nothing."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 from collections.abc import Callable

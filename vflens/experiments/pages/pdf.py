@@ -1,7 +1,5 @@
 """A page as a PDF: printed by an installed Chromium, which opens the file alone."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from tempfile import TemporaryDirectory
 

@@ -19,9 +19,9 @@ from vflens.experiments.pages.ledger import ledger
 from vflens.experiments.pages.page import plotly, templates
 from vflens.experiments.pages.pictures import pictures
 from vflens.experiments.pages.report import charts
-from vflens.experiments.results.folders import Run
+from vflens.experiments.results.record import RecordedRun
 from vflens.experiments.results.titles import labels
-from vflens.experiments.results.verdict import figure
+from vflens.experiments.results.verdict import number
 from vflens.storage.files import write_whole
 from vflens.types import Document
 
@@ -32,7 +32,7 @@ _LARGE, _GAP, _HEAD = 96, 8, 40  # pixels: an image's longer side at least, betw
 _WIDTH = 900  # of a chart
 
 
-def write_image_files(runs: Sequence[Run], folder: Path) -> list[Path]:
+def write_image_files(runs: Sequence[RecordedRun], folder: Path) -> list[Path]:
     """Write a PNG of each block of the report's images into ``folder``: originals beside reconstructions.
 
     Raises:
@@ -48,7 +48,7 @@ def write_image_files(runs: Sequence[Run], folder: Path) -> list[Path]:
     ]
 
 
-def write_chart_files(runs: Sequence[Run], folder: Path, *, seconds: float = SECONDS) -> list[Path]:
+def write_chart_files(runs: Sequence[RecordedRun], folder: Path, *, seconds: float = SECONDS) -> list[Path]:
     """Write an SVG of each chart of the report into ``folder``, drawn by an installed Chromium.
 
     Raises:
@@ -91,7 +91,7 @@ def _montage(block: Document) -> bytes:
     canvas = Images.new("RGB", size, "white")
     pen, font = ImageDraw.Draw(canvas), ImageFont.load_default(13)
     for j, (name, result) in enumerate(block["heads"]):
-        text = name if result is None else f"{name}\n{figure(result.mse)}"
+        text = name if result is None else f"{name}\n{number(result.mse)}"
         pen.multiline_text((_GAP + j * (width + _GAP), 4), text, "black", font)
         for i, row in enumerate(rows):
             canvas.paste(row[j], (_GAP + j * (width + _GAP), _HEAD + i * (height + _GAP)), row[j])

@@ -1,7 +1,5 @@
 """The report's pictures: samples of targets with pixels as columns, beside each attack's estimate."""
 
-from __future__ import annotations
-
 import base64
 import io
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,15 +7,18 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from vflens.errors import DataError
-from vflens.experiments.results.folders import PartyRun, Run
-from vflens.experiments.results.results import final, ranking
+from vflens.experiments.results.folders import PartyRun
+from vflens.experiments.results.record import RecordedRun
+from vflens.experiments.results.results import up_to_affine
+from vflens.experiments.results.titles import ranking, rows_of
+from vflens.roles import ROLES
 from vflens.tables.pixels import pixel_places, too_wide
-from vflens.types import Array, Document, Role
+from vflens.types import Array, Document
 
 _SAMPLES = 6  # rows shown per run and target: two runs stand side by side
 
 
-def pictures(runs: Sequence[Run], names: Mapping[str, str]) -> Iterator[Document]:
+def pictures(runs: Sequence[RecordedRun], names: Mapping[str, str]) -> Iterator[Document]:
     """Per run and target: a row of images per sample; attacks have one order in all runs.
 
     Raises:
@@ -25,7 +26,7 @@ def pictures(runs: Sequence[Run], names: Mapping[str, str]) -> Iterator[Document
     """
     order = ranking(runs)
     for run in runs:
-        for party in (p for p in run.parties if p.role in (Role.PASSIVE, Role.CLIENT)):
+        for party in (p for p in run.parties if _pictured(p)):
             places = pixels(run, party.name)
             for of, arrays in sorted(party.pictures().items()) if len(places) else ():
                 if arrays["original"].shape[1] != len(places):
@@ -33,14 +34,14 @@ def pictures(runs: Sequence[Run], names: Mapping[str, str]) -> Iterator[Document
                         f"{party.folder}/pictures.npz does not hold the party's columns: copy it anew"
                     )
                 yield {
-                    "label": names[run.name] + (f", {of}" if of else ""),
+                    "label": names[run.name] + (f", {rows_of(of)}" if of else ""),
                     "target": party.name,
                     **_block(run, party, places, order, (of, arrays)),
                 }
 
 
 def _block(
-    run: Run,
+    run: RecordedRun,
     party: PartyRun,
     places: Array,
     order: Mapping[str, int],
@@ -48,18 +49,23 @@ def _block(
 ) -> Document:
     of, arrays = drawn
     shown = {"original": arrays["original"], "half": np.full_like(arrays["original"], 0.5)}
-    shown |= {n.removeprefix("estimate:"): a for n, a in arrays.items() if n.startswith("estimate:")}
+    estimates = ((n.removeprefix("estimate:"), a) for n, a in arrays.items() if n.startswith("estimate:"))
+    shown |= {name: a for name, a in estimates if not up_to_affine(name)}  # those are no columns yet
     attacks = sorted(shown.keys() - {"original", "half"}, key=lambda a: (order.get(a, len(order)), a))
     columns = ["original", *attacks, "half"]
-    # A client has pictures of training rows, a passive party of prediction rows.
-    scored_set = of or ("predict" if party.role == Role.PASSIVE else "train")
-    errors = {r.attack: r for r in final(run) if (r.scored_set, r.target) == (scored_set, party.name)}
+    scored_set = of or _pictured(party)
+    errors = {r.attack: r for r in run.results if (r.scored_set, r.target) == (scored_set, party.name)}
     samples = enumerate(arrays["rows"][:_SAMPLES])
     rows = [(int(row), [png(shown[c][i], places) for c in columns]) for i, row in samples]
     return {"heads": [(c, errors.get(c)) for c in columns], "rows": rows}
 
 
-def pixels(run: Run, target: str) -> Array:
+def _pictured(party: PartyRun) -> str:
+    """The scored set of which ``party`` draws pictures, "" if it draws none."""
+    return ROLES[party.role].pictured if party.role else ""
+
+
+def pixels(run: RecordedRun, target: str) -> Array:
     """(d, 3) places of the target's columns in their bounding box; empty unless all are pixels.
 
     Raises:

@@ -3,8 +3,6 @@
 Names are untrusted: plotly's pseudo-HTML in them is escaped here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -16,6 +14,7 @@ Plot: TypeAlias = Document
 
 # Okabe and Ito's palette without black and yellow: distinct for the colour-blind, visible on light and dark.
 COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
+GREY = "#808080"
 _DASHES = ("solid", "dot", "dashdot")
 _SCALE = [[0, "#eef2f6"], [0.25, "#fdd0a2"], [0.5, "#fd8d3c"], [0.75, "#d94801"], [1, "#7f2704"]]
 
@@ -34,6 +33,35 @@ class Series:
 def plot(title: str, data: list[Document], height: int, **layout: Any) -> Plot:
     """Argument of the pages' macro ``plot``."""
     return {"title": title, "height": height, "spec": {"data": data, "layout": {"height": height, **layout}}}
+
+
+def scatter(mode: str, name: str, x: Sequence[Any], y: Sequence[Any], **more: Any) -> Document:
+    """Marks or a line; ``more`` goes to plotly."""
+    return {"type": "scatter", "mode": mode, "name": name, "x": x, "y": y, **more}
+
+
+def axis(title: str, **more: Any) -> Document:
+    """A titled axis; ``more`` goes to plotly."""
+    return {"title": {"text": title}, **more}
+
+
+def scales(x: str, y: str, *, x_log: bool = False, y_log: bool = False) -> Document:
+    """Two titled axes, each linear or logarithmic."""
+    return {
+        "xaxis": axis(x, type="log" if x_log else "linear"),
+        "yaxis": axis(y, type="log" if y_log else "linear"),
+    }
+
+
+def by_column(y: str) -> Document:
+    """The axes of values from 0 on by category."""
+    return {"yaxis": axis(y, rangemode="tozero"), "xaxis": {"type": "category", "showgrid": False}}
+
+
+def dashes(x: Sequence[str], y: Sequence[float], **more: Any) -> Document:
+    """The best blind guess as a grey dash over each bar."""
+    marker = {"symbol": "line-ew-open", "size": 12, "color": GREY, "line": {"width": 2}}
+    return scatter("markers", "best blind guess", x, y, **more, marker=marker)
 
 
 def style(i: int) -> dict[str, str]:
@@ -60,22 +88,14 @@ def lines(
     names = list(dict.fromkeys([*order, *(s.name for s in series)]))
     drawn: list[Document] = []
     for s in series:
-        line: Document = {
-            "type": "scatter",
-            "mode": "lines+markers",
-            "name": escape(s.name),
-            "marker": {"size": 5},
-        }
-        line |= {"x": list(s.x), "y": list(s.y), "line": style(names.index(s.name))}
+        look = {"marker": {"size": 5}, "line": style(names.index(s.name))}
+        line = scatter("lines+markers", escape(s.name), list(s.x), list(s.y), **look)
         if s.half_width is not None:
             line["error_y"] = {"type": "data", "array": list(s.half_width), "thickness": 1}
         if s.names is not None:
             line["text"] = [escape(n) for n in s.names]
         drawn.append(line)
-    axes = {
-        "xaxis": {"title": {"text": x}, "type": "log" if log_x else "linear"},
-        "yaxis": {"title": {"text": y}, "type": "log" if log_y else "linear"},
-    }
+    axes = scales(x, y, x_log=log_x, y_log=log_y)
     if not log_y:
         axes["yaxis"]["rangemode"] = "tozero"
     return plot(title, drawn, height, **axes, **({} if blind is None else _blind_level(blind)))
@@ -84,29 +104,24 @@ def lines(
 def _blind_level(y: float) -> Document:
     """A dashed line across the plot, named."""
     across = {"xref": "paper", "x0": 0, "x1": 1, "y0": y, "y1": y}
-    line = {"type": "line", **across, "line": {"dash": "dash", "width": 1, "color": "#808080"}}
+    line = {"type": "line", **across, "line": {"dash": "dash", "width": 1, "color": GREY}}
     place = {"xref": "paper", "x": 1, "xanchor": "right", "y": y, "yanchor": "bottom"}
     return {"shapes": [line], "annotations": [{"text": "blind guess", **place, "showarrow": False}]}
+
+
+def bar(name: str, x: Sequence[str], y: Sequence[float | None], colour: str, **more: Any) -> Document:
+    """One colour of bars; ``more`` goes to plotly."""
+    return {"type": "bar", "name": name, "x": x, "y": y, **more, "marker": {"color": colour}}
 
 
 def bars(title: str, x: Sequence[str], y: str, series: Mapping[str, Sequence[float | None]]) -> Plot:
     """Groups of bars, one colour per name; None has no bar."""
     labels = [escape(v) for v in x]
     data = [
-        {
-            "type": "bar",
-            "name": escape(name),
-            "x": labels,
-            "y": list(values),
-            "marker": {"color": style(i)["color"]},
-        }
+        bar(escape(name), labels, list(values), style(i)["color"])
         for i, (name, values) in enumerate(series.items())
     ]
-    axes = {
-        "yaxis": {"title": {"text": y}, "rangemode": "tozero"},
-        "xaxis": {"type": "category", "showgrid": False},
-    }
-    return plot(title, data, 340, **axes)
+    return plot(title, data, 340, **by_column(y))
 
 
 def heat_map(

@@ -5,8 +5,6 @@ template escapes them, also for plotly's pseudo-HTML, and a content security pol
 own two scripts.
 """
 
-from __future__ import annotations
-
 import math
 import shlex
 from collections.abc import Callable, Mapping, Sequence
@@ -21,28 +19,15 @@ from vflens.experiments.pages.ledger import ledger
 from vflens.experiments.pages.page import plotly, templates, write_page
 from vflens.experiments.pages.pictures import pictures
 from vflens.experiments.pages.plots import Plot
-from vflens.experiments.results import fedadob
 from vflens.experiments.results import verdict as v
+from vflens.experiments.results.clear_training import explained_number
 from vflens.experiments.results.compare import masked
-from vflens.experiments.results.folders import PartyRun, Run, read_runs
+from vflens.experiments.results.files import FederationFile
+from vflens.experiments.results.folders import PartyRun
 from vflens.experiments.results.ledger import absent, in_bytes, sampled
-from vflens.experiments.results.membership import membership_results
-from vflens.experiments.results.own_units import best_own_errors
-from vflens.experiments.results.protection import broken, privacy, releases
-from vflens.experiments.results.results import (
-    NotRun,
-    clients,
-    column_bits,
-    failed,
-    final,
-    label_results,
-    leaking_columns,
-    skipped,
-    targets,
-    utility,
-)
-from vflens.experiments.results.theory import comparisons, disorders
-from vflens.experiments.results.titles import labels
+from vflens.experiments.results.record import RecordedRun, read_runs
+from vflens.experiments.results.results import NotRun
+from vflens.experiments.results.titles import labels, targets
 from vflens.models.family import (
     HORIZONTAL_IN_THE_CLEAR,
     IN_THE_CLEAR,
@@ -52,9 +37,14 @@ from vflens.models.family import (
 )
 from vflens.plugins.attack import installed_attack, up_to_renaming
 from vflens.registry import ATTACKS
-from vflens.types import Document, Phase, Role
+from vflens.roles import SETTINGS
+from vflens.storage.metrics import Name
+from vflens.types import Document, Phase, Setting
 
-_PROGRESS = ("train_seconds", "steps", "steps_per_second", "bytes_received", "bytes_per_step", "predict_rows")
+_PROGRESS = (
+    *(Name.TRAIN_SECONDS, Name.STEPS, Name.STEPS_PER_SECOND),
+    *(Name.BYTES_RECEIVED, Name.PREDICT_ROWS),
+)
 
 
 def write_report(folders: Sequence[Path], out: Path) -> Path:
@@ -71,9 +61,9 @@ def write_report(folders: Sequence[Path], out: Path) -> Path:
     return file
 
 
-def render(runs: Sequence[Run]) -> str:
+def render(runs: Sequence[RecordedRun]) -> str:
     """The report as HTML."""
-    template = templates(figure=v.figure, quantity=_quantity).get_template("report.html.j2")
+    template = templates(number=v.number, quantity=_quantity).get_template("report.html.j2")
     names = dict(zip((r.name for r in runs), labels(runs), strict=True))
     traffic = {r.name: found for r in runs if (found := ledger(r))["lines"]}
     panels = charts(runs)
@@ -90,7 +80,7 @@ def render(runs: Sequence[Run]) -> str:
     )
 
 
-def charts(runs: Sequence[Run]) -> dict[str, list[Plot]]:
+def charts(runs: Sequence[RecordedRun]) -> dict[str, list[Plot]]:
     """The page's charts but for those of the ledger, by panel."""
     names = dict(zip((r.name for r in runs), labels(runs), strict=True))
     return {
@@ -102,46 +92,49 @@ def charts(runs: Sequence[Run]) -> dict[str, list[Plot]]:
     }
 
 
-def _headlines(runs: Sequence[Run], names: Mapping[str, str]) -> Document:
-    """The top of the page: the verdict, and the threat model of the undefended run."""
+def _headlines(runs: Sequence[RecordedRun], names: Mapping[str, str]) -> Document:
+    """The top of the page: the verdict; setting and threat model of the undefended run."""
     undefended = runs[v.baseline(runs)]
     return {
         "verdict": v.verdict(runs),
-        "broken": [sentence for r in runs for sentence in broken(r, names[r.name])],
-        "best": {r.name: next(iter(final(r)), None) for r in runs},
-        "leaks": any(r.better or leaking_columns(run, r.target) for run in runs for r in final(run)),
+        "broken": [sentence for r in runs for sentence in v.broken(r, names[r.name])],
+        "largest": {r.name: next(iter(r.largest), None) for r in runs},
+        "explained_number": explained_number,
+        "leaks": any(leak.share > 0 for run in runs for leak in run.largest)
+        or any(run.leaking_columns(r.target) for run in runs for r in run.results),
         "numbers": v.result_table(runs),
         "attacker": v.attacker(undefended),
         "attacked": [v.named(undefended, target) for target in targets(runs)],
         "attacks": _attacks(runs, names),
         "grants": _grants(runs, names),
         "in_the_clear": _in_the_clear(undefended),
+        "setting": SETTINGS[undefended.setting],
     }
 
 
-def _of_every_run(runs: Sequence[Run], names: Mapping[str, str]) -> Document:
+def _of_every_run(runs: Sequence[RecordedRun], names: Mapping[str, str]) -> Document:
     """Tables with a line for each run, or for each finding of a run."""
     columns = [(r, target) for r in runs for target in targets([r])]
     return {
-        "clients": [(names[r.name], *found) for r in runs for found in clients(r)],
-        "utility": _table(runs, {r.name: utility(r) for r in runs}),
+        "clients": [(names[r.name], *found) for r in runs for found in r.clients],
+        "utility": _table(runs, {r.name: r.utility for r in runs}),
         "progress": _table(runs, {r.name: _progress(r) for r in runs}),
-        "own_units": [(names[r.name], error) for r in runs for error in best_own_errors(r)],
-        "bits": [(names[r.name], target, bits) for r, target in columns for bits in column_bits(r, target)],
-        "privacy": [(names[r.name], p) for r in runs for p in privacy(r)],
-        "releases": [(names[r.name], table) for r in runs for table in releases(r)],
-        "theory": [(names[r.name], c) for r in runs for c in comparisons(r)],
-        "fedadob": [(names[r.name], found) for r in runs for found in fedadob.beside(r)],
-        "disorders": [(names[r.name], d) for r in runs for d in disorders(r)],
-        "labels": [(names[r.name], found) for r in runs for found in label_results(r)],
-        "membership": [(names[r.name], found) for r in runs for found in membership_results(r)],
+        "own_units": [(names[r.name], error) for r in runs for error in r.best_own_units],
+        "bits": [(names[r.name], target, bits) for r, target in columns for bits in r.column_bits(target)],
+        "privacy": [(names[r.name], p) for r in runs for p in r.privacy],
+        "releases": [(names[r.name], table) for r in runs for table in r.releases],
+        "theory": [(names[r.name], c) for r in runs for c in r.theory],
+        "fedadob": [(names[r.name], found) for r in runs for found in r.fedadob],
+        "disorders": [(names[r.name], d) for r in runs for d in r.disorders],
+        "labels": [(names[r.name], found) for r in runs for found in r.labels],
+        "membership": [(names[r.name], found) for r in runs for found in r.membership],
         "clusterings": sorted(
-            {found.attack for r in runs for found in label_results(r) if up_to_renaming(found.attack)}
+            {found.attack for r in runs for found in r.labels if up_to_renaming(found.attack)}
         ),
     }
 
 
-def _states(runs: Sequence[Run], names: Mapping[str, str]) -> Document:
+def _states(runs: Sequence[RecordedRun], names: Mapping[str, str]) -> Document:
     """The runs' settings, and the files missing from their folders."""
     parties = [(r, p) for r in runs for p in r.parties]
     return {
@@ -156,38 +149,38 @@ def _states(runs: Sequence[Run], names: Mapping[str, str]) -> Document:
 def _quantity(value: float | None, metric: str = "") -> str:
     """A number with its unit, by the metric's name: bytes, seconds, shares and counts."""
     if value is None or not math.isfinite(value):
-        return v.figure(value)
+        return v.number(value)
     if "bytes" in metric:
         return in_bytes(value)
-    if metric in ("steps", "predict_rows"):
+    if metric in (Name.STEPS, Name.PREDICT_ROWS):
         return f"{value:,.0f}"
-    return f"{value:,.1f}" if "second" in metric else v.figure(value)
+    return f"{value:,.1f}" if "second" in metric else v.number(value)
 
 
-def _table(runs: Sequence[Run], values: Mapping[str, Mapping[str, float]]) -> Document:
+def _table(runs: Sequence[RecordedRun], values: Mapping[str, Mapping[str, float]]) -> Document:
     """Metric by run, without metrics and runs that have no number."""
     metrics = list(dict.fromkeys(k for by in values.values() for k in by))
     return {"metrics": metrics, "rows": {r.name: values[r.name] for r in runs if values[r.name]}}
 
 
-def _progress(run: Run) -> dict[str, float]:
+def _progress(run: RecordedRun) -> dict[str, float]:
     """Steps and speed of training; bytes per step count all received bytes, also those of predictions."""
-    found = {name: run.value(name) for name in _PROGRESS}
-    received, steps = found["bytes_received"], found["steps"]
+    found: dict[str, float | None] = {name: run.value(name) for name in _PROGRESS}
+    received, steps = found[Name.BYTES_RECEIVED], found[Name.STEPS]
     found["bytes_per_step"] = received / steps if received is not None and steps else None
     return {name: value for name, value in found.items() if value is not None}
 
 
-def _flagged(runs: Sequence[Run], names: Mapping[str, str], flag: str) -> list[str]:
+def _flagged(runs: Sequence[RecordedRun], names: Mapping[str, str], flag: str) -> list[str]:
     """The runs in which a party's ``federation.json`` has this flag."""
     return [names[r.name] for r in runs if any(getattr(p.federation, flag) for p in r.parties)]
 
 
-def _attacks(runs: Sequence[Run], names: Mapping[str, str]) -> list[Document]:
+def _attacks(runs: Sequence[RecordedRun], names: Mapping[str, str]) -> list[Document]:
     """Every configured or scored attack: its description, needs and reads, and why it did not run."""
     configured = [str(t.get("name", "?")) for r in runs for p in r.parties for t in p.settings.attacks]
-    scored = [s.attack for r in runs for s in final(r)]
-    absent = _reasons(runs, names, skipped), _reasons(runs, names, failed)
+    scored = [s.attack for r in runs for s in r.results]
+    absent = _reasons(runs, names, lambda r: r.skipped), _reasons(runs, names, lambda r: r.failed)
     everything = dict.fromkeys([*configured, *scored, *absent[0], *absent[1]])
     return [
         {"name": a, "skipped": absent[0].get(a, {}), "failed": absent[1].get(a, {}), **_declared(a)}
@@ -196,7 +189,7 @@ def _attacks(runs: Sequence[Run], names: Mapping[str, str]) -> list[Document]:
 
 
 def _reasons(
-    runs: Sequence[Run], names: Mapping[str, str], kind: Callable[[Run], list[NotRun]]
+    runs: Sequence[RecordedRun], names: Mapping[str, str], kind: Callable[[RecordedRun], Sequence[NotRun]]
 ) -> dict[str, dict[str, list[str]]]:
     """Attack → reason → the runs in which it gave no estimate for it."""
     found: dict[str, dict[str, list[str]]] = {}
@@ -218,7 +211,7 @@ def _declared(attack: str) -> Document:
     }
 
 
-def _grants(runs: Sequence[Run], names: Mapping[str, str]) -> dict[tuple[str, ...], list[str]]:
+def _grants(runs: Sequence[RecordedRun], names: Mapping[str, str]) -> dict[tuple[str, ...], list[str]]:
     """(from, to, what, rows) of every configured disclosure, with the runs that have it."""
     grants: dict[tuple[str, ...], list[str]] = {}
     for run in runs:
@@ -231,22 +224,35 @@ def _grants(runs: Sequence[Run], names: Mapping[str, str]) -> dict[tuple[str, ..
     return grants
 
 
-def _in_the_clear(run: Run) -> str:
+def _in_the_clear(run: RecordedRun) -> str:
     """What training revealed in ``run`` by its messages: to the coordinator, the active and the passive
     parties.
     """
     known = next((p.federation for p in run.parties if p.federation.parties), None)
-    if run.of_role(Role.CLIENT):
-        settings = {} if known is None else known.horizontal
-        if settings.get("method") == "splitfed":
-            return SPLIT_IN_THE_CLEAR
-        return SUMMED if settings.get("secure_aggregation") else HORIZONTAL_IN_THE_CLEAR
+    return CLEAR[run.setting](known)
+
+
+def _rounds_in_the_clear(known: FederationFile | None) -> str:
+    settings = {} if known is None else known.horizontal
+    if settings.get("method") == "splitfed":
+        return SPLIT_IN_THE_CLEAR
+    return SUMMED if settings.get("secure_aggregation") else HORIZONTAL_IN_THE_CLEAR
+
+
+def _steps_in_the_clear(known: FederationFile | None) -> str:
     if known is None or known.model is None:
         return IN_THE_CLEAR
     try:
         return checked_model(known.model).in_the_clear(direct=known.aggregator == "active")
     except (PluginError, ValidationError):  # its package is not installed here
         return IN_THE_CLEAR
+
+
+#: What training in each setting gives away, in words, as one party's ``federation.json`` tells.
+CLEAR: Mapping[Setting, Callable[[FederationFile | None], str]] = {
+    Setting.VERTICAL: _steps_in_the_clear,
+    Setting.HORIZONTAL: _rounds_in_the_clear,
+}
 
 
 def _command(party: PartyRun) -> str:

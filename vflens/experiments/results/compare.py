@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vflens.errors import ConfigError
-from vflens.experiments.results.folders import Run, read_runs
-from vflens.experiments.results.results import ColumnError, Result, column_errors, final
+from vflens.experiments.results.record import RecordedRun, read_run
+from vflens.experiments.results.results import ColumnError, Result
 from vflens.experiments.results.titles import rows_of
-from vflens.experiments.results.verdict import figure
+from vflens.experiments.results.verdict import number
+from vflens.storage.metrics import Name
 from vflens.types import Document, Facts
 
 if TYPE_CHECKING:
@@ -24,11 +25,13 @@ if TYPE_CHECKING:
 _SECRET = re.compile(r"(^|_)(seed|token|secret|password|key)s?(_|$)")
 _PLACES = {"run", "out", "address"}  # names and places change no result, and differ in almost every pair
 _MASK = "(secret)"
-_ATTACK_FIGURES = {"mse", "mse_stderr", "blind_mse", "unusable", "matched_mse", "blind_matched_mse"}
-_ATTACK_FIGURES |= {"column_mse", "column_blind_mse", "column_entropy", "column_conditional_entropy"}
-_ATTACK_FIGURES |= {"column_unit", "column_right", "column_blind_right"}
-_TIMES = {"train_seconds", "predict_seconds", "steps_per_second"}  # times differ in every two runs
-_METRIC_KEY = ("party", "metric", "attack", "target", "scored_set", "column", "rows", "step")
+_ATTACK_METRICS = {
+    *(Name.MSE, Name.MSE_STDERR, Name.BLIND_MSE, Name.UNUSABLE, Name.MATCHED_MSE, Name.BLIND_MATCHED_MSE),
+    *(Name.COLUMN_MSE, Name.COLUMN_BLIND_MSE, Name.COLUMN_ENTROPY, Name.COLUMN_CONDITIONAL_ENTROPY),
+    *(Name.COLUMN_UNIT, Name.COLUMN_RIGHT, Name.COLUMN_BLIND_RIGHT),
+}
+_TIMES = {Name.TRAIN_SECONDS, Name.PREDICT_SECONDS, Name.STEPS_PER_SECOND}  # times differ in every two runs
+_METRIC_KEY = ("party", "metric", "attack", "target", "scored_set", "column", "detail", "rows", "step")
 _ERROR_KEY = ("attack", "target", "scored_set", "rows", "column")
 
 
@@ -41,8 +44,9 @@ def compare(run_a: Path, run_b: Path) -> Document:
             key that differs: secrets masked, None for a missing key, without names and addresses. ``errors``:
             ``{attack, target, scored_set, rows, column, a, b, blind_a, blind_b, difference}`` of
         each attack's last milestone, as a whole (``column`` "") and column by column. ``figures``: ``{party,
-        metric, attack, target, scored_set, column, rows, step, a, b, difference}`` of what else was measured
-        of an attack or a blind guess, such as SSIM. ``metrics``: the same of the runs themselves.
+        metric, attack, target, scored_set, column, detail, rows, step, a, b, difference}`` of what else was
+        measured of an attack or a blind guess, such as SSIM; of a matrix the means of its cells. ``metrics``:
+        the same of the runs themselves.
         Equal figures are left out; ``difference`` is b − a, None if a side lacks the figure. Infinite figures
         stay; ``vflens compare --json`` writes null for them. ``equal``: whether only times differ.
 
@@ -50,7 +54,7 @@ def compare(run_a: Path, run_b: Path) -> Document:
         ConfigError: a folder holds several runs, or they have no party in common.
         DataError: a folder is missing, holds no run, or is damaged.
     """
-    a, b = _only_run(run_a), _only_run(run_b)
+    a, b = read_run(run_a), read_run(run_b)
     only_a, only_b = _names(a) - _names(b), _names(b) - _names(a)
     if only_a == _names(a):
         raise ConfigError(
@@ -84,13 +88,13 @@ def table(comparison: Facts) -> Table:
     grid.add_section()
     for e in (e for e in comparison["errors"] if not e["column"]):
         what = f"MSE of {e['attack']} on {e['target']} ({e['rows']} {rows_of(e['scored_set'])})"
-        sides = (f"{figure(e[side])} (blind {figure(e[f'blind_{side}'])})" for side in "ab")
-        grid.add_row(what, *sides, figure(e["difference"]))
+        sides = (f"{number(e[side])} (blind {number(e[f'blind_{side}'])})" for side in "ab")
+        grid.add_row(what, *sides, number(e["difference"]))
     for kind in ("figures", "metrics"):
         grid.add_section()
         for m in comparison[kind]:
             what = " ".join(str(m[k]) for k in _METRIC_KEY if m[k])
-            grid.add_row(what, *(figure(m[k]) for k in ("a", "b", "difference")))
+            grid.add_row(what, *(number(m[k]) for k in ("a", "b", "difference")))
     alone = (f"Only {side} holds: {', '.join(n)}." for side in "ab" if (n := comparison[f"only_{side}"]))
     equal = ["Equal: nothing differs but times."] if comparison["equal"] else []
     grid.caption = " ".join([*alone, *equal]) or None
@@ -112,24 +116,15 @@ def _is_secret(key: str) -> bool:
     return _SECRET.search(key.lower().replace("-", "_")) is not None
 
 
-def _only_run(folder: Path) -> Run:
-    runs = read_runs([folder])
-    if len(runs) != 1:
-        raise ConfigError(
-            f"{folder} holds {len(runs)} runs ({', '.join(r.name for r in runs)}): give one run's folder"
-        )
-    return runs[0]
-
-
-def _names(run: Run) -> set[str]:
+def _names(run: RecordedRun) -> set[str]:
     return {p.name for p in run.parties}
 
 
-def _without(run: Run, names: set[str]) -> Run:
+def _without(run: RecordedRun, names: set[str]) -> RecordedRun:
     return replace(run, parties=tuple(p for p in run.parties if p.name not in names))
 
 
-def _configuration(a: Run, b: Run) -> Iterator[Document]:
+def _configuration(a: RecordedRun, b: RecordedRun) -> Iterator[Document]:
     """Compare values in the clear, show them masked: different seeds are shown as such."""
     sides = [{(p.name, k): v for p in run.parties for k, v in _flat(p.config)} for run in (a, b)]
     for party, key in dict.fromkeys([*sides[0], *sides[1]]):
@@ -152,7 +147,7 @@ def _flat(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
         yield key, value
 
 
-def _errors(a: Run, b: Run) -> Iterator[Document]:
+def _errors(a: RecordedRun, b: RecordedRun) -> Iterator[Document]:
     one, other = _final_errors(a), _final_errors(b)
     for key in dict.fromkeys([*one, *other]):
         mse = [side[key].mse if key in side else None for side in (one, other)]
@@ -166,29 +161,36 @@ def _errors(a: Run, b: Run) -> Iterator[Document]:
             }
 
 
-def _final_errors(run: Run) -> dict[tuple[str | int, ...], Result | ColumnError]:
+def _final_errors(run: RecordedRun) -> dict[tuple[str | int, ...], Result | ColumnError]:
     found: dict[tuple[str | int, ...], Result | ColumnError] = {}
-    for r in final(run):
+    for r in run.results:
         key = (r.attack, r.target, r.scored_set, r.rows)
         found[(*key, "")] = r
-        found |= {(*key, c.column): c for c in column_errors(run, r)}
+        found |= {(*key, c.column): c for c in run.columns(r)}
     return found
 
 
-def _metrics(a: Run, b: Run) -> Iterator[Document]:
-    one, other = _other_figures(a), _other_figures(b)
+def _metrics(a: RecordedRun, b: RecordedRun) -> Iterator[Document]:
+    one, other = _other_metrics(a), _other_metrics(b)
     for key in dict.fromkeys([*one, *other]):
-        if one.get(key) != other.get(key):
-            yield {**dict(zip(_METRIC_KEY, key, strict=True)), **_sides(one.get(key), other.get(key))}
+        found = [side.get(key) for side in (one, other)]
+        if found[0] != found[1]:
+            sides = _sides(*(None if figures is None else figures[0] for figures in found))
+            yield {**dict(zip(_METRIC_KEY, key, strict=True)), **sides}
 
 
-def _other_figures(run: Run) -> dict[tuple[str | int, ...], float]:
-    rows = [{**vars(m), "party": p.name} for p in run.parties for m in p.metrics]
-    return {tuple(r[k] for k in _METRIC_KEY): r["value"] for r in rows if not _of_an_attack(r["metric"])}
+def _other_metrics(run: RecordedRun) -> dict[tuple[str | int, ...], tuple[float, ...]]:
+    """Key → the figure, then the numbers of which it is the mean."""
+    return {
+        (p.name, m.name, *(getattr(m, k) for k in _METRIC_KEY[2:])): (m.value, *m.values)
+        for p in run.parties
+        for m in p.metrics
+        if not _of_an_attack(m.name)
+    }
 
 
-def _of_an_attack(metric: str) -> bool:
-    return metric in _ATTACK_FIGURES or metric.startswith("theory_")
+def _of_an_attack(metric: Name) -> bool:
+    return metric in _ATTACK_METRICS or metric.startswith("theory_")
 
 
 def _sides(a: float | None, b: float | None) -> dict[str, float | None]:

@@ -95,8 +95,15 @@ class _Count:
 
     def crossing(self, receiver: str, kind: _Kind, unrecorded: int, nbytes: int) -> Crossing:
         """With the messages that sampling left out, and their bytes."""
-        messages, size = self.messages + unrecorded, self.nbytes + nbytes
-        return Crossing(receiver, *kind, messages, size, self.withheld, self.rows(), unrecorded)
+        return Crossing(
+            receiver,
+            *kind,
+            count=self.messages + unrecorded,
+            nbytes=self.nbytes + nbytes,
+            withheld=self.withheld,
+            rows=self.rows(),
+            unrecorded=unrecorded,
+        )
 
     def _drop_repeated(self) -> None:
         if self.pending:
@@ -137,7 +144,9 @@ class Logs:
             OSError, ValueError: a file of the logs is damaged.
         """
         counts = self._digested.counts()
-        kinds = (Crossing("", sender, phase, point, n, None) for (phase, point), n in counts.items())
+        kinds = (
+            Crossing("", sender, phase, point, count=n, nbytes=None) for (phase, point), n in counts.items()
+        )
         return (*kinds, *self._released.crossings(""))
 
 

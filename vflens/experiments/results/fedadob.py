@@ -16,21 +16,24 @@ import numpy as np
 from pydantic import ValidationError
 
 from vflens.errors import StorageError, VflensError
-from vflens.experiments.results.folders import PartyRun, Run
-from vflens.experiments.results.results import LabelResult, Result, final, label_results
+from vflens.experiments.results.folders import PartyRun, PartyRuns
+from vflens.experiments.results.labels_membership import LabelResult, label_results
+from vflens.experiments.results.results import Result, final
 from vflens.models.family import checked_model
 from vflens.numerics.theory.fedadob import label_error_bound, log_recovery_probability, vacuous_error
 from vflens.plugins.defense import Defense, installed_defense
+from vflens.roles import ROLES
 from vflens.score.theory import statements
 from vflens.storage.files import load_arrays
 from vflens.storage.journal import Reader
-from vflens.types import Array, Document, Point, Role
+from vflens.types import Array, Document, Point
+from vflens.words import counted
 
 _STEPS = 100  # of Theorem 2's bound, which holds however early it ends
 
 
 @dataclass(frozen=True)
-class Beside:
+class TheoremCheck:
     """A theorem's ``value`` beside the ``measured`` error of an attack on ``rows`` rows; ``says`` has the
     units of both.
     """
@@ -45,12 +48,12 @@ class Beside:
     says: str
 
 
-def beside(run: Run) -> tuple[Beside, ...]:
+def beside(run: PartyRuns) -> tuple[TheoremCheck, ...]:
     """All that FedAdOb's theorems say of the attacks of ``run``."""
     return (*_random_guesses(run), *_fitted_labels(run))
 
 
-def to_json(run: Run) -> list[Document]:
+def to_json(run: PartyRuns) -> list[Document]:
     """The same under stable keys."""
     return [dict(vars(found)) for found in beside(run)]
 
@@ -58,7 +61,7 @@ def to_json(run: Run) -> list[Document]:
 # -- Theorem 1 ----------------------------------------------------------------------------------------
 
 
-def _random_guesses(run: Run) -> Iterator[Beside]:
+def _random_guesses(run: PartyRuns) -> Iterator[TheoremCheck]:
     for result in final(run):
         of = statements(result.attack)
         if (
@@ -73,7 +76,7 @@ def _random_guesses(run: Run) -> Iterator[Beside]:
                 yield _guess(result, largest_mean, *means)
 
 
-def _guess(result: Result, largest_mean: float, means: int, reads_columns: bool) -> Beside:
+def _guess(result: Result, largest_mean: float, means: int, reads_columns: bool) -> TheoremCheck:
     """Numbers that share a mean do not count: with RMS error r, ε/√h = r√c."""
     error = math.sqrt(result.mse)
     log10 = log_recovery_probability(error * math.sqrt(means), largest_mean, means) / math.log(10)
@@ -85,14 +88,14 @@ def _guess(result: Result, largest_mean: float, means: int, reads_columns: bool)
         f"estimates scale and shift.{about}"
     )
     where = (result.attack, result.target, result.scored_set, result.rows)
-    return Beside("FedAdOb Theorem 1", *where, measured=error, value=10**log10, says=says)
+    return TheoremCheck("FedAdOb Theorem 1", *where, measured=error, value=10**log10, says=says)
 
 
 def _power(log10: float) -> str:
     return f"{10**log10:.2g}" if log10 > -3 else f"10^{math.ceil(log10)}"
 
 
-def _key_means(run: Run, target: str, layer: str | None) -> tuple[int, bool] | None:
+def _key_means(run: PartyRuns, target: str, layer: str | None) -> tuple[int, bool] | None:
     """How many means the key of ``target`` has, and whether its layer reads the columns themselves; None
     without torch or a split network.
     """
@@ -108,8 +111,8 @@ def _key_means(run: Run, target: str, layer: str | None) -> tuple[int, bool] | N
 # -- Theorem 2 ----------------------------------------------------------------------------------------
 
 
-def _fitted_labels(run: Run) -> Iterator[Beside]:
-    protected = [p.name for p in run.parties if p.role == Role.ACTIVE and _passports(p)]
+def _fitted_labels(run: PartyRuns) -> Iterator[TheoremCheck]:
+    protected = [p.name for p in run.parties if p.role and ROLES[p.role].only_top and _passports(p)]
     fitted = [r for r in label_results(run) if (of := statements(r.attack)) is not None and of.fits_labels]
     for adversary in sorted({r.adversary for r in fitted}) if protected else ():
         known = _granted(_party(run, adversary))
@@ -119,16 +122,16 @@ def _fitted_labels(run: Run) -> Iterator[Beside]:
                 yield _fit(result, protected[0], bound, known[0].shape)
 
 
-def _fit(result: LabelResult, target: str, bound: float, shape: tuple[int, ...]) -> Beside:
+def _fit(result: LabelResult, target: str, bound: float, shape: tuple[int, ...]) -> TheoremCheck:
     rows, width = shape
-    why = "" if bound else f", as {rows} embeddings of {width} numbers can be fitted without error"
+    why = "" if bound else f", as {rows} embeddings of {counted(width, 'number')} can be fitted without error"
     says = (
-        f"a linear model errs by at least {bound:.3g} on the {rows} granted labels{why}: a sum of distances, "
-        f"if the main model has no training error. Measured: a share of {1 - result.accuracy:.3g} of the "
-        f"{result.kind} labels wrong."
+        f"a linear model errs by at least {bound:.3g} on the {counted(rows, 'granted label')}{why}: a sum "
+        "of distances, if the main model has no training error. Measured: a share of "
+        f"{1 - result.accuracy:.3g} of the {result.kind} labels wrong."
     )
     where = (result.attack, target, result.scored_set, result.rows)
-    return Beside("FedAdOb Theorem 2", *where, measured=1 - result.accuracy, value=bound, says=says)
+    return TheoremCheck("FedAdOb Theorem 2", *where, measured=1 - result.accuracy, value=bound, says=says)
 
 
 def _granted(party: PartyRun | None) -> tuple[Array, Array] | None:
@@ -150,11 +153,11 @@ def _granted(party: PartyRun | None) -> tuple[Array, Array] | None:
 # -- what the folders hold ----------------------------------------------------------------------------
 
 
-def _party(run: Run, name: str) -> PartyRun | None:
+def _party(run: PartyRuns, name: str) -> PartyRun | None:
     return next((p for p in run.parties if p.name == name), None)
 
 
-def _settings(run: Run, attack: str) -> Document:
+def _settings(run: PartyRuns, attack: str) -> Document:
     """The configured table of ``attack``."""
     return next((t for p in run.parties for t in p.settings.attacks if t.get("name") == attack), {})
 

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, model_validator
 
-from vflens.types import Document, PartyInfo, Role
+from vflens.config import MemberRole
+from vflens.names import HEX_64_OR_NONE
+from vflens.roles import ROLES
+from vflens.storage.heads import LogHead
+from vflens.types import Document, PartyInfo, Setting
 
 
 class File(BaseModel):
@@ -15,17 +19,17 @@ class File(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-class Data(File):
+class DataFacts(File):
     """The part of a party's table ``[data]`` in reports."""
 
     caveat: str = ""
 
 
-class Settings(File):
+class ConfigFacts(File):
     """The part of ``config.toml`` in reports; plug-ins, disclosures and peers stay tables."""
 
     party: str = ""
-    role: Role | None = None
+    role: MemberRole | None = None
     run: str = ""
     lab: bool = False
     insecure: bool = False
@@ -35,22 +39,31 @@ class Settings(File):
     disclose: tuple[Document, ...] = ()
     peers: tuple[Document, ...] = ()
     transcript: dict[str, int] = {}
-    data: Data = Data()
+    data: DataFacts = DataFacts()
 
 
-class Federation(File):
+class DroppedFacts(File):
+    """The ``lost`` of all ``rows`` of a party's own file, by column the gaps for which they were dropped."""
+
+    rows: NonNegativeInt = 0
+    lost: NonNegativeInt = 0
+    gaps: dict[str, NonNegativeInt] = {}
+
+
+class FederationFile(File):
     """``federation.json``: the party's view of its federation; ``clipped`` counts its own values."""
 
     run: str = ""
     party: str = ""
-    role: Role | None = None
+    role: MemberRole | None = None
     in_process: bool = False
     lab: bool = False
-    setting: str = ""
-    aligned_rows: int = 0
-    train_rows: int = 0
-    predict_rows: int = 0
-    clipped: int = 0
+    setting: Setting = Setting.VERTICAL
+    aligned_rows: NonNegativeInt = 0
+    train_rows: NonNegativeInt = 0
+    predict_rows: NonNegativeInt = 0
+    clipped: NonNegativeInt = 0
+    dropped: DroppedFacts = DroppedFacts()
     parties: tuple[PartyInfo, ...] = ()
     versions: dict[str, str] = {}
     transcript_digest: str = ""
@@ -58,13 +71,23 @@ class Federation(File):
     training: Document = {}
     aggregator: str = "coordinator"
     horizontal: Document = {}
+    nonce: str = Field("", pattern=HEX_64_OR_NONE)
 
-
-class LogHead(File):
-    """The head of a log's hash chain: the link of the last of ``records`` records, in hexadecimal."""
-
-    records: NonNegativeInt
-    head: str = Field(pattern="^[0-9a-f]{64}$")
+    @model_validator(mode="after")
+    def _check_roles(self) -> FederationFile:
+        """Refuse roles that contradict one another, or the setting."""
+        members = [p for p in self.parties if p.role in ROLES]
+        for p in members:
+            if ROLES[p.role].setting is not self.setting:
+                raise ValueError(f"setting: {self.setting} is none with the {p.role} {p.name!r} (parties)")
+            if self.role and p.name == self.party and p.role is not self.role:
+                raise ValueError(f"role: {p.name!r} is {self.role}, and {p.role} in parties")
+        if self.role and members and ROLES[self.role].setting is not self.setting:
+            raise ValueError(f"role: {self.role} is none of a {self.setting} federation (setting, parties)")
+        holders = [p.name for p in members if ROLES[p.role].labelled and not ROLES[p.role].alike]
+        if len(holders) > 1:
+            raise ValueError(f"parties: {' and '.join(holders)} have the labels, one party has")
+        return self
 
 
 class Status(File):

@@ -7,24 +7,29 @@ be absent. An unreadable file is refused in one sentence.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Annotated
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import AfterValidator, Field, NonNegativeInt, TypeAdapter
 
-from vflens.errors import ConfigError, DataError
+from vflens.errors import DataError
 from vflens.experiments.results.crossings import Crossing, Logs
-from vflens.experiments.results.files import Federation, File, Settings, Status
+from vflens.experiments.results.files import ConfigFacts, FederationFile, File, Status
 from vflens.models.family import checked_model
+from vflens.protocol.acts import checked_metrics_of
+from vflens.roles import ROLES
 from vflens.score.pictures import set_of
 from vflens.storage.files import UNREADABLE, read_arrays
-from vflens.storage.metrics import parquet_rows
+from vflens.storage.json_file import in_words
+from vflens.storage.metrics import Name, metric_rows, symmetric
 from vflens.storage.regular import MOST_TOML, read_text
 from vflens.storage.sent_heads import SentHeads, parsed
-from vflens.types import Array, Document, Facts, PartyInfo, Role
+from vflens.types import Array, Document, Facts, PartyInfo, Role, Setting
+from vflens.words import counted
 
 _MARKS = ("config.toml", "federation.json", "status.json", "metrics.parquet")
 _UNREADABLE = (*UNREADABLE, KeyError)
@@ -34,14 +39,15 @@ _UNREADABLE = (*UNREADABLE, KeyError)
 class Metric:
     """One row of ``metrics.parquet``; "", 0 and () mean: does not apply."""
 
-    metric: str
+    name: Annotated[Name, Field(alias="metric")]
     value: float
     attack: str
     target: str
-    scored_set: str
+    scored_set: Annotated[str, AfterValidator(checked_metrics_of)]
     column: str
-    rows: int
-    step: int
+    rows: NonNegativeInt
+    step: NonNegativeInt
+    detail: str = ""
     adversary: str = ""
     values: tuple[float, ...] = ()
 
@@ -57,10 +63,22 @@ class Metric:
             return {}
         if len(names) != len(self.values):
             raise DataError(
-                f"{self.metric} has figures of {len(self.values)} columns, {self.target!r} has {len(names)}: "
-                "copy metrics.parquet and federation.json anew"
+                f"{self.name} has figures of {counted(len(self.values), 'column')}, {self.target!r} has "
+                f"{len(names)}: copy metrics.parquet and federation.json anew"
             )
         return dict(zip(names, self.values, strict=True))
+
+    @property
+    def matrix(self) -> Array:
+        """The symmetric matrix (k, k) of a name that has one.
+
+        Raises:
+            DataError: ``values`` are no upper triangle.
+        """
+        try:
+            return symmetric(self.values)
+        except ValueError as error:
+            raise DataError(f"{self.name} has no matrix ({error}): copy metrics.parquet anew") from error
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,8 +89,8 @@ class PartyRun:
 
     folder: Path
     config: Facts
-    settings: Settings
-    federation: Federation
+    settings: ConfigFacts
+    federation: FederationFile
     status: Status
     metrics: tuple[Metric, ...]
     logs: Logs
@@ -101,7 +119,7 @@ class PartyRun:
             DataError: its federation's model has settings out of range.
             PluginError: its family is not installed.
         """
-        if self.role is Role.CLIENT:
+        if self.role and ROLES[self.role].alike:
             return True
         model = self.federation.model
         with _reading(self.folder / "federation.json", "a federation"):
@@ -149,33 +167,44 @@ class PartyRun:
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
-    """The folders of one run in one report; targets come first, so that their figures win."""
+class PartyRuns:
+    """The folders of one run; targets come first, so that their figures win."""
 
     name: str
     parties: tuple[PartyRun, ...]
 
-    def metrics(self, metric: str) -> Iterator[Metric]:
-        """All rows called ``metric``, those of the passive parties first."""
-        return (m for p in self.parties for m in p.metrics if m.metric == metric)
+    def metrics(self, name: Name) -> Iterator[Metric]:
+        """All rows called ``name``, those of the passive parties first."""
+        return (m for p in self.parties for m in p.metrics if m.name == name)
 
-    def value(self, metric: str) -> float | None:
-        """The last figure called ``metric`` of the first party that measured it, or None.
+    def value(self, name: Name) -> float | None:
+        """The last figure called ``name`` of the first party that measured it, or None.
 
         A restarted party adds to its earlier figures.
         """
-        measured = ([m.value for m in p.metrics if m.metric == metric] for p in self.parties)
+        measured = ([m.value for m in p.metrics if m.name == name] for p in self.parties)
         return next((values[-1] for values in measured if values), None)
+
+    @property
+    def setting(self) -> Setting:
+        """That of its parties' roles; vertical where no file names a role."""
+        return next((ROLES[i.role].setting for i in self.infos().values()), Setting.VERTICAL)
 
     def infos(self) -> dict[str, PartyInfo]:
         """The public description of every party that the folders know, by name."""
         described = {i.name: i for p in self.parties for i in p.federation.parties}
         held = {p.name: PartyInfo(p.name, p.role) for p in self.parties if p.role}
-        return {**held, **described}
+        return {name: info for name, info in {**held, **described}.items() if info.role in ROLES}
 
-    def of_role(self, role: Role) -> list[str]:
-        """The names of the parties with ``role``, sorted."""
-        return sorted(i.name for i in self.infos().values() if i.role == role)
+    @property
+    def alike(self) -> list[str]:
+        """The names of its data parties, sorted, where all have one role: the clients."""
+        return sorted(i.name for i in self.infos().values() if ROLES[i.role].alike)
+
+    @property
+    def attackers(self) -> list[str]:
+        """The names of the parties, sorted, whose attacks may estimate columns."""
+        return sorted(i.name for i in self.infos().values() if "features" in ROLES[i.role].estimates)
 
     def holds(self, role: Role) -> bool:
         """Whether there is a folder of a party with ``role``."""
@@ -190,56 +219,25 @@ def read_party(folder: Path, logs: Logs | None = None) -> PartyRun:
     """
     config = _config(folder / "config.toml")
     with _reading(folder / "config.toml", "a configuration"):
-        settings = Settings.model_validate(config)
+        settings = ConfigFacts.model_validate(config)
     known = settings.model_dump(include={"party", "role", "run", "lab"})
-    federation = Federation.model_validate({**known, **_json(folder / "federation.json", Federation)})
+    written = _json(folder / "federation.json", FederationFile)
+    with _reading(folder / "federation.json", "a federation"):
+        federation = FederationFile.model_validate({**known, **written})
     status = Status.model_validate(_json(folder / "status.json", Status))
     metrics = _metrics(folder / "metrics.parquet")
-    return PartyRun(folder, config, settings, federation, status, metrics, logs or Logs(folder))
-
-
-def read_runs(folders: Sequence[Path]) -> tuple[Run, ...]:
-    """The runs of the given folders: runs without defences first, else in order of appearance.
-
-    Any other folder means the party folders inside it, at most two levels down.
-
-    Raises:
-        ConfigError: two folders claim to be the same party of the same run.
-        DataError: a folder is missing or holds no run, or a file is damaged.
-    """
-    return joined(map(read_party, party_folders(folders)))
+    return PartyRun(
+        folder, config, settings, federation, status=status, metrics=metrics, logs=logs or Logs(folder)
+    )
 
 
 def party_folders(folders: Sequence[Path]) -> list[Path]:
-    """The parties' folders that ``folders`` are or hold, as :func:`read_runs` finds them.
+    """The parties' folders that ``folders`` are or hold, at most two levels down.
 
     Raises:
         DataError: a folder is missing or holds no run.
     """
     return list(dict.fromkeys(p.resolve() for given in folders for p in _party_folders(given, depth=2)))
-
-
-def joined(parties: Iterable[PartyRun]) -> tuple[Run, ...]:
-    """The runs of ``parties``, in the order of :func:`read_runs`.
-
-    Raises:
-        ConfigError: two are the same party of the same run.
-    """
-    found: dict[str, dict[str, PartyRun]] = {}
-    for party in parties:
-        run = found.setdefault(party.federation.run or party.folder.parent.name, {})
-        if party.name in run:
-            raise ConfigError(
-                f"{run[party.name].folder} and {party.folder} hold the same party of the same run: give one "
-                "of them"
-            )
-        run[party.name] = party
-    runs = (Run(name, _targets_first(parties.values())) for name, parties in found.items())
-    return tuple(sorted(runs, key=lambda run: any(p.settings.defenses for p in run.parties)))
-
-
-def _targets_first(parties: Iterable[PartyRun]) -> tuple[PartyRun, ...]:
-    return tuple(sorted(parties, key=lambda p: (p.role != Role.PASSIVE, p.role != Role.ACTIVE, p.name)))
 
 
 def _party_folders(folder: Path, *, depth: int) -> list[Path]:
@@ -265,15 +263,8 @@ def _reading(path: Path, what: str) -> Iterator[None]:
         yield
     except _UNREADABLE as error:
         raise DataError(
-            f"{path} cannot be read as {what} ({_reason(error)}): copy it anew from its party, or remove it"
+            f"{path} cannot be read as {what} ({in_words(error)}): copy it anew from its party, or remove it"
         ) from error
-
-
-def _reason(error: Exception) -> str:
-    if isinstance(error, ValidationError):
-        first = error.errors()[0]
-        return ": ".join(filter(None, (".".join(map(str, first["loc"])), first["msg"])))
-    return str(error).partition("\n")[0] or type(error).__name__
 
 
 def _config(path: Path) -> Document:
@@ -292,7 +283,10 @@ def _metrics(path: Path) -> tuple[Metric, ...]:
     if not path.exists():
         return ()
     with _reading(path, "metrics"):
-        return TypeAdapter(tuple[Metric, ...]).validate_python(tuple(parquet_rows(path, limited=True)))
+        rows = tuple(metric_rows(path, limited=True))
+        if unknown := sorted({str(row["metric"]) for row in rows if "metric" in row} - set(Name)):
+            raise ValueError(f"metric {unknown[0]!r} is not one of this version")
+        return TypeAdapter(tuple[Metric, ...]).validate_python(rows)
 
 
 def _pictures(path: Path) -> dict[str, dict[str, Array]]:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 from vflens.errors import printable, shortened
 from vflens.experiments.results.crossings import Crossing
-from vflens.experiments.results.folders import Run
-from vflens.experiments.results.protection import malicious
+from vflens.experiments.results.record import RecordedRun
 from vflens.experiments.results.titles import describe, labels
 from vflens.plugins.defense import GATE_HOOKS, installed_defense
 from vflens.types import Document, Phase, Point
@@ -72,7 +71,7 @@ def in_bytes(nbytes: float) -> str:
     return f"{nbytes / 1000**power:,.{1 if power else 0}f} {units[power]}"
 
 
-def lines(run: Run) -> list[Line]:
+def lines(run: RecordedRun) -> list[Line]:
     """What crossed the wire in ``run``, phase by phase, then by sender, receiver and kind.
 
     Receivers record it. What a party released to receivers whose folders were not given, its own logs have:
@@ -92,7 +91,7 @@ def lines(run: Run) -> list[Line]:
     return [Line(_with_rows(run, c), _defenses(run, c)) for c in found]
 
 
-def _with_rows(run: Run, crossing: Crossing) -> Crossing:
+def _with_rows(run: RecordedRun, crossing: Crossing) -> Crossing:
     """An update names no rows: it is of all training rows of its client."""
     client = run.infos().get(crossing.sender)
     if crossing.point not in (Point.UPDATE, Point.MASKED_UPDATE) or client is None:
@@ -100,7 +99,7 @@ def _with_rows(run: Run, crossing: Crossing) -> Crossing:
     return replace(crossing, rows=client.train_rows or None)
 
 
-def _defenses(run: Run, crossing: Crossing) -> tuple[str, ...] | None:
+def _defenses(run: RecordedRun, crossing: Crossing) -> tuple[str, ...] | None:
     masks = ("secure aggregation",) if crossing.point == Point.MASKED_UPDATE else ()
     sender = next((p for p in run.parties if p.name == crossing.sender), None)
     if sender is None:
@@ -115,7 +114,7 @@ def _hooks(defense: str) -> frozenset[str]:
     return frozenset() if plugin is None else plugin.hooks()
 
 
-def absent(run: Run, found: Sequence[Line] = ()) -> list[str]:
+def absent(run: RecordedRun, found: Sequence[Line] = ()) -> list[str]:
     """The parties whose folders were not given, sorted: those that a folder describes, and with ``found``
     also senders and configured peers.
     """
@@ -124,18 +123,18 @@ def absent(run: Run, found: Sequence[Line] = ()) -> list[str]:
     return sorted(known - {p.name for p in run.parties})
 
 
-def sampled(run: Run) -> dict[str, int]:
+def sampled(run: RecordedRun) -> dict[str, int]:
     """Party → n, of those that recorded the training messages of one epoch in n."""
     every = {p.name: p.settings.transcript.get("every", 1) for p in run.parties}
     return {party: n for party, n in every.items() if n > 1}
 
 
-def to_json(runs: Sequence[Run]) -> Document:
+def to_json(runs: Sequence[RecordedRun]) -> Document:
     """The ledger as a JSON document."""
     return {"runs": [_run_json(run, title) for run, title in zip(runs, labels(runs), strict=True)]}
 
 
-def _run_json(run: Run, title: str) -> Document:
+def _run_json(run: RecordedRun, title: str) -> Document:
     found = lines(run)
     as_json = [{**asdict(line.crossing), "defenses": line.defenses} for line in found]
     return {
@@ -146,11 +145,11 @@ def _run_json(run: Run, title: str) -> Document:
         "sampled": sampled(run),
         "in_process": any(p.federation.in_process for p in run.parties),
         "lab": any(p.federation.lab for p in run.parties),
-        "malicious": malicious(run),
+        "malicious": run.malicious,
     }
 
 
-def notes(run: Run, found: Sequence[Line]) -> Iterator[str]:
+def notes(run: RecordedRun, found: Sequence[Line]) -> Iterator[str]:
     """What the ledger ``found`` of ``run`` does not show, and where numbers are bounds."""
     if missing := absent(run, found):
         names = ", ".join(map(shown, missing))
@@ -165,14 +164,14 @@ def notes(run: Run, found: Sequence[Line]) -> Iterator[str]:
             "A party's own log of releases names no receiver: it is a party whose folder was not given, or "
             "one that asked for predictions."
         )
-    yield from (f"MALICIOUS: {shown(sentence)}." for sentence in malicious(run))
+    yield from (f"MALICIOUS: {shown(sentence)}." for sentence in run.malicious)
     if any(p.federation.in_process for p in run.parties):
         yield "In one process: isolation between the parties was a convention, not security."
     if any(p.federation.lab for p in run.parties):
         yield "Lab mode: one owner holds all parties."
 
 
-def tables(runs: Sequence[Run]) -> Iterator[Table | str]:
+def tables(runs: Sequence[RecordedRun]) -> Iterator[Table | str]:
     """For each run its title, one table for each phase, and notes."""
     for run, title in zip(runs, labels(runs), strict=True):
         found = lines(run)

@@ -9,9 +9,11 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from vflens.experiments.results.folders import Run
+from vflens.experiments.results.folders import PartyRuns
 from vflens.experiments.results.results import Result, column_errors, final
+from vflens.storage.metrics import Name
 
+_EXACT = 1 - 1e-6  # of the blind guess's error taken away: what rounding and solvers leave
 _SHOWN = 12  # columns of a result, in a table
 
 
@@ -36,28 +38,32 @@ class OwnError(NamedTuple):
     @property
     def found(self) -> str:
         """The attack's figure in words."""
-        return self._worded(self.error)
+        return "exactly" if self._is_exact else self._worded(self.error)
 
     @property
     def guessed(self) -> str:
         """The blind guess's figure in words."""
         return self._worded(self.blind)
 
+    @property
+    def _is_exact(self) -> bool:
+        return not self.right and self.gain > _EXACT
+
     def _worded(self, value: float) -> str:
         return f"right in {100 * value:.0f} % of rows" if self.right else f"to within ± {in_own_unit(value)}"
 
     def __str__(self) -> str:
-        which = "" if self.right else " (root mean squared error)"
+        which = "" if self.right or self._is_exact else " (root mean squared error)"
         return f"{self.column} {self.found}{which}, a blind guess {self.guessed}"
 
 
-def best_own_errors(run: Run) -> tuple[OwnError, ...]:
+def best_own_errors(run: PartyRuns) -> tuple[OwnError, ...]:
     """:func:`own_errors` of the most successful attack on each target."""
     best = {r.target: r for r in reversed(final(run))}
     return tuple(error for r in best.values() for error in own_errors(run, r))
 
 
-def own_errors(run: Run, result: Result) -> tuple[OwnError, ...]:
+def own_errors(run: PartyRuns, result: Result) -> tuple[OwnError, ...]:
     """The columns of ``result`` of which it takes most of the blind error away, best first; at most 12.
 
     Columns that it finds no better than blind, constant ones and pixels are left out.
@@ -68,22 +74,22 @@ def own_errors(run: Run, result: Result) -> tuple[OwnError, ...]:
     return tuple(better[:_SHOWN])
 
 
-def _distances(run: Run, result: Result) -> Iterator[OwnError]:
-    units = _of(run, "column_unit", result)
+def _distances(run: PartyRuns, result: Result) -> Iterator[OwnError]:
+    units = _of(run, Name.COLUMN_UNIT, result)
     for error in column_errors(run, result):
         if unit := units.get(error.column):
             own, blind = math.sqrt(error.mse) * unit, math.sqrt(error.blind) * unit
             yield OwnError(result.target, result.attack, error.column, own, blind)
 
 
-def _shares(run: Run, result: Result) -> Iterator[OwnError]:
-    blind = _of(run, "column_blind_right", result)
-    for column, share in _of(run, "column_right", result, result.attack).items():
+def _shares(run: PartyRuns, result: Result) -> Iterator[OwnError]:
+    blind = _of(run, Name.COLUMN_BLIND_RIGHT, result)
+    for column, share in _of(run, Name.COLUMN_RIGHT, result, result.attack).items():
         if column in blind:
             yield OwnError(result.target, result.attack, column, share, blind[column], right=True)
 
 
-def _of(run: Run, metric: str, result: Result, attack: str = "") -> dict[str, float]:
+def _of(run: PartyRuns, metric: Name, result: Result, attack: str = "") -> dict[str, float]:
     """Column → figure of ``metric`` on the rows of ``result``."""
     place = (attack, result.target, result.scored_set, result.rows)
     return {

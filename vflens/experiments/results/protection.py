@@ -3,37 +3,38 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from vflens.config import Limits
-from vflens.experiments.results.folders import Metric, Run
+from vflens.experiments.results.folders import Metric, PartyRuns
 from vflens.experiments.results.results import final
 from vflens.plugins.attack import installed_attack
-from vflens.types import Document, Knowledge, Role
+from vflens.storage.metrics import Name
+from vflens.types import Knowledge
+
+#: What was released → the names of the number of releases and of their ε.
+_SPENT = {
+    "training": (Name.TRAINING_RELEASES, Name.TRAINING_EPSILON),
+    "prediction": (Name.PREDICTION_RELEASES, Name.PREDICTION_EPSILON),
+    "label": (Name.LABEL_RELEASES, Name.LABEL_EPSILON),
+}
 
 
-def malicious(run: Run) -> list[str]:
+def malicious(run: PartyRuns) -> list[str]:
     """A sentence for each party that was configured to break the protocol."""
     broken = [party.name for party in run.parties if party.settings.malicious]
     return [f"{name} sent other gradients than those of its loss" for name in broken]
 
 
-def hijacked(run: Run) -> list[str]:
+def hijacked(run: PartyRuns) -> list[str]:
     """A sentence for each detector that raised an alarm, with its first."""
     found: dict[tuple[str, str], Metric] = {}
-    for m in sorted(run.metrics("hijack_alarm"), key=lambda m: m.step):
-        found.setdefault((m.target, m.column), m)
+    for m in sorted(run.metrics(Name.HIJACK_ALARM), key=lambda m: m.step):
+        found.setdefault((m.target, m.detail), m)
     return [
         f"{detector} at {party} suspects from step {m.step} on that its gradients are not those of a loss "
         f"(score {m.value:.3f})"
         for (party, detector), m in sorted(found.items())
-    ]
-
-
-def broken(run: Run, label: str) -> list[str]:
-    """What :func:`malicious` and :func:`hijacked` say of the run that ``label`` names, for a page's top."""
-    return [
-        *(f"MALICIOUS, with {label}: {sentence}" for sentence in malicious(run)),
-        *(f"HIJACKING SUSPECTED, with {label}: {sentence}" for sentence in hijacked(run)),
     ]
 
 
@@ -42,46 +43,72 @@ def _reads_released_tables(attack: str) -> bool:
     return kind is not None and Knowledge.RELEASED_TABLE in kind.needs
 
 
-def releases(run: Run) -> list[dict[str, object]]:
-    """Each released table: its target, the errors per cell that its noise claims, the errors of attacks."""
-    linear = {m.target: m.value for m in run.metrics("released_linear")}
-    bounds = {m.target: m.value for m in run.metrics("released_bound")}
+@dataclass(frozen=True)
+class TableRelease:
+    """A released table of ``target``: the least errors per cell that its noise claims, ``bound`` of all
+    estimates and ``linear`` of linear ones, beside the ``errors`` of attacks, by name.
+    """
+
+    target: str
+    bound: float
+    linear: float | None
+    errors: tuple[tuple[str, float], ...]
+
+
+def releases(run: PartyRuns) -> list[TableRelease]:
+    """Each released table, by target."""
+    linear = {m.target: m.value for m in run.metrics(Name.RELEASED_LINEAR)}
+    bounds = {m.target: m.value for m in run.metrics(Name.RELEASED_BOUND)}
     reached = [r for r in final(run) if _reads_released_tables(r.attack)]
     return [
-        {
-            "target": target,
-            "bound": bound,
-            "linear": linear.get(target),
-            "errors": [(r.attack, r.mse) for r in reached if r.target == target],
-        }
+        TableRelease(
+            target,
+            bound,
+            linear.get(target),
+            tuple((r.attack, r.mse) for r in reached if r.target == target),
+        )
         for target, bound in sorted(bounds.items())
     ]
 
 
-def privacy(run: Run) -> list[Document]:
-    """Each party with counted noise: what the noise protects, releases of it per phase, total ε (None:
-    unknown), δ, the budget.
+@dataclass(frozen=True)
+class SpentPrivacy:
+    """What the noise of ``party`` protects, a ``unit``: its releases in training and their total ε at δ, its
+    predictions and their ε; None is unknown. ``budget``: the ε that the party allows, None without one.
     """
-    kinds = ("training", "prediction", "label")
+
+    party: str
+    of_client: bool
+    unit: str
+    releases: float
+    epsilon: float | None
+    predictions: float
+    prediction: float | None
+    delta: float
+    budget: float | None
+
+
+def privacy(run: PartyRuns) -> list[SpentPrivacy]:
+    """Each party with counted noise."""
     counts, epsilons = (
-        {(k, m.target): m.value for k in kinds for m in run.metrics(f"{k}_{figure}")}
-        for figure in ("releases", "epsilon")
+        {(kind, m.target): m.value for kind, names in _SPENT.items() for m in run.metrics(names[figure])}
+        for figure in (0, 1)
     )
     known = {place: None if math.isnan(value) else value for place, value in epsilons.items()}
     limits = {p.name: p.config.get("limits", {}) for p in run.parties}
-    whole = {p.name for p in run.parties if p.role == Role.CLIENT}
+    whole = set(run.alike)
     units = {"training": "a row", "label": "a label of a client's row"}
     return [
-        {
-            "party": party,
-            "of_client": party in whole,
-            "unit": "all rows of the client" if party in whole and kind == "training" else units[kind],
-            "releases": counts.get((kind, party), 0),
-            "epsilon": known.get((kind, party)),
-            "predictions": counts.get(("prediction", party), 0),
-            "prediction": known.get(("prediction", party)),
-            "delta": limits.get(party, {}).get("delta", Limits().delta),
-            "budget": limits.get(party, {}).get("epsilon"),
-        }
+        SpentPrivacy(
+            party,
+            of_client=party in whole,
+            unit="all rows of the client" if party in whole and kind == "training" else units[kind],
+            releases=counts.get((kind, party), 0),
+            epsilon=known.get((kind, party)),
+            predictions=counts.get(("prediction", party), 0),
+            prediction=known.get(("prediction", party)),
+            delta=limits.get(party, {}).get("delta", Limits().delta),
+            budget=limits.get(party, {}).get("epsilon"),
+        )
         for kind, party in sorted({("label" if k == "label" else "training", p) for k, p in known})
     ]

@@ -8,25 +8,35 @@ if the upper end of its 95 % interval (1.96 standard errors over rows) is below 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-from vflens.experiments.results.folders import Metric, Run
-from vflens.plugins.attack import installed_attack
+from vflens.experiments.results.folders import Metric, PartyRuns
+from vflens.numerics.measures.intervals import least_first, over_blind
+from vflens.plugins.attack import installed_attack, is_blind
 from vflens.score.service import MIN_ROWS
-from vflens.types import Role
+from vflens.storage.metrics import Name
+from vflens.types import Phase
 
 BLIND_GUESSES = {
     "zero": "all zeros",
     "half": "one half everywhere",
     "random": "uniformly random values",
     "column_means": "the column means",
+    "imputation": "imputation from the adversary's own columns",
 }
 _UTILITY = (
-    *("accuracy", "accuracy_alone", "accuracy_released", "auc", "auc_alone", "auc_released"),
-    *("mean_kl", "argmax_kept"),
+    *(
+        Name.ACCURACY,
+        Name.ACCURACY_ALONE,
+        Name.ACCURACY_RELEASED,
+        Name.AUC,
+        Name.AUC_ALONE,
+        Name.AUC_RELEASED,
+    ),
+    *(Name.MEAN_KL, Name.ARGMAX_KEPT),
 )
 
 
@@ -57,8 +67,8 @@ class Result:
 
     @property
     def relative(self) -> float:
-        """Error over blind error: 0 is exact, 1 no better than blind; infinite if blind is exact."""
-        return self.mse / self.blind if self.blind else math.inf
+        """:func:`over_blind` of the errors."""
+        return over_blind(self.mse, self.blind)
 
     @property
     def better(self) -> bool:
@@ -77,18 +87,18 @@ class ColumnError:
     @property
     def relative(self) -> float:
         """As :attr:`Result.relative`."""
-        return self.mse / self.blind if self.blind else math.inf
+        return over_blind(self.mse, self.blind)
 
 
 @lru_cache(maxsize=64)  # a report needs it for every panel and sentence
-def results(run: Run) -> tuple[Result, ...]:
+def results(run: PartyRuns) -> tuple[Result, ...]:
     """Every scored milestone of ``run``; of two figures, the adversary's and the target's, the target's."""
-    errors = _first(run, "mse") | _first(run, "matched_mse")
+    errors = _first(run, Name.MSE) | _first(run, Name.MATCHED_MSE)
     affine = {attack for attack in {m.attack for m in errors.values()} if up_to_affine(attack)}
-    stderr, unusable, blind = _first(run, "mse_stderr"), _first(run, "unusable"), _best_blind(run)
-    psnr, ssim = _first(run, "psnr"), _first(run, "ssim")
-    granted = {(m.attack, m.target): m.column for m in run.metrics("granted")}
-    blind_psnr, blind_ssim = _largest(run, "blind_psnr"), _largest(run, "blind_ssim")
+    stderr, unusable, blind = _first(run, Name.MSE_STDERR), _first(run, Name.UNUSABLE), _best_blind(run)
+    psnr, ssim = _first(run, Name.PSNR), _first(run, Name.SSIM)
+    granted = {(m.attack, m.target): m.detail for m in run.metrics(Name.GRANTED)}
+    blind_psnr, blind_ssim = _largest(run, Name.BLIND_PSNR), _largest(run, Name.BLIND_SSIM)
     return tuple(
         Result(
             *(m.attack, m.target, m.scored_set, m.rows, m.value),
@@ -118,19 +128,64 @@ def up_to_affine(attack: str) -> bool:
     return plugin is not None and plugin.up_to_affine
 
 
-def explained(run: Run) -> dict[tuple[str, str], float]:
+def explained(run: PartyRuns) -> dict[tuple[str, str], float]:
     """(attack, target) → R² on training rows after the best affine map, for attacks that need one."""
-    found = _first(run, "affine_r2").values()
+    found = _first(run, Name.AFFINE_R2).values()
     return {(m.attack, m.target): m.value for m in found if up_to_affine(m.attack) and math.isfinite(m.value)}
 
 
-def final(run: Run) -> tuple[Result, ...]:
+def final(run: PartyRuns) -> tuple[Result, ...]:
     """The last milestone per attack, target and scored set, the most successful first."""
     last = {(r.attack, r.target, r.scored_set): r for r in sorted(results(run), key=lambda r: r.rows)}
-    return tuple(sorted(last.values(), key=lambda r: (r.relative, r.mse)))
+    return tuple(sorted(last.values(), key=lambda r: (least_first(r.relative), r.mse)))
 
 
-def column_errors(run: Run, result: Result) -> tuple[ColumnError, ...]:
+@dataclass(frozen=True)
+class LargestLeak:
+    """What ``attack`` takes of ``target``'s columns, more than any other attack.
+
+    ``share`` of the best blind guess's error, 1 an exact copy and 0 no better; it is that of ``result``, or
+    where there is none R² on training rows after the best affine map.
+    """
+
+    attack: str
+    target: str
+    share: float
+    result: Result | None = None
+
+    @property
+    def of_training(self) -> bool:
+        """Whether it is of training rows."""
+        return self.result is None or self.result.scored_set == Phase.TRAIN
+
+
+def largest_leaks(run: PartyRuns) -> tuple[LargestLeak, ...]:
+    """The largest leak of each target, the largest of all first; of two equal ones that with a result."""
+    found: dict[str, LargestLeak] = {}
+    for leak in sorted(_leaks(run), key=_by_share):
+        found.setdefault(leak.target, leak)
+    return tuple(found.values())
+
+
+def beside(run: PartyRuns, leak: LargestLeak) -> Result | None:
+    """Where ``leak`` is of training rows, the most successful attack on its target's prediction rows."""
+    predicted = (r for r in final(run) if (r.target, r.scored_set) == (leak.target, Phase.PREDICT))
+    return next(predicted, None) if leak.of_training else None
+
+
+def _leaks(run: PartyRuns) -> Iterator[LargestLeak]:
+    for r in final(run):
+        yield LargestLeak(r.attack, r.target, 1 - r.relative if r.better else 0.0, r)
+    for (attack, target), r2 in explained(run).items():
+        yield LargestLeak(attack, target, max(r2, 0.0))
+
+
+def _by_share(leak: LargestLeak) -> tuple[float, bool, float]:
+    relative = least_first(leak.result.relative) if leak.result else 0.0
+    return -round(leak.share, 3), leak.result is None, relative
+
+
+def column_errors(run: PartyRuns, result: Result) -> tuple[ColumnError, ...]:
     """The errors of ``result`` column by column, in the target's order, if there is a blind error."""
 
     def same(m: Metric) -> bool:
@@ -140,10 +195,13 @@ def column_errors(run: Run, result: Result) -> tuple[ColumnError, ...]:
     names = [c.name for c in infos[result.target].columns] if result.target in infos else []
     blind: dict[str, float] = {}
     errors: dict[str, float] = {}
-    for m in filter(same, run.metrics("column_blind_mse")):
+    for m in filter(same, run.metrics(Name.COLUMN_BLIND_MSE)):
         blind |= m.by_column(names)
-    for m in filter(same, run.metrics("column_mse")):
-        errors |= m.by_column(names) if m.attack == result.attack else {}
+    for m in filter(same, run.metrics(Name.COLUMN_MSE)):
+        found = m.by_column(names)
+        errors |= found if m.attack == result.attack else {}
+        if is_blind(m.attack):
+            blind |= {c: min(e, blind[c]) for c, e in found.items() if c in blind}
     return tuple(ColumnError(c, e, blind[c]) for c, e in errors.items() if c in blind and math.isfinite(e))
 
 
@@ -155,7 +213,7 @@ class Leak:
     error: ColumnError
 
 
-def leaking_columns(run: Run, target: str) -> tuple[Leak, ...]:
+def leaking_columns(run: PartyRuns, target: str) -> tuple[Leak, ...]:
     """The columns of ``target`` with an error of less than half that of the best blind guess, worst first.
 
     Half, because a column has no interval and there are many columns; fewer than 50 rows do not count.
@@ -178,11 +236,13 @@ class ColumnBits:
     blind: float
 
 
-def column_bits(run: Run, target: str) -> tuple[ColumnBits, ...]:
+def column_bits(run: PartyRuns, target: str) -> tuple[ColumnBits, ...]:
     """For each finite column of ``target`` the attack that leaves the fewest bits, at its last milestone."""
     last = max((r.rows for r in results(run) if r.target == target), default=0)
-    here = [m for m in run.metrics("column_conditional_entropy") if (m.target, m.rows) == (target, last)]
-    blind = {m.column: m.value for m in run.metrics("column_entropy") if (m.target, m.rows) == (target, last)}
+    here = [m for m in run.metrics(Name.COLUMN_CONDITIONAL_ENTROPY) if (m.target, m.rows) == (target, last)]
+    blind = {
+        m.column: m.value for m in run.metrics(Name.COLUMN_ENTROPY) if (m.target, m.rows) == (target, last)
+    }
     best: dict[str, Metric] = {}
     for m in here:
         if m.column in blind and (m.column not in best or m.value < best[m.column].value):
@@ -190,7 +250,7 @@ def column_bits(run: Run, target: str) -> tuple[ColumnBits, ...]:
     return tuple(ColumnBits(c, m.attack, m.value, blind[c]) for c, m in best.items())
 
 
-def utility(run: Run) -> dict[str, float]:
+def utility(run: PartyRuns) -> dict[str, float]:
     """Utility: accuracy and AUC, alone and gained, mean KL (nats), arg-max kept; means over clients."""
     found: dict[str, float] = {}
     for name in _UTILITY:
@@ -202,66 +262,31 @@ def utility(run: Run) -> dict[str, float]:
     return found
 
 
-def _mean(run: Run, metric: str) -> float | None:
+def _mean(run: PartyRuns, metric: Name) -> float | None:
     """The last figure called ``metric`` of each party that measured it, on average."""
     values = list(_by_party(run, metric).values())
     return sum(values) / len(values) if values else None
 
 
-def _by_party(run: Run, metric: str) -> dict[str, float]:
+def _by_party(run: PartyRuns, metric: Name) -> dict[str, float]:
     """Party → its last figure called ``metric``, of those that measured it."""
-    return {p.name: m.value for p in run.parties for m in p.metrics if m.metric == metric}
+    return {p.name: m.value for p in run.parties for m in p.metrics if m.name == metric}
 
 
-def clients(run: Run) -> list[tuple[str, float, float]]:
-    """Each client of a horizontal run: its name, its accuracy with the others and alone."""
-    together, alone = _by_party(run, "accuracy"), _by_party(run, "accuracy_alone")
-    return [(name, together[name], alone[name]) for name in run.of_role(Role.CLIENT) if name in alone]
-
-
-@dataclass(frozen=True)
-class LabelResult:
-    """Shares of right labels on ``rows`` rows of ``scored_set``: of an attack in the party ``adversary`` on
-    ``target`` and of the blind guess; AUC of the attack, None of a round's rows, which have no order.
+class ClientAccuracy(NamedTuple):
+    """The accuracy of ``client`` on its own prediction rows: with the others, and by a model of its own rows
+    ``alone``.
     """
 
-    attack: str
-    adversary: str
-    target: str
-    scored_set: str
-    rows: int
+    client: str
     accuracy: float
-    blind: float
-    auc: float | None = None
-
-    @property
-    def relative(self) -> float:
-        """Share of wrong labels over the blind guess's: 0 is exact, 1 no better than blind; infinite if blind
-        is exact.
-        """
-        return (1 - self.accuracy) / (1 - self.blind) if self.blind < 1 else math.inf
-
-    @property
-    def kind(self) -> str:
-        """The kind of rows: "training", "prediction", or a round's: "round-0"."""
-        return {"train": "training", "predict": "prediction"}.get(self.scored_set, self.scored_set)
+    alone: float
 
 
-def label_results(run: Run) -> tuple[LabelResult, ...]:
-    """The targets' scores of attacks on their labels, the most successful first."""
-    auc = {_on_labels(m): m.value for m in run.metrics("label_auc")}
-    found: dict[tuple[str, str, str, str, int], LabelResult] = {}
-    for prefix in ("", "matched_"):
-        blind = {_on_labels(m)[1:]: m.value for m in run.metrics(f"blind_{prefix}label_accuracy")}
-        for m in run.metrics(f"{prefix}label_accuracy"):
-            key = _on_labels(m)
-            if key[1:] in blind and (prefix or key in auc):
-                found[key] = LabelResult(*key, m.value, blind[key[1:]], auc.get(key))
-    return tuple(sorted(found.values(), key=lambda r: -r.accuracy))
-
-
-def _on_labels(m: Metric) -> tuple[str, str, str, str, int]:
-    return m.attack, m.adversary, m.target, m.scored_set, m.rows
+def clients(run: PartyRuns) -> list[ClientAccuracy]:
+    """Each client of a horizontal run, in name order."""
+    together, alone = _by_party(run, Name.ACCURACY), _by_party(run, Name.ACCURACY_ALONE)
+    return [ClientAccuracy(name, together[name], alone[name]) for name in run.alike if name in alone]
 
 
 class NotRun(NamedTuple):
@@ -273,35 +298,24 @@ class NotRun(NamedTuple):
     reason: str
 
 
-def skipped(run: Run) -> list[NotRun]:
+def skipped(run: PartyRuns) -> list[NotRun]:
     """The attacks that lacked knowledge."""
-    return [NotRun(m.attack, m.adversary, m.target, m.column) for m in run.metrics("skipped")]
+    return [NotRun(m.attack, m.adversary, m.target, m.detail) for m in run.metrics(Name.SKIPPED)]
 
 
-def failed(run: Run) -> list[NotRun]:
+def failed(run: PartyRuns) -> list[NotRun]:
     """The attacks that failed: their plug-ins raised an error or returned no estimate."""
-    return [NotRun(m.attack, m.adversary, m.target, m.column) for m in run.metrics("failed")]
+    return [NotRun(m.attack, m.adversary, m.target, m.detail) for m in run.metrics(Name.FAILED)]
 
 
-def targets(runs: Sequence[Run]) -> list[str]:
-    """Every target of a scored attack, in order of appearance."""
-    return list(dict.fromkeys(r.target for run in runs for r in final(run)))
-
-
-def ranking(runs: Sequence[Run]) -> dict[str, int]:
-    """The rank of each attack over all runs, the most successful first."""
-    everything = sorted((r for run in runs for r in final(run)), key=lambda r: r.relative)
-    return {attack: rank for rank, attack in enumerate(dict.fromkeys(r.attack for r in everything))}
-
-
-def _first(run: Run, metric: str) -> dict[tuple[str, str, str, int], Metric]:
+def _first(run: PartyRuns, metric: Name) -> dict[tuple[str, str, str, int], Metric]:
     found: dict[tuple[str, str, str, int], Metric] = {}
     for m in run.metrics(metric):
         found.setdefault((m.attack, m.target, m.scored_set, m.rows), m)
     return found
 
 
-def _largest(run: Run, metric: str) -> dict[tuple[str, str, int], float]:
+def _largest(run: PartyRuns, metric: Name) -> dict[tuple[str, str, int], float]:
     best: dict[tuple[str, str, int], float] = {}
     for m in _first(run, metric).values():
         key = (m.target, m.scored_set, m.rows)
@@ -309,9 +323,14 @@ def _largest(run: Run, metric: str) -> dict[tuple[str, str, int], float]:
     return best
 
 
-def _best_blind(run: Run) -> dict[tuple[str, str, int], Metric]:
+def _best_blind(run: PartyRuns) -> dict[tuple[str, str, int], Metric]:
+    """(target, scored set, rows) → the least error of a guess; attacks that are blind stand among them."""
     best: dict[tuple[str, str, int], Metric] = {}
-    for m in (_first(run, "blind_mse") | _first(run, "blind_matched_mse")).values():
+    errors = _first(run, Name.MSE).values()
+    blind = {name for name in {m.attack for m in errors} if is_blind(name)}
+    imputed = [m for m in errors if m.attack in blind]
+    guessed = _first(run, Name.BLIND_MSE) | _first(run, Name.BLIND_MATCHED_MSE)
+    for m in (*guessed.values(), *imputed):
         key = (m.target, m.scored_set, m.rows)
         if math.isfinite(m.value) and (key not in best or m.value < best[key].value):
             best[key] = m

@@ -13,18 +13,19 @@ moment on the same rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from vflens.experiments.results import fedadob
-from vflens.experiments.results.folders import Metric, Run
+from vflens.experiments.results.folders import Metric, PartyRuns
 from vflens.plugins.defense import installed_defense
 from vflens.score.theory import statements
-from vflens.storage.metrics import MOST_ROWS
-from vflens.types import Array, Document, Role
+from vflens.storage.metrics import MOST_ROWS, Name
+from vflens.types import Document, Role
+from vflens.words import counted
 
 #: Relative difference that rounding explains; the systems' condition numbers are far below 1e8.
 TOLERANCE = 1e-6
@@ -102,46 +103,32 @@ class Disorder:
         """As :attr:`Comparison.alarm`."""
         if not self.broken or self.excuse:
             return ""
-        return f"{self.attack} on {self.target} breaks Theorem 1 on {self.broken:,} rows"
+        return f"{self.attack} on {self.target} breaks Theorem 1 on {counted(self.broken, 'row', ',')}"
 
 
-def comparisons(run: Run) -> tuple[Comparison, ...]:
+def comparisons(run: PartyRuns) -> tuple[Comparison, ...]:
     """The last milestone of each attack that a statement covers and the target computed figures for."""
-    return tuple(_joined(run, m, _kept(run, m)) for m in _last(run, "theory_measured"))
+    return tuple(_joined(run, m, _kept(run, m)) for m in _last(run, Name.THEORY_MEASURED))
 
 
-def milestones(run: Run) -> tuple[Comparison, ...]:
+def milestones(run: PartyRuns) -> tuple[Comparison, ...]:
     """As :func:`comparisons`, of every milestone."""
-    return tuple(_joined(run, m, _kept(run, m)) for m in run.metrics("theory_measured"))
+    return tuple(_joined(run, m, _kept(run, m)) for m in run.metrics(Name.THEORY_MEASURED))
 
 
-def disorders(run: Run) -> tuple[Disorder, ...]:
+def disorders(run: PartyRuns) -> tuple[Disorder, ...]:
     """Theorem 1's count for each attack, at the last milestone."""
     excuse = _unknown_scores(run) or _defended_scores(run)
-    return tuple(Disorder(m.attack, m.target, int(m.value), excuse) for m in _last(run, "theory_disorder"))
+    return tuple(Disorder(m.attack, m.target, int(m.value), excuse) for m in _last(run, Name.THEORY_DISORDER))
 
 
-def alarms(run: Run) -> list[str]:
+def alarms(run: PartyRuns) -> list[str]:
     """Every disagreement between theory and measurement in ``run``, a sentence each."""
     alarms = [c.alarm for c in comparisons(run)] + [d.alarm for d in disorders(run)]
     return [sentence for sentence in alarms if sentence]
 
 
-def beside(run: Run) -> dict[tuple[str, str, str], Document]:
-    """(attack, target, scored set) → ``statement``, ``closed`` and ``alarm``, for rows of a table."""
-    found: dict[tuple[str, str, str], Document] = {}
-    for c in comparisons(run):
-        compared = not c.excuse and math.isfinite(c.closed)
-        closed = {"statement": c.statement, "closed": c.closed} if compared else {}
-        found[c.attack, c.target, c.scored_set] = {**closed, **({"alarm": c.alarm} if c.alarm else {})}
-    for d in disorders(run):
-        if d.alarm:
-            row = found.setdefault((d.attack, d.target, "predict"), {})
-            row["alarm"] = "; ".join(filter(None, (row.get("alarm"), d.alarm)))
-    return found
-
-
-def to_json(run: Run) -> Document:
+def to_json(run: PartyRuns) -> Document:
     """The comparisons under stable keys, the alarms, and FedAdOb's theorems; a missing figure is None."""
     compared = [
         {
@@ -156,7 +143,7 @@ def to_json(run: Run) -> Document:
 # -- what the target kept -----------------------------------------------------------------------------
 
 
-def _last(run: Run, metric: str) -> Iterator[Metric]:
+def _last(run: PartyRuns, metric: Name) -> Iterator[Metric]:
     last: dict[tuple[str, str, str], Metric] = {}
     for m in run.metrics(metric):
         key = (m.attack, m.target, m.scored_set)
@@ -165,24 +152,24 @@ def _last(run: Run, metric: str) -> Iterator[Metric]:
     yield from last.values()
 
 
-def _kept(run: Run, m: Metric) -> Comparison:
+def _kept(run: PartyRuns, m: Metric) -> Comparison:
     return Comparison(
         attack=m.attack,
         target=m.target,
         scored_set=m.scored_set,
-        rows=int(_beside(run, m, "theory_rows", 0)),
+        rows=int(_beside(run, m, Name.THEORY_ROWS, 0)),
         scored=m.rows,
-        statement=m.column or _THEOREM_2,
+        statement=m.detail or _THEOREM_2,
         measured=m.value,
-        closed=_beside(run, m, "theory_closed"),
-        lower=_beside(run, m, "theory_lower"),
-        upper=_beside(run, m, "theory_upper"),
-        any_center=_beside(run, m, "theory_any_center"),
-        mirrored=_beside(run, m, "theory_mirrored"),
+        closed=_beside(run, m, Name.THEORY_CLOSED),
+        lower=_beside(run, m, Name.THEORY_LOWER),
+        upper=_beside(run, m, Name.THEORY_UPPER),
+        any_center=_beside(run, m, Name.THEORY_ANY_CENTER),
+        mirrored=_beside(run, m, Name.THEORY_MIRRORED),
     )
 
 
-def _beside(run: Run, m: Metric, metric: str, absent: float = math.nan) -> float:
+def _beside(run: PartyRuns, m: Metric, metric: Name, absent: float = math.nan) -> float:
     same = (m.attack, m.target, m.scored_set, m.rows)
     found = (f.value for f in run.metrics(metric) if (f.attack, f.target, f.scored_set, f.rows) == same)
     return next(found, absent)
@@ -191,7 +178,7 @@ def _beside(run: Run, m: Metric, metric: str, absent: float = math.nan) -> float
 # -- what only the folders together tell --------------------------------------------------------------
 
 
-def _joined(run: Run, m: Metric, c: Comparison) -> Comparison:
+def _joined(run: PartyRuns, m: Metric, c: Comparison) -> Comparison:
     """``c`` with the other parties' figures on its scores, or with the reason why it cannot be compared."""
     excuse = _unknown_scores(run)
     if excuse:
@@ -205,13 +192,13 @@ def _joined(run: Run, m: Metric, c: Comparison) -> Comparison:
     return _noisy(run, m, c, defended) if defended else c
 
 
-def _noisy(run: Run, m: Metric, c: Comparison, defended: str) -> Comparison:
+def _noisy(run: PartyRuns, m: Metric, c: Comparison, defended: str) -> Comparison:
     """Theorem 4's gain on top of Theorem 2, from the coordinator's moments of its noise."""
-    noise = [f for f in run.metrics("score_noise") if f.rows == c.rows == c.scored]
-    weights = [f for f in run.metrics("theory_noise_weight") if (f.target, f.rows) == (m.target, m.rows)]
+    noise = [f for f in run.metrics(Name.SCORE_NOISE) if f.rows == c.rows == c.scored]
+    weights = [f for f in run.metrics(Name.THEORY_NOISE_WEIGHT) if (f.target, f.rows) == (m.target, m.rows)]
     if c.statement != _THEOREM_2 or _acting(run, _UNMEASURED) or not noise or not weights:
         return replace(c, excuse=defended)
-    B, S = _matrix(weights), _matrix(noise)
+    B, S = weights[-1].matrix, noise[-1].matrix
     gain, most = float(np.vdot(B, S)), float(np.linalg.eigvalsh(B)[-1] * np.trace(S))
     if not math.isfinite(c.closed):  # clipped: the truth is in the box, so its error is at most this
         return replace(c, statement="RVG Theorem 4", upper=c.upper + gain)
@@ -219,15 +206,15 @@ def _noisy(run: Run, m: Metric, c: Comparison, defended: str) -> Comparison:
     return replace(with_noise, lower=c.closed, upper=c.closed + most)
 
 
-def _agnostic(run: Run, m: Metric, c: Comparison) -> Comparison:
+def _agnostic(run: PartyRuns, m: Metric, c: Comparison) -> Comparison:
     """Theorem 2 and the cost of guessed scores: VAR (13) for ls, (21) for half*."""
     outside = _parameter(run, c.attack, "outside", "clip")
     missed = [
         f
-        for f in run.metrics("guessed_scores_error")
+        for f in run.metrics(Name.GUESSED_SCORES_ERROR)
         if (f.attack, f.target, f.scored_set, f.rows) == (c.attack, c.target, c.scored_set, c.rows)
     ]
-    weights = [f for f in run.metrics("theory_noise_weight") if (f.target, f.rows) == (m.target, m.rows)]
+    weights = [f for f in run.metrics(Name.THEORY_NOISE_WEIGHT) if (f.target, f.rows) == (m.target, m.rows)]
     bare = replace(c, statement="VAR (13), (21)", closed=math.nan, lower=math.nan, upper=math.nan)
     defended = _defended_scores(run)
     if defended or c.statement != _THEOREM_2:
@@ -243,8 +230,8 @@ def _agnostic(run: Run, m: Metric, c: Comparison) -> Comparison:
             excuse="the scores of these rows, which it guessed, never arrived, or it was made from the "
             "record",
         )
-    closed = c.closed + float(np.vdot(_matrix(weights), _matrix(missed)))
-    statement = "VAR (13)" if _unknown(run, c.target) < len(_matrix(weights)) else "VAR (21)"
+    closed = c.closed + float(np.vdot(weights[-1].matrix, missed[-1].matrix))
+    statement = "VAR (13)" if _unknown(run, c.target) < len(weights[-1].matrix) else "VAR (21)"
     if outside == "keep":
         return replace(bare, statement=statement, closed=closed)
     if outside == "clip":
@@ -252,7 +239,7 @@ def _agnostic(run: Run, m: Metric, c: Comparison) -> Comparison:
     return replace(bare, statement=statement, excuse=f"outside = {outside!r} moves estimates by ½")
 
 
-def _misled(run: Run, c: Comparison) -> str:
+def _misled(run: PartyRuns, c: Comparison) -> str:
     """Why a black box's error may differ from that on the column in its own orientation."""
     signs = _parameter(run, c.attack, "signs", "same")
     if signs is None:
@@ -263,39 +250,28 @@ def _misled(run: Run, c: Comparison) -> str:
     return "it took 1 − x for x: what it assumed of the signs is not true" if mirrored else ""
 
 
-def _matrix(figures: Sequence[Metric]) -> Array:
-    """The symmetric matrix whose upper triangle ``figures`` hold, the last ones of a cell."""
-    cells: Mapping[tuple[int, ...], float] = {
-        tuple(int(n) for n in f.column.split(",")): f.value for f in figures
-    }
-    M = np.zeros((1 + max(j for _, j in cells),) * 2)
-    for (i, j), value in cells.items():
-        M[i, j] = M[j, i] = value
-    return M
-
-
-def _unknown(run: Run, target: str) -> int:
+def _unknown(run: PartyRuns, target: str) -> int:
     return len(run.infos()[target].columns)
 
 
-def _parameter(run: Run, attack: str, name: str, default: str) -> Any:
+def _parameter(run: PartyRuns, attack: str, name: str, default: str) -> Any:
     """The configuration of the adversary's ``attack``, or None."""
     tables = (t for p in run.parties for t in p.settings.attacks if t.get("name") == attack)
     return next((t.get(name, default) for t in tables), None)
 
 
-def _unknown_scores(run: Run) -> str:
+def _unknown_scores(run: PartyRuns) -> str:
     absent = [role for role in (Role.COORDINATOR, Role.ACTIVE) if not run.holds(role)]
     return f"the {absent[0]}'s folder was not given, it may have defended scores" if absent else ""
 
 
-def _defended_scores(run: Run) -> str:
+def _defended_scores(run: PartyRuns) -> str:
     """Why released scores may be inexact; "" if they are exact."""
     acting = _acting(run, _UNMEASURED | {"on_scores"})
     return f"defended by {', '.join(acting)}" if acting else ""
 
 
-def _acting(run: Run, hooks: frozenset[str]) -> list[str]:
+def _acting(run: PartyRuns, hooks: frozenset[str]) -> list[str]:
     """The configured defences that act at one of ``hooks``, and their parties."""
     return [
         f"{table.get('name')} at {party.name}"

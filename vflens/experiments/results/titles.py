@@ -5,12 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from vflens.experiments.results.folders import Run
+from vflens.experiments.results.record import RecordedRun
+from vflens.numerics.measures.intervals import least_first
 from vflens.protocol.acts import BATCHES
 from vflens.types import Facts, Role
 
 
-def defenses(run: Run) -> list[str]:
+def defenses(run: RecordedRun) -> list[str]:
     """The configured defences with their parameters, in words, party by party."""
     return [describe(table) for party in run.parties for table in party.settings.defenses]
 
@@ -21,27 +22,38 @@ def describe(plugin: Facts) -> str:
     return str(plugin.get("name", "?")) + (f" ({parameters})" if parameters else "")
 
 
-def labels(runs: Sequence[Run]) -> list[str]:
+def labels(runs: Sequence[RecordedRun]) -> list[str]:
     """A title for each run: its defences; also its name if two titles are equal or the defences unknown."""
     plain = [_defended(r) or ("no defence" if _is_known(r) else r.name) for r in runs]
     return [f"{p} · {r.name}" if plain.count(p) > 1 else p for p, r in zip(plain, runs, strict=True)]
 
 
-def _defended(run: Run) -> str:
+def _defended(run: RecordedRun) -> str:
     """Each configured defence once; with its holders where only some of several clients have it."""
     holders: dict[str, list[str]] = {}
     for party in run.parties:
         for table in party.settings.defenses:
             holders.setdefault(describe(table), []).append(party.name)
-    every = run.of_role(Role.CLIENT)
+    every = run.alike
     some = {d: "" if set(h) >= set(every) else f" at {', '.join(h)}" for d, h in holders.items()}
     return " + ".join(f"{d}{where}" for d, where in some.items())
 
 
-def _is_known(run: Run) -> bool:
+def _is_known(run: RecordedRun) -> bool:
     """Whether the folders are there that name the defences: the coordinator's, or those of all clients."""
-    everyone = set(run.of_role(Role.CLIENT))
+    everyone = set(run.alike)
     return run.holds(Role.COORDINATOR) or (bool(everyone) and everyone <= {p.name for p in run.parties})
+
+
+def targets(runs: Sequence[RecordedRun]) -> list[str]:
+    """Every target of a scored attack, in order of appearance."""
+    return list(dict.fromkeys(r.target for run in runs for r in run.results))
+
+
+def ranking(runs: Sequence[RecordedRun]) -> dict[str, int]:
+    """The rank of each attack over all runs, the most successful first."""
+    everything = sorted((r for run in runs for r in run.results), key=lambda r: least_first(r.relative))
+    return {attack: rank for rank, attack in enumerate(dict.fromkeys(r.attack for r in everything))}
 
 
 def rows_of(scored_set: str) -> str:

@@ -7,8 +7,6 @@ its cookie goes there only. A page in a browser can reach 127.0.0.1 by a name of
 the app admits known names of hosts only.
 """
 
-from __future__ import annotations
-
 import hmac
 import secrets
 

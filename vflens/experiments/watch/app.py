@@ -3,8 +3,6 @@
 Panels travel as server-sent events, so the connection is a plain GET. A page is complete without its script.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import secrets

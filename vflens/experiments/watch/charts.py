@@ -1,28 +1,26 @@
 """Errors at each milestone, beside the blind error and what theory says of them."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
-from vflens.experiments.pages.plots import Plot, style
+from vflens.experiments.pages.plots import Plot, scatter, style
 from vflens.experiments.pages.report_charts import milestones
 from vflens.experiments.results import theory
-from vflens.experiments.results.folders import Run
 from vflens.experiments.results.ledger import shown
-from vflens.experiments.results.results import Result, ranking, results
-from vflens.experiments.results.titles import rows_of
+from vflens.experiments.results.record import RecordedRun
+from vflens.experiments.results.results import Result
+from vflens.experiments.results.titles import ranking, rows_of
 from vflens.types import Document
 
 _BAND = "33"  # opacity of a band's colour, in hexadecimal
 
 
-def errors(run: Run) -> Iterator[Plot]:
+def errors(run: RecordedRun) -> Iterator[Plot]:
     """A plot for each target and scored set, from the first milestone on."""
-    ranks, stated = ranking([run]), [c for c in theory.milestones(run) if not c.excuse]
+    ranks, stated = ranking([run]), [c for c in run.theory_milestones if not c.excuse]
     groups: dict[tuple[str, str], list[Result]] = {}
-    for r in sorted(results(run), key=lambda r: r.rows):
+    for r in sorted(run.milestones, key=lambda r: r.rows):
         groups.setdefault((r.target, r.scored_set), []).append(r)
     for (target, scored_set), group in groups.items():
         plot = milestones(f"{shown(target)}, {shown(rows_of(scored_set))}", group, ranks)
@@ -45,16 +43,14 @@ def _bands(stated: Sequence[theory.Comparison], ranks: Mapping[str, int]) -> lis
         )
         bands.setdefault((lower, upper), {"x": x, "line": {"width": 1, "color": colour, "dash": "dot"}})
         if any(math.isfinite(c.closed) for c in points):
-            closed = {"x": x, "y": [_drawn(c.closed) for c in points], "mode": "markers"}
+            name = f"{escape(attack)}, {escape(points[-1].statement)}"
             marker = {"symbol": "x-thin-open", "size": 9, "color": colour}
-            drawn.append(
-                {**closed, "name": f"{escape(attack)}, {escape(points[-1].statement)}", "marker": marker}
-            )
+            drawn.append(scatter("markers", name, x, [_drawn(c.closed) for c in points], marker=marker))
     for (lower, upper), shared in bands.items():
-        line = {**shared, "mode": "lines", "showlegend": False, "hoverinfo": "skip"}
+        line = {"type": "scatter", **shared, "mode": "lines", "showlegend": False, "hoverinfo": "skip"}
         fill = {"fill": "tonexty", "fillcolor": shared["line"]["color"] + _BAND} if any(lower) else {}
         drawn += [{**line, "y": lower}, {**line, "y": upper, **fill}]
-    return [{"type": "scatter", **d} for d in drawn]
+    return drawn
 
 
 def _drawn(value: float) -> float | None:

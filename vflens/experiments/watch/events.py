@@ -1,7 +1,5 @@
 """The warnings and errors of a party's ``events.jsonl``, read as it grows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -31,8 +29,8 @@ class Alarm:
 class Events:
     """What needs attention in the log ``file``; each reading continues where the last one ended.
 
-    A party logs its first refusals each, later ones rarely: the count is of logged ones. Of a log that grew
-    by more than 4 MB between two readings only the end is read: ``cut``.
+    A party logs its first refusals each, later ones rarely: the count is of logged ones. A reading takes
+    the last 4 MB at most; ``cut``: more had come.
     """
 
     def __init__(self, file: Path) -> None:

@@ -1,7 +1,5 @@
 """The live page of runs: an overview of all of them, and the panels of one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
@@ -11,10 +9,10 @@ from weakref import WeakKeyDictionary
 from vflens.errors import DataError, VflensError
 from vflens.experiments.pages.page import templates
 from vflens.experiments.pages.report import render
-from vflens.experiments.results.folders import Run, read_runs
 from vflens.experiments.results.ledger import shown
+from vflens.experiments.results.record import RecordedRun, read_runs
 from vflens.experiments.results.titles import labels, rows_of
-from vflens.experiments.results.verdict import figure
+from vflens.experiments.results.verdict import number
 from vflens.experiments.watch import panels
 from vflens.experiments.watch.events import sentence
 from vflens.experiments.watch.reading import Folders
@@ -38,8 +36,8 @@ class RunsPage:
         self._folders.refresh()
         if not self._folders.runs:
             read_runs(given)  # says why
-        self._alarms: WeakKeyDictionary[Run, list[str]] = WeakKeyDictionary()
-        self._panels: WeakKeyDictionary[Run, dict[str, str]] = WeakKeyDictionary()
+        self._alarms: WeakKeyDictionary[RecordedRun, list[str]] = WeakKeyDictionary()
+        self._panels: WeakKeyDictionary[RecordedRun, dict[str, str]] = WeakKeyDictionary()
 
     def panels(self, chosen: Mapping[str, str]) -> dict[str, str]:
         """See :class:`vflens.experiments.watch.app.LivePage`; ``run`` in ``chosen`` names the run shown."""
@@ -62,14 +60,14 @@ class RunsPage:
         """
         return _tried(lambda: render(read_runs(self._given)), _refuse)
 
-    def _chosen(self, name: str | None) -> Run | None:
+    def _chosen(self, name: str | None) -> RecordedRun | None:
         """The run called ``name``; else the first that goes on, or the first."""
         runs = self._folders.runs
         called = (run for run in runs if run.name == name)
         going = (run for run in runs if any(self._folders[p].running for p in run.parties))
         return next(called, next(going, next(iter(runs), None)))
 
-    def _of_results(self, run: Run) -> dict[str, str]:
+    def _of_results(self, run: RecordedRun) -> dict[str, str]:
         """The panels that change with the results of ``run`` only."""
         if run not in self._panels:
             made = {"summary": panels.summary, "errors": panels.errors, "utility": panels.utility}
@@ -77,7 +75,7 @@ class RunsPage:
             self._panels[run] = {name: _panel(name, partial(of, run)) for name, of in made.items()}
         return self._panels[run]
 
-    def _parties(self, chosen: Run | None) -> Document:
+    def _parties(self, chosen: RecordedRun | None) -> Document:
         runs = self._folders.runs
         return {
             "problems": self._folders.problems,
@@ -100,7 +98,7 @@ class RunsPage:
         ]
         return {"loud": loud, "logged": logged} if loud or logged else {}
 
-    def _loud(self, run: Run) -> list[str]:
+    def _loud(self, run: RecordedRun) -> list[str]:
         if run not in self._alarms:
             self._alarms[run] = _tried(lambda: list(panels.alarms(run)), lambda words: [words])
         return self._alarms[run]
@@ -135,5 +133,5 @@ def _rendered(name: str, found: Document) -> str:
 @cache
 def _macros() -> Any:
     """The panels' macros; compiling them takes longer than a reading."""
-    environment = templates(figure=figure, rows_of=rows_of, shown=shown, sentence=sentence)
+    environment = templates(number=number, rows_of=rows_of, shown=shown, sentence=sentence)
     return environment.get_template("watch.html.j2").module

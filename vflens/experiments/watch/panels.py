@@ -1,7 +1,5 @@
 """The facts of the panels of one run; {} for a panel without any."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import fields
 
@@ -11,12 +9,9 @@ from vflens.experiments.pages.ledger import ledger
 from vflens.experiments.pages.pictures import pictures
 from vflens.experiments.pages.report_charts import percent
 from vflens.experiments.results import verdict
-from vflens.experiments.results.folders import Run
+from vflens.experiments.results.clear_training import explained_number
 from vflens.experiments.results.ledger import absent, sampled, shown
-from vflens.experiments.results.membership import membership_results
-from vflens.experiments.results.protection import malicious, privacy
-from vflens.experiments.results.results import final, label_results
-from vflens.experiments.results.results import utility as utility_of
+from vflens.experiments.results.record import RecordedRun
 from vflens.experiments.results.titles import defenses, describe
 from vflens.experiments.watch import charts
 from vflens.experiments.watch.events import sentence
@@ -32,7 +27,7 @@ _WORDS = {
 }
 
 
-def summary(run: Run) -> Document:
+def summary(run: RecordedRun) -> Document:
     """The verdict, and what a reader must know of the run."""
     defended = ", ".join(sentence(d) for d in defenses(run))
     headline = sentence(verdict.verdict([run]).headline)
@@ -44,12 +39,12 @@ def summary(run: Run) -> Document:
     }
 
 
-def _banners(run: Run) -> Iterator[tuple[str, str]]:
+def _banners(run: RecordedRun) -> Iterator[tuple[str, str]]:
     if any(p.federation.lab for p in run.parties):
         yield "lab", "One owner holds all parties, and errors went back to the adversary."
     if any(p.federation.in_process for p in run.parties):
         yield "in-process", "Isolation between the parties is a convention, not security."
-    yield from (("malicious", f"{shown(sentence)}.") for sentence in malicious(run))
+    yield from (("malicious", f"{shown(sentence)}.") for sentence in run.malicious)
     for party in run.parties:
         if party.settings.insecure:
             yield "insecure", f"{shown(party.name)} allows addresses of other machines without TLS."
@@ -60,50 +55,56 @@ def _banners(run: Run) -> Iterator[tuple[str, str]]:
         yield "not all folders", f"Those of {names} were not given: what only they know is not here."
 
 
-def alarms(run: Run) -> Iterator[str]:
+def alarms(run: RecordedRun) -> Iterator[str]:
     """Where theory and measurement disagree, which attacks failed, and whose budget of ε is nearly spent."""
     yield from map(sentence, verdict.alarms([run]))
-    for spent in privacy(run):
-        budget, epsilon = spent["budget"], spent["epsilon"]
+    for spent in run.privacy:
+        budget, epsilon = spent.budget, spent.epsilon
         if budget and epsilon is not None and epsilon >= _NEAR * budget:
             yield (
-                f"BUDGET: {shown(spent['party'])} has spent ε = {verdict.figure(epsilon)} of "
-                f"{verdict.figure(budget)} on {spent['unit']}"
+                f"BUDGET: {shown(spent.party)} has spent ε = {verdict.number(epsilon)} of "
+                f"{verdict.number(budget)} on {spent.unit}"
             )
 
 
-def errors(run: Run) -> Document:
+def errors(run: RecordedRun) -> Document:
     """Errors of attacks on columns, labels and membership."""
-    rows = [{**vars(r), "share": percent(r.relative)} for r in final(run)]
+    rows = [{**vars(r), "share": percent(r.relative)} for r in run.results]
     others = [
         *(
             {**vars(r), "what": f"labels of {r.kind} rows named rightly", "figure": r.accuracy}
-            for r in label_results(run)
+            for r in run.labels
         ),
-        *({**r._asdict(), "what": "membership, AUC", "figure": r.auc} for r in membership_results(run)),
+        *({**r._asdict(), "what": "membership, AUC", "figure": r.auc} for r in run.membership),
     ]
-    return {"plots": list(charts.errors(run)), "rows": rows, "others": others} if rows or others else {}
+    affine = [
+        (target, attack, explained_number(r2), percent(1 - r2))
+        for (attack, target), r2 in run.explained.items()
+    ]
+    plots = list(charts.errors(run))
+    found = {"rows": rows, "explained": affine, "others": others}
+    return {"plots": plots, **found} if any(found.values()) else {}
 
 
-def utility(run: Run) -> Document:
+def utility(run: RecordedRun) -> Document:
     """Figures of utility, the claims of defences, and the ε that was spent."""
-    figures = [(_WORDS[name], verdict.figure(value)) for name, value in utility_of(run).items()]
-    found = {"figures": figures, "claims": list(_claims(run)), "spent": privacy(run)}
+    figures = [(_WORDS[name], verdict.number(value)) for name, value in run.utility.items()]
+    found = {"figures": figures, "claims": list(_claims(run)), "spent": run.privacy}
     return found if any(found.values()) else {}
 
 
-def originals(run: Run) -> Document:
+def originals(run: RecordedRun) -> Document:
     """The target's pictures beside reconstructions."""
     found = list(pictures([run], {run.name: run.name}))
     return {"blocks": found} if found else {}
 
 
-def traffic(run: Run) -> Document:
+def traffic(run: RecordedRun) -> Document:
     """The ledger; ``behind``: a long log is not read to its end yet."""
     return {**ledger(run), "behind": any(p.logs.behind for p in run.parties)}
 
 
-def _claims(run: Run) -> Iterator[tuple[str, str, str]]:
+def _claims(run: RecordedRun) -> Iterator[tuple[str, str, str]]:
     """Each configured defence: its party, its table in words and what it claims in words."""
     for party in run.parties:
         for table in party.settings.defenses:
@@ -128,4 +129,4 @@ def _parts(claim: Claim) -> Iterator[str]:
         if value is True:
             yield name
         elif value is not None and value is not False:
-            yield f"{name} {verdict.figure(float(value))}"
+            yield f"{name} {verdict.number(float(value))}"

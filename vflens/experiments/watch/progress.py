@@ -1,7 +1,5 @@
 """How far a party is: phase, step, time left, its last error and when its folder last changed."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +15,7 @@ _LOGS = ("events.jsonl", "transcript/index.jsonl", "status.json", "metrics.parqu
 
 
 @dataclass(frozen=True)
-class Progress:
+class PartyProgress:
     """One party now: its ``state`` and ``phase``, ``step`` of ``steps`` (None where its folder does not say).
 
     ``seconds_left`` is to the last step, None if not known; ``error`` why it failed, or its newest warning,
@@ -33,7 +31,7 @@ class Progress:
     changed: str
 
 
-class Pace:
+class Eta:
     """The time that a running count takes: from its first sight to its end, if it goes on as it did."""
 
     def __init__(self) -> None:
@@ -48,7 +46,7 @@ class Pace:
         return (total - done) * (now - began) / (done - first) if first < done <= total else None
 
 
-def progress(party: PartyRun, pace: Pace, alarms: Sequence[Alarm]) -> Progress:
+def progress(party: PartyRun, pace: Eta, alarms: Sequence[Alarm]) -> PartyProgress:
     """How far ``party`` is, by its folder; ``alarms`` are those of its log."""
     folder, state = party.folder, _state(party)
     running = state == "running"
@@ -57,7 +55,7 @@ def progress(party: PartyRun, pace: Pace, alarms: Sequence[Alarm]) -> Progress:
     total = steps(noted(folder / "federation.json")) if running else None
     newest = f"{alarms[-1].kind}: {alarms[-1].last}" if alarms else ""
     ended_badly = state in ("failed", "interrupted")
-    return Progress(
+    return PartyProgress(
         state=state,
         phase=sentence(str(noted(folder / "state.json").get("stage", "alignment"))),
         step=done,

@@ -3,17 +3,16 @@
 A file that cannot be read is a sentence on the page, and is tried again once it changes.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeAlias
 
 from vflens.errors import VflensError
 from vflens.experiments.results.crossings import Logs
-from vflens.experiments.results.folders import PartyRun, Run, joined, party_folders, read_party
+from vflens.experiments.results.folders import PartyRun, party_folders, read_party
+from vflens.experiments.results.record import RecordedRun, joined
 from vflens.experiments.watch.events import Events, sentence
-from vflens.experiments.watch.progress import Pace, Progress, progress
+from vflens.experiments.watch.progress import Eta, PartyProgress, progress
 
 _RESULTS = ("config.toml", "federation.json", "status.json", "metrics.parquet", "pictures.npz")
 _GROWING = ("state.json", "events.jsonl", "transcript/index.jsonl")
@@ -28,9 +27,9 @@ class Followed:
         self.folder = folder
         self.party: PartyRun | None = None
         self.problem = ""
-        self.progress: Progress | None = None
+        self.progress: PartyProgress | None = None
         self.events = Events(folder / "events.jsonl")
-        self._logs, self._pace = Logs(folder, _MOST_BYTES), Pace()
+        self._logs, self._pace = Logs(folder, _MOST_BYTES), Eta()
         self._results: list[_Stamp] = []
         self._growing: list[_Stamp] = []
 
@@ -60,7 +59,7 @@ class Folders:
     """The runs in the folders ``given``, as of the last :meth:`refresh`."""
 
     def __init__(self, given: Sequence[Path]) -> None:
-        self.runs: tuple[Run, ...] = ()
+        self.runs: tuple[RecordedRun, ...] = ()
         self.problems: list[str] = []
         self._given = given
         self._followed: dict[Path, Followed] = {}

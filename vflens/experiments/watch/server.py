@@ -1,7 +1,5 @@
 """The server of a live page: 127.0.0.1, a free port, until a signal or the end of the launcher."""
 
-from __future__ import annotations
-
 import logging
 import os
 import socket

@@ -1,11 +1,7 @@
 """The live page of a sweep: its cells as they come, read from the folder that keeps them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
-
-import pyarrow as pa
 
 from vflens.errors import ConfigError, DataError
 from vflens.experiments.pages.page import templates
@@ -14,7 +10,7 @@ from vflens.experiments.sweeps.pool import Rows
 from vflens.experiments.sweeps.sweep import FACTS, refusals, render
 from vflens.experiments.sweeps.sweep_page import drawing
 from vflens.experiments.watch.events import sentence
-from vflens.storage.json_file import json_object
+from vflens.storage.json_file import in_words, json_object
 from vflens.storage.metrics import parquet_rows
 from vflens.storage.regular import read_text
 
@@ -51,7 +47,7 @@ class SweepPage:
             self._files = [str(name) for name in facts["files"]]
         except (OSError, ValueError, KeyError, TypeError, OverflowError) as error:
             raise DataError(
-                f"{facts_file}: it describes no sweep ({error}): start the sweep again"
+                f"{facts_file}: it describes no sweep ({in_words(error)}): start the sweep again"
             ) from error
         self._cells: dict[str, Rows] = {}
         self._damaged: set[str] = set()
@@ -97,9 +93,11 @@ class SweepPage:
         self._damaged.clear()  # a file may be another one by now
         for name in (name for name in self._files if name in there and name not in self._cells):
             try:
-                self._cells[name] = _checked(parquet_rows(self._folder / name))
-            except (OSError, pa.ArrowException):
+                rows = parquet_rows(self._folder / name)
+            except (OSError, ValueError):  # not whole
                 continue
+            try:
+                self._cells[name] = _checked(rows)
             except (KeyError, TypeError, ValueError, AttributeError):
                 self._damaged.add(name)
         if len(self._cells) < len(self._files) and not self._folder.exists():
@@ -109,7 +107,7 @@ class SweepPage:
         """Take the finished sweep's rows, cell by cell; what was refused stays as it was read."""
         try:
             rows = _checked(parquet_rows(self._out / "sweep.parquet"))
-        except (OSError, pa.ArrowException, KeyError, TypeError, ValueError, AttributeError):
+        except (OSError, KeyError, TypeError, ValueError, AttributeError):
             return
         refused = [r for found in self._cells.values() for r in found if r.get("refused")]
         step = -(-len(rows) // len(self._files))

@@ -1,0 +1,96 @@
+"""What training in the clear gives away, in words: the same in audit, report and live page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from vflens.experiments.results.labels_membership import LabelResult
+from vflens.experiments.results.record import RecordedRun
+from vflens.experiments.results.results import LargestLeak
+from vflens.plugins.attack import installed_attack, up_to_renaming
+from vflens.plugins.malicious import SendingAttack
+from vflens.protocol.acts import BATCHES
+from vflens.types import Phase
+
+_EXACT = 0.9995  # prints as 1.000
+_LITTLE = 0.02
+_AS_CLUSTERS = ", each of its classes under the name that fits best"  # they have none of their own
+
+
+def given_away(share: float) -> str:
+    """What an attack finds that takes away ``share`` of the best blind guess's error in training rows, or
+    explains it as R² up to an affine map, which a few known rows give.
+    """
+    if share >= _EXACT:
+        return "every training row, exactly, once a few are known"
+    if share < _LITTLE:
+        return "hardly more of the training rows than a blind guess has"
+    percent = f"{100 * share:.0f}" if share < 0.99 else f"{100 * share:.1f}"
+    return f"{percent} % of what a blind guess leaves open in every training row, once a few are known"
+
+
+def found_in_training(leak: LargestLeak, measure: str) -> str:
+    """What ``leak``, of training in the clear, gives away, and by which ``measure``."""
+    return f"{leak.attack} finds {given_away(leak.share)} ({measure})"
+
+
+def explained_number(r2: float) -> str:
+    """R² with what it is true of."""
+    return f"R² = {r2:.3f}".replace(" 0.", " .") + " up to one affine map"
+
+
+def reads_training(attack: str) -> bool:
+    """Whether ``attack`` reads training traffic, or sends some; False if it is not installed."""
+    plugin = installed_attack(attack)
+    return plugin is not None and (Phase.TRAIN in plugin.phases or issubclass(plugin, SendingAttack))
+
+
+def assumption(runs: Sequence[RecordedRun]) -> str:
+    """The threat model of the results, and what was found besides the largest leaks."""
+    found = {(r.attack, r.scored_set) for run in runs for r in run.results}
+    reading = {a for a, rows in found if reads_training(a) or rows.startswith(BATCHES)}
+    reading |= {attack for run in runs for attack, _ in run.explained}
+    assumed = "Assumes secure training: the attacks read predictions and disclosed parameters only."
+    if reading:
+        assumed = f"Training in the clear: {', '.join(sorted(reading))} read training traffic."
+    return assumed + found_besides(runs)
+
+
+def found_besides(runs: Sequence[RecordedRun]) -> str:
+    """Columns whose largest leak is not from training, and labels, each as the attack found them best."""
+    told = {leak.target for run in runs for leak in run.largest if leak.of_training}
+    columns = (
+        f" Trained in the clear, of {target} "
+        f"{found_in_training(LargestLeak(attack, target, r2), explained_number(r2))}."
+        for (attack, target), r2 in _best_explained(runs).items()
+        if target not in told
+    )
+    in_training = (f" Trained in the clear, {s}" for s in _named_labels(_best_on_labels(runs, training=True)))
+    after = (f" Without training traffic, {s}" for s in _named_labels(_best_on_labels(runs, training=False)))
+    return "".join([*columns, *in_training, *after])
+
+
+def _best_explained(runs: Sequence[RecordedRun]) -> Mapping[tuple[str, str], float]:
+    """(attack, target) → the largest R² of several runs."""
+    found = sorted(((key, r2) for run in runs for key, r2 in run.explained.items()), key=lambda t: t[1])
+    return dict(found)  # the last of a key is its largest
+
+
+def _best_on_labels(runs: Sequence[RecordedRun], *, training: bool) -> list[LabelResult]:
+    """The best result of each attack on labels that does, or does not, read training traffic."""
+    scored = sorted((r for run in runs for r in run.labels), key=lambda r: r.accuracy)
+    wanted = (r for r in scored if reads_training(r.attack) == training)
+    best = {(r.attack, r.adversary, r.target, r.scored_set): r for r in wanted}
+    return sorted(best.values(), key=lambda r: -r.accuracy)
+
+
+def _named_labels(found: Sequence[LabelResult]) -> list[str]:
+    """A sentence each; with the target's name where there are several."""
+    several = len({r.target for r in found}) > 1
+    return [
+        f"{r.attack} at {r.adversary} names {100 * r.accuracy:.1f} % of {r.rows:,} {r.kind} labels"
+        f"{f' of {r.target}' if several else ''} rightly"
+        f"{_AS_CLUSTERS if up_to_renaming(r.attack) else ''} "
+        f"(the most frequent class: {100 * r.blind:.1f} %)."
+        for r in found
+    ]
