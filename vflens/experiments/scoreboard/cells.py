@@ -1,6 +1,7 @@
 """Runs the federations of a scoreboard and keeps the result of each attack by itself.
 
-All attacks that only read share one run of a federation; one that sends has a run to itself. A later call
+All attacks that only read share one run of a federation; one that sends has a run to itself. What a defence
+costs is measured by runs of their own, without attacks, of more seeds and rows. A later call
 runs those without a kept result only: a new attack costs its own time, not that of all others.
 """
 
@@ -15,9 +16,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vflens.errors import ConfigError, VflensError
-from vflens.experiments.results.membership import membership_results
-from vflens.experiments.results.results import explained, failed, final, label_results, skipped, utility
-from vflens.experiments.scoreboard.grid import FEDERATIONS, UNDEFENDED, Grid, Place
+from vflens.experiments.pages.cost import use_of
+from vflens.experiments.scoreboard.grid import FEDERATIONS, UNDEFENDED, Place, ScoreboardGrid
 from vflens.experiments.scoreboard.sources import digest
 from vflens.experiments.sweeps.pool import Cell, Pool, Rows
 from vflens.experiments.sweeps.sweep import finished
@@ -28,13 +28,14 @@ from vflens.storage.metrics import parquet_rows
 from vflens.types import Document
 
 if TYPE_CHECKING:
-    from vflens.experiments.results.folders import Run
+    from vflens.experiments.results.record import RecordedRun
 
-#: Attack → the key of its result, and its table in the experiment.
+#: Attack → the key of its result, and its table in the experiment; :data:`COST` has none.
 Keyed = dict[str, tuple[str, Document]]
+COST = "cost"  # stands for an attack in rows of runs without attacks
 
 
-def scored(grid: Grid, pool: Pool) -> Rows:
+def scored(grid: ScoreboardGrid, pool: Pool) -> Rows:
     """The rows of all federations of ``grid``, of which the missing ones are run.
 
     Raises:
@@ -50,18 +51,23 @@ def scored(grid: Grid, pool: Pool) -> Rows:
     return kept(grid, pool)
 
 
-def kept(grid: Grid, pool: Pool) -> Rows:
-    """The rows of ``grid`` that are there already."""
-    keys = {key for place in grid.places() for key, _ in keyed(place, grid.attacks).values()}
-    return [row for row in _rows(pool.folder) if row["key"] in keys]
+def kept(grid: ScoreboardGrid, pool: Pool) -> Rows:
+    """The rows of ``grid`` that are there already, in its order; one that two files have comes once."""
+    have = _by_key(pool.folder)
+    return [row for of in _wanted(grid).values() for key, _ in of.values() for row in have.get(key, ())]
 
 
-def missing(grid: Grid, pool: Pool) -> dict[Place, Keyed]:
-    """The federations of ``grid`` in which attacks have no kept result, and these attacks."""
-    have = {row["key"] for row in _rows(pool.folder)}
-    wanted = {place: keyed(place, grid.attacks) for place in grid.places()}
-    left = {p: {name: one for name, one in of.items() if one[0] not in have} for p, of in wanted.items()}
+def missing(grid: ScoreboardGrid, pool: Pool) -> dict[Place, Keyed]:
+    """The federations of ``grid`` in which attacks, or costs, have no kept result, and these."""
+    have = _by_key(pool.folder)
+    wanted = _wanted(grid).items()
+    left = {p: {name: one for name, one in of.items() if one[0] not in have} for p, of in wanted}
     return {place: attacks for place, attacks in left.items() if attacks}
+
+
+def _wanted(grid: ScoreboardGrid) -> dict[Place, Keyed]:
+    attacked = {place: keyed(place, grid.attacks) for place in grid.places()}
+    return attacked | {place: keyed(place, [COST]) for place in grid.cost_places()}
 
 
 def _runs_of(attacks: Keyed) -> Iterator[Keyed]:
@@ -93,7 +99,7 @@ def keyed(place: Place, attacks: Sequence[str]) -> Keyed:
         code.append(_code(DEFENSES, place.defense))
     tables = {name: _table(place.federation, name) for name in attacks}
     return {
-        name: (_key(_experiment(place, [name]), table, [*code, _code(ATTACKS, name)]), table)
+        name: (_key(_experiment(place, [name]), table, [*code, _code(ATTACKS, name) if table else ""]), table)
         for name, table in tables.items()
         if table is not None
     }
@@ -101,7 +107,7 @@ def keyed(place: Place, attacks: Sequence[str]) -> Keyed:
 
 @cache  # a scoreboard asks for thousands, and a registry reads its folder each time
 def _table(federation: str, attack: str) -> Document | None:
-    return FEDERATIONS[federation].attack(attack)
+    return {} if attack == COST else FEDERATIONS[federation].attack(attack)
 
 
 @cache
@@ -118,9 +124,15 @@ def _key(settings: Document, attack: Document, code: Sequence[str]) -> str:
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
 
-def _rows(folder: Path) -> Iterator[Document]:
+def _by_key(folder: Path) -> dict[str, Rows]:
+    """Key → the rows of its result, from one of the files that have it."""
+    found: dict[str, Rows] = {}
     for file in sorted(folder.glob("*.parquet")):
-        yield from parquet_rows(file)
+        own: dict[str, Rows] = {}
+        for row in parquet_rows(file):
+            own.setdefault(row["key"], []).append(row)
+        found |= own
+    return found
 
 
 def measured(place: Place, attacks: Keyed, *, scratch: str) -> Rows:
@@ -134,25 +146,34 @@ def measured(place: Place, attacks: Keyed, *, scratch: str) -> Rows:
             return [
                 row for name, one in attacks.items() for row in measured(place, {name: one}, scratch=scratch)
             ]
-        whole = len(attacks) > 1  # the defence is refused, whatever attacks
+        whole = len(attacks) > 1 or COST in attacks  # the defence is refused, whatever attacks
         found = [{"attack": name, "reason": str(error), "refused": whole} for name in attacks]
     return [{**place._asdict(), "key": attacks[row["attack"]][0], **row} for row in found]
 
 
 def _run(place: Place, attacks: Keyed, scratch: str) -> Rows:
     """The rows of one run, without place and key."""
-    tables = [table for _, table in attacks.values()]
+    tables = [table for _, table in attacks.values() if table]
     with finished({**_experiment(place, attacks), "attacks": tables}, scratch) as done:
-        # What a defence costs is measured where all follow the protocol.
-        accuracy = {} if any(map(_sends, attacks)) else {"accuracy": utility(done).get("accuracy")}
-        rows = [{**row, **accuracy} for row in _scores(done)]
+        rows = [*_scores(done), *([_use(done)] if COST in attacks else [])]
         with_result = {row["attack"] for row in rows}
-        reasons = {found.attack: found.reason for found in (*skipped(done), *failed(done))}
+        reasons = {found.attack: found.reason for found in (*done.skipped, *done.failed)}
         return rows + [
-            {"attack": name, "reason": reasons.get(name, "it was not scored"), "refused": False, **accuracy}
+            {"attack": name, "reason": reasons.get(name, "it was not scored"), "refused": False}
             for name in attacks
             if name not in with_result
         ]
+
+
+def _use(done: RecordedRun) -> Document:
+    """What the model is worth, and the active party's or clients' own."""
+    measure, use = use_of(done.utility, _classes(done))
+    worth = use._asdict() if use else {"reason": "its use was not measured", "refused": False}
+    return {"attack": COST, "measure": measure, "accuracy": done.utility.get("accuracy"), **worth}
+
+
+def _classes(done: RecordedRun) -> int:
+    return max(info.n_classes for info in done.infos().values())
 
 
 def _runs(place: Place, scratch: str) -> bool:
@@ -164,32 +185,22 @@ def _runs(place: Place, scratch: str) -> bool:
     return True
 
 
-def _scores(done: Run) -> Iterator[Document]:
-    """What each attack found at each target: ``figure`` beside the blind guess's, in one unit, and
-    ``relative``, the error over a blind guess's: 0 is exact, 1 no better than blind.
-    """
-    for column in final(done):
-        errors = {"measure": "MSE", "figure": column.mse, "blind": column.blind, "relative": column.relative}
+def _scores(done: RecordedRun) -> Iterator[Document]:
+    """What each attack found at each target: ``figure`` beside the blind guess's, in one unit."""
+    for column in done.results:
+        errors = {"measure": "MSE", "figure": column.mse, "blind": column.blind}
         yield {"attack": column.attack, "target": column.target, "rows": column.scored_set, **errors}
-    for (attack, target), r2 in explained(done).items():
-        errors = {"measure": "R²", "figure": r2, "blind": 0.0, "relative": 1 - r2}
+    for (attack, target), r2 in done.explained.items():
+        errors = {"measure": "R²", "figure": r2, "blind": 0.0}
         yield {"attack": attack, "target": target, "rows": "train", **errors}
-    classes = max(info.n_classes for info in done.infos().values())
-    for label in label_results(done):
+    classes = _classes(done)
+    for label in done.labels:
         # A ranking tells two classes apart where the share of right labels is that of the frequent class.
         by_rank = classes == 2 and label.auc is not None
         figure, blind = (label.auc, 0.5) if by_rank else (label.accuracy, label.blind)
-        relative = (1 - label.auc) / 0.5 if by_rank and label.auc is not None else label.relative
         errors = {"measure": "AUC" if by_rank else "accuracy", "figure": figure, "blind": blind}
         place = {"attack": label.attack, "target": label.target, "rows": label.scored_set}
-        yield {**place, **errors, "relative": relative}
-    for member in membership_results(done):
+        yield {**place, **errors}
+    for member in done.membership:
         errors = {"measure": "AUC", "figure": member.auc, "blind": member.blind}
-        relative = (1 - member.auc) / (1 - member.blind)
-        yield {
-            "attack": member.attack,
-            "target": member.target,
-            "rows": "candidates",
-            **errors,
-            "relative": relative,
-        }
+        yield {"attack": member.attack, "target": member.target, "rows": "candidates", **errors}

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import NamedTuple
 
-from vflens.config.compatibility import HOOKS, acts_among
+from vflens.config.compatibility import acts_among
 from vflens.plugins.attack import Attack, installed_attack
 from vflens.plugins.defense import installed_defense
 from vflens.registry import ATTACKS, DEFENSES
+from vflens.roles import ROLES
 from vflens.types import Document, Role, Setting
 
 UNDEFENDED = "no defence"
@@ -24,7 +25,7 @@ KNOWN_ROWS = 30  # rows, and labels, that the adversary was granted
 
 
 @dataclass(frozen=True)
-class Federation:
+class Cast:
     """How the data are divided and a model is trained.
 
     ``members`` are the parties by name; a defence acts at all of those that hold rows if it can act there,
@@ -51,7 +52,7 @@ class Federation:
         kind = installed_defense(name)
         if kind is None:
             return []
-        found = [p for p, role in self.members.items() if acts_among(HOOKS[role], kind)]
+        found = [p for p, role in self.members.items() if acts_among(ROLES[role].hooks, kind)]
         tried = kind.strengths[len(kind.strengths) // 2] if kind.strengths else {}
         return [{"name": name, "at": party, **tried} for party in found or [self.otherwise]]
 
@@ -81,14 +82,14 @@ _SERVED = [
     {"what": "candidates", "to": "server", "rows": 50},
 ]
 _CLIENTS = ("client-1", "client-2")
-FEDERATIONS: Mapping[str, Federation] = {
-    "vertical-lr": Federation(
+FEDERATIONS: Mapping[str, Cast] = {
+    "vertical-lr": Cast(
         "Vertical, softmax regression",
         Setting.VERTICAL,
         {"training": {"epochs": 20, "batch_size": 64}, "disclose": _GRANTED},
         **_VERTICAL,
     ),
-    "vertical-split": Federation(
+    "vertical-split": Cast(
         "Vertical, split network",
         Setting.VERTICAL,
         {
@@ -104,7 +105,7 @@ FEDERATIONS: Mapping[str, Federation] = {
         **_VERTICAL,
     ),
     # One step of plain gradient descent a round: an update is then a gradient, which attacks on rounds read.
-    "horizontal": Federation(
+    "horizontal": Cast(
         "Horizontal, federated averaging",
         Setting.HORIZONTAL,
         {
@@ -127,18 +128,22 @@ DATA: Mapping[str, Document] = {
     "mnist": {"kind": "image_halves"},
 }
 ROWS = 400  # of each data set
+COST_ROWS = 1000  # the same for what defences cost, which needs no attack: a fifth of them are predicted
 #: Data set → rows that attacks of vertical federations estimate; 392 pixels of a row are many unknowns.
 ATTACKED = {"mnist": 20}
 ATTACKED_OTHERWISE = 50
 
 
 class Place(NamedTuple):
-    """One federation: names of :data:`DATA`, :data:`FEDERATIONS` and a defence, and a seed."""
+    """One federation: names of :data:`DATA`, :data:`FEDERATIONS` and a defence; a seed, and how many
+    rows of the data.
+    """
 
     data: str
     federation: str
     defense: str
     seed: int
+    sample: int = ROWS
 
     def settings(self) -> Document:
         """Its experiment, without attacks."""
@@ -146,10 +151,11 @@ class Place(NamedTuple):
         defenses = [] if self.defense == UNDEFENDED else chosen.defended_by(self.defense)
         vertical = chosen.setting is Setting.VERTICAL
         attacked = ATTACKED.get(self.data, ATTACKED_OTHERWISE)
+        public = {"public": KNOWN_ROWS} if vertical else {}
         return {
             "name": "cell",
             "seed": self.seed,
-            "data": {"name": self.data, "sample": ROWS, **({"public": KNOWN_ROWS} if vertical else {})},
+            "data": {"name": self.data, "sample": self.sample, **public},
             "split": DATA[self.data],
             "scoring": {"pictures": 0},
             **chosen.settings,
@@ -159,18 +165,26 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Grid:
+class ScoreboardGrid:
     """What a scoreboard has on its axes."""
 
     data: Sequence[str] = tuple(DATA)
     federations: Sequence[str] = tuple(FEDERATIONS)
     attacks: Sequence[str] = field(default_factory=ATTACKS.names)
     defenses: Sequence[str] = field(default_factory=DEFENSES.names)
-    seeds: int = 3
+    seeds: int = 5
+    cost_seeds: int = 10
 
     def places(self) -> Iterator[Place]:
-        """All federations, table by table of the page; in each the undefended ones come first."""
+        """All federations with attacks, table by table of the page; in each the undefended come first."""
+        return self._places(self.seeds, ROWS)
+
+    def cost_places(self) -> Iterator[Place]:
+        """The federations without attacks, which say what a defence costs."""
+        return self._places(self.cost_seeds, COST_ROWS)
+
+    def _places(self, seeds: int, rows: int) -> Iterator[Place]:
         for federation, data in product(self.federations, self.data):
             for defense in (UNDEFENDED, *self.defenses):
-                for seed in range(1, self.seeds + 1):
-                    yield Place(data, federation, defense, seed)
+                for seed in range(1, seeds + 1):
+                    yield Place(data, federation, defense, seed, rows)

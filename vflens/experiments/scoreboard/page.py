@@ -8,23 +8,54 @@ from dataclasses import dataclass
 from functools import cached_property
 from textwrap import fill
 
+from vflens.experiments.figures.fedadob.printed import BLACK_BOX_ERRORS, CAPS
+from vflens.experiments.pages.cost import Cost, Use
+from vflens.experiments.scoreboard.cells import COST
 from vflens.experiments.scoreboard.grid import (
     ATTACKED,
     ATTACKED_OTHERWISE,
+    COST_ROWS,
     FEDERATIONS,
     KNOWN_ROWS,
     MOST_WORK,
     ROWS,
     UNDEFENDED,
-    Grid,
     Place,
+    ScoreboardGrid,
 )
-from vflens.experiments.scoreboard.published import published
-from vflens.experiments.scoreboard.verdicts import RULE, Found, best, cost, over_seeds, protection, success
+from vflens.experiments.scoreboard.verdicts import (
+    RULE,
+    CellResult,
+    amount,
+    best,
+    over_seeds,
+    protection,
+    success,
+)
 from vflens.experiments.sweeps.pool import Rows
-from vflens.experiments.sweeps.sweep_page import spread
+from vflens.numerics.measures.intervals import spread
 from vflens.plugins.attack import installed_attack
 from vflens.types import Facts
+
+FEDADOB = "FedAdOb (Gu et al.)"
+VAR = "VAR (Varasteh, arXiv:2302.05545), §V, text on Figure 4"
+
+
+def published(data: str) -> Iterator[tuple[str, str, str]]:
+    """What was measured on ``data``, the printed figure, and its source."""
+    halves = {"bank": "0.17", "adult": "0.12"}
+    if data in halves:
+        yield "`half`, the blind guess, MSE per column of the whole data set", halves[data], VAR
+    if data == "mnist":
+        for (method, name), errors in BLACK_BOX_ERRORS.items():
+            if name == "MNIST":
+                yield f"`bmi` on {method}, MSE", f"{errors.bmi:.3f}", f"{FEDADOB}, Table III"
+                yield f"`bgi` on {method}, MSE", f"{errors.bgi:.3f}", f"{FEDADOB}, Table III"
+        for (attack, model, defense), cap in CAPS.items():
+            if model == "LeNet-MNIST":
+                what = f"{attack} against {defense}, LeNet: accuracy × error, mean over strengths"
+                yield what, str(cap), f"{FEDADOB}, Table IV"
+
 
 FAMILIES = {"features": "columns", "labels": "labels", "membership": "membership"}
 _HEAD = """\
@@ -32,7 +63,8 @@ _HEAD = """\
 
 Every installed attack against every installed defence. `make scoreboard` writes this page.
 
-- **What runs**: {rows} rows of each data set, {seeds} seeds; all parties in one process. Attacks of vertical
+- **What runs**: {rows} rows of each data set, {seeds} seeds; without attacks, for accuracy, gain and cost,
+  {cost_rows} rows and {cost_seeds} seeds; all parties in one process. Attacks of vertical
   federations estimate {attacked}. The settings are small: the figures compare attacks and
   defences with each other. They bound nothing, and are not those of a tuned attack.
 - **Training in the clear**: attacks may read what training sends. The adversary was granted much:
@@ -47,10 +79,10 @@ Every installed attack against every installed defence. `make scoreboard` writes
   labels, beside the most frequent class; *AUC* stands for two classes and for membership. Larger is
   better there.
 - "–": no result; the reasons stand below each table.
-- **Again**: results stay in the folder `.scoreboard`, each under a digest of its settings and of the code of
-  its plug-ins, so an interrupted call resumes, and a new attack or defence costs its own runs only. Remove
-  the folder after a change of the protocol that changes results. Bank, adult and
-  MNIST come from the folder `VFLENS_DATA`.
+- **Again**: all results stand in [scoreboard.parquet](scoreboard.parquet), each under a digest of its
+  settings and of the code of its plug-ins. So an interrupted call resumes, and a new attack or defence
+  costs its own runs only. Remove that file and the folder `.scoreboard` after a change of the protocol
+  that changes results. Bank, adult and MNIST come from the folder `VFLENS_DATA`.
 
 ## The rule of the verdicts
 
@@ -67,27 +99,33 @@ class Board:
     rows: Rows
 
     @cached_property
-    def found(self) -> dict[str, dict[str, Found]]:
+    def found(self) -> dict[str, dict[str, CellResult]]:
         """Defence → attack → what it found; the undefended federation is among them."""
         grouped: dict[tuple[str, str], Rows] = {}
         for row in self.rows:
-            if row.get("relative") is not None:
+            if row.get("blind") is not None:
                 grouped.setdefault((row["defense"], row["attack"]), []).append(row)
-        boards: dict[str, dict[str, Found]] = {UNDEFENDED: {}}
+        boards: dict[str, dict[str, CellResult]] = {UNDEFENDED: {}}
         for (defense, attack), rows in sorted(grouped.items()):
             found = over_seeds(rows)
             if found is not None:
                 boards.setdefault(defense, {})[attack] = found
         return boards
 
-    @cached_property
-    def accuracies(self) -> dict[str, dict[int, float]]:
-        """Defence → seed → accuracy of the federation."""
-        found: dict[str, dict[int, float]] = {}
+    def accuracies(self, defense: str) -> list[float]:
+        """Of the federation without attacks, seed by seed."""
+        costs = (row for row in self.rows if (row["attack"], row["defense"]) == (COST, defense))
+        return [row["accuracy"] for row in costs if row.get("accuracy") is not None]
+
+    def cost(self, defense: str) -> Cost:
+        """What ``defense`` costs."""
+        uses: dict[str, dict[int, Use]] = {defense: {}, UNDEFENDED: {}}
+        measure = "accuracy"
         for row in self.rows:
-            if row.get("accuracy") is not None:
-                found.setdefault(row["defense"], {})[row["seed"]] = row["accuracy"]
-        return found
+            if row["attack"] == COST and row["defense"] in uses and row.get("alone") is not None:
+                uses[row["defense"]][row["seed"]] = Use(row["figure"], row["alone"])
+                measure = row["measure"]
+        return Cost.of(measure, uses[defense], uses[UNDEFENDED])
 
     @property
     def attacks(self) -> list[str]:
@@ -95,7 +133,7 @@ class Board:
         named = {attack for attacks in self.found.values() for attack in attacks}
         return sorted(named, key=lambda attack: ([*FAMILIES].index(estimated(attack)), attack))
 
-    def of_family(self, defense: str, family: str) -> list[Found]:
+    def of_family(self, defense: str, family: str) -> list[CellResult]:
         """What the attacks of one family found against ``defense``."""
         return [f for a, f in self.found.get(defense, {}).items() if estimated(a) == family]
 
@@ -107,7 +145,7 @@ def estimated(attack: str) -> str:
     return kind.estimates
 
 
-def page(grid: Grid, rows: Rows, missing: Iterable[Place], absent: Facts) -> str:
+def page(grid: ScoreboardGrid, rows: Rows, missing: Iterable[Place], absent: Facts) -> str:
     """The page of ``rows``.
 
     ``missing`` are federations in which attacks were not run, ``absent`` the data sets that are not here, and
@@ -117,6 +155,7 @@ def page(grid: Grid, rows: Rows, missing: Iterable[Place], absent: Facts) -> str
     work = ", ".join(f"{most} `{name}`" for name, most in MOST_WORK.items())
     few = "".join(f" ({name}: {n})" for name, n in ATTACKED.items())
     head = {"rows": ROWS, "seeds": grid.seeds, "known": KNOWN_ROWS, "work": work, "rule": RULE}
+    head |= {"cost_rows": COST_ROWS, "cost_seeds": grid.cost_seeds}
     parts = [_HEAD.format(**head, attacked=f"{ATTACKED_OTHERWISE} of them{few}")]
     for data in grid.data:
         parts.append(f"## {data}\n")
@@ -127,25 +166,30 @@ def page(grid: Grid, rows: Rows, missing: Iterable[Place], absent: Facts) -> str
                 own = [r for r in rows if (r["data"], r["federation"]) == (data, name)]
                 parts.append(f"### {FEDERATIONS[name].title}, {data}\n")
                 parts += _unfinished(left[data, name])
-                parts += _sections(Board(data, name, _of_all_seeds(own, grid.seeds)))
+                parts += _sections(Board(data, name, _of_all_seeds(own, grid)))
         parts += _published(data)
     return "\n".join(parts)
 
 
 def _unfinished(left: int) -> list[str]:
     words = (
-        f"Not complete: {left} federations lack attacks that were not run. What lacks a seed is left out.\n"
-        "`make scoreboard` runs them.\n"
+        f"Not complete: {left} federations lack attacks or costs that were not run. "
+        "What lacks a seed is left out.\n`make scoreboard` runs them.\n"
     )
     return [words] if left else []
 
 
-def _of_all_seeds(rows: Rows, seeds: int) -> Rows:
-    """The rows of each attack on each defence of which all ``seeds`` are there."""
+def _of_all_seeds(rows: Rows, grid: ScoreboardGrid) -> Rows:
+    """The rows of each attack on each defence, and of each cost, of which all seeds are there."""
     found: dict[tuple[str, str], set[int]] = {}
     for row in rows:
         found.setdefault((row["defense"], row["attack"]), set()).add(row["seed"])
-    return [row for row in rows if len(found[row["defense"], row["attack"]]) == seeds]
+    seeds = {COST: grid.cost_seeds}
+    return [
+        row
+        for row in rows
+        if len(found[row["defense"], row["attack"]]) == seeds.get(row["attack"], grid.seeds)
+    ]
 
 
 def _sections(board: Board) -> Iterator[str]:
@@ -154,7 +198,7 @@ def _sections(board: Board) -> Iterator[str]:
     families = [f for f in FAMILIES if board.of_family(UNDEFENDED, f)]
     for family in families:
         yield _worst(board, family)
-    heads = ["defence", "accuracy", "cost", *(FAMILIES[f] for f in families)]
+    heads = ["defence", "accuracy", "gain", "cost", *(FAMILIES[f] for f in families)]
     yield _table(heads, [_verdict(board, d, families) for d in board.found])
     yield "<details markdown><summary>All figures</summary>\n"
     defenses = list(board.found)
@@ -173,20 +217,20 @@ def _worst(board: Board, family: str) -> str:
 
 
 def _verdict(board: Board, defense: str, families: Sequence[str]) -> list[str]:
-    accuracies, plain = board.accuracies.get(defense, {}), board.accuracies.get(UNDEFENDED, {})
-    price = "–" if defense == UNDEFENDED else cost(accuracies, plain)
+    cost = board.cost(defense)
+    price = "–" if defense == UNDEFENDED else str(cost)
     hidden = [
         _strongest(board, family)
         if defense == UNDEFENDED
         else protection(board.of_family(defense, family), board.of_family(UNDEFENDED, family))
         for family in families
     ]
-    return [defense, spread([*accuracies.values()]), price, *hidden]
+    return [defense, spread(board.accuracies(defense)), spread(cost.gained), price, *hidden]
 
 
 def _strongest(board: Board, family: str) -> str:
     strongest = best(board.of_family(UNDEFENDED, family))
-    return "no attack beats blind" if strongest is None else f"{strongest.attack}, {strongest.mean:.2f}"
+    return "no attack beats blind" if strongest is None else f"{strongest.attack}, {amount(strongest)}"
 
 
 def _figures(board: Board, attack: str, defenses: Sequence[str]) -> list[str]:
@@ -195,7 +239,7 @@ def _figures(board: Board, attack: str, defenses: Sequence[str]) -> list[str]:
     return [attack, some.measure, spread(some.blind), *map(_figure, each)]
 
 
-def _figure(found: Found | None) -> str:
+def _figure(found: CellResult | None) -> str:
     if found is None:
         return "–"
     text = spread(found.figure)
