@@ -17,8 +17,6 @@ module, for pickling, and finished cells survive an interruption. Absent data se
 left out. Listing imports all modules: put slow imports inside functions.
 """
 
-from __future__ import annotations
-
 import importlib
 import pkgutil
 import re
@@ -29,17 +27,16 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from vflens.errors import ConfigError, DataError
-from vflens.experiments.figures.figure import Grid, Printed, Table
+from vflens.experiments.pages.drawing import Drawing
 from vflens.experiments.pages.page import plotly, templates, write_page
-from vflens.experiments.pages.plots import Plot
-from vflens.experiments.sweeps.pool import Pool, Rows, write_rows
+from vflens.experiments.sweeps.pool import Pool, write_rows
 from vflens.types import Document
 
 Size: TypeAlias = Literal["quick", "default", "full"]
 
 
 @dataclass(frozen=True)
-class Options:
+class FigureOptions:
     """Options of a figure; results depend on ``size`` and ``seed`` only."""
 
     pool: Pool
@@ -58,23 +55,6 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Drawing:
-    """``rows`` are the data, ``plots`` those of the page, ``lead`` explains the computation, ``notes`` its
-    limits.
-
-    ``printed`` are numbers of the paper beside ours, ``tables`` whole tables of them, ``grids`` images.
-    """
-
-    rows: Rows
-    plots: Sequence[Plot]
-    lead: str
-    notes: Sequence[str] = ()
-    printed: Sequence[Printed] = ()
-    tables: Sequence[Table] = ()
-    grids: Sequence[Grid] = ()
-
-
-@dataclass(frozen=True)
 class Page:
     """``name`` is the argument of `vflens reproduce`, ``title`` the page's title.
 
@@ -84,7 +64,7 @@ class Page:
 
     name: str
     title: str
-    make: Callable[[Options], Drawing] = field(compare=False)
+    make: Callable[[FigureOptions], Drawing] = field(compare=False)
     cells: str = ""
     sizes: Sequence[Size] = ("quick", "default")
 
@@ -120,7 +100,7 @@ def page(name: str, size: Size) -> Page:
     return known[name]
 
 
-def reproduce(name: str, options: Options, out: Path) -> Document:
+def reproduce(name: str, options: FigureOptions, out: Path) -> Document:
     """Write ``out/NAME.parquet`` and ``out/NAME.html``, another size as ``NAME-SIZE``; return their facts.
 
     Raises:
@@ -133,7 +113,7 @@ def reproduce(name: str, options: Options, out: Path) -> Document:
         return _reproduced(figure, options, out)
 
 
-def _reproduced(figure: Page, options: Options, out: Path) -> Document:
+def _reproduced(figure: Page, options: FigureOptions, out: Path) -> Document:
     name, drawing = figure.name, figure.make(options)
     if not drawing.rows:
         raise DataError(f"figure {name!r} has no data: {'; '.join(drawing.notes)}")
@@ -160,7 +140,7 @@ def render(title: str, drawing: Drawing, *, data: str, command: str) -> str:
     return template.render(title=title, drawing=drawing, data=data, command=command, plotly=plotly())
 
 
-def _command(name: str, options: Options, out: Path) -> str:
+def _command(name: str, options: FigureOptions, out: Path) -> str:
     flag = "" if options.size == "default" else f" --{options.size}"
     return f"vflens reproduce {name} --seed {options.seed}{flag} --out {shlex.quote(str(out))}"
 

@@ -1,7 +1,5 @@
 """The data sets of the LR papers' figures; each is dealt and trained once per process."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -64,7 +62,9 @@ def dealt(name: str, seed: int, recipe: str | None = None) -> Dealt:
     names, x = tuple(c.name for c in table.columns), table.features
     if recipe == "clean":
         x, _ = Scaler.fit(table.columns, x[parts[0]]).transform(x)
-    return Dealt(name, names, x, table.labels, len(table.class_names), *parts)
+    train, predict = parts
+    classes = len(table.class_names)
+    return Dealt(name, names, x, table.labels, classes=classes, train_rows=train, predict_rows=predict)
 
 
 @lru_cache(maxsize=16)
@@ -119,9 +119,7 @@ def sizes(width: int, quick: bool) -> list[int]:
 
 
 def windows(width: int, d: int, quick: bool) -> Array:
-    """Columns (w, d) of all cyclic windows of ``d`` of ``width`` adjacent features; four of them if
-    ``quick``.
-    """
+    """Columns (w, d) of all cyclic windows of ``d`` adjacent features of ``width``; if ``quick``, four."""
     starts = (
         np.arange(width) if not quick else np.unique(np.linspace(0, width, 4, endpoint=False).astype(int))
     )

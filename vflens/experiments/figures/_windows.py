@@ -1,14 +1,12 @@
 """Errors of estimators over cyclic windows of passive features: the loop of most papers' figures."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from vflens.experiments.figures import Options
+from vflens.experiments.figures import FigureOptions
 from vflens.experiments.figures._data import Dealt, sizes, windows
 from vflens.experiments.figures.central import Model
 from vflens.experiments.pages.plots import Plot, Series, lines
@@ -20,6 +18,7 @@ from vflens.plugins.attack import LinearAttack
 from vflens.registry import ATTACKS
 from vflens.score.theory import statements
 from vflens.types import Array, Document, Estimate, Facts, RowStatus
+from vflens.words import counted
 
 PREDICTIONS, QUICK_PREDICTIONS = 1000, 100
 _NOTHING = 1e-9  # an error of 0 in theory is rounding in measurement, times the equations' condition
@@ -41,14 +40,16 @@ def named(*attacks: str) -> tuple[Estimator, ...]:
     return tuple(Estimator(a, a, rows=GIA_ROWS if a == "gia" else PREDICTIONS) for a in attacks)
 
 
-def predictions(options: Options) -> int:
+def predictions(options: FigureOptions) -> int:
     """Number N of predictions in a figure's means."""
     return QUICK_PREDICTIONS if options.quick else PREDICTIONS
 
 
-def averaged_over(options: Options) -> str:
+def averaged_over(options: FigureOptions) -> str:
     """The rows and windows of a mean, in words."""
-    return f"{predictions(options):,} rows and {'four' if options.quick else 'all cyclic'} windows"
+    return (
+        f"{counted(predictions(options), 'row', ',')} and {'four' if options.quick else 'all cyclic'} windows"
+    )
 
 
 def window_errors(
@@ -105,8 +106,8 @@ def theory_notes(rows: Rows, measured: str = "mse") -> list[str]:
     if worst > TOLERANCE:
         wrong = sum(a > TOLERANCE for a in away)
         return [
-            f"THEORY AND MEASUREMENT DISAGREE in {wrong} of {len(both)} rows, by {worst:.1e} of the closed "
-            "form at most"
+            f"THEORY AND MEASUREMENT DISAGREE in {wrong} of {counted(len(both), 'row')}, by {worst:.1e} of "
+            "the closed form at most"
         ]
     return [f"{len(both)} closed forms agree with measurement, to {worst:.1e}"]
 
@@ -143,7 +144,7 @@ def _scored(estimate: Estimate, truth: Array) -> Document:
 def window_cells(
     data: Dealt,
     model: Model,
-    options: Options,
+    options: FigureOptions,
     estimators: Sequence[Estimator],
     *,
     largest: int | None = None,

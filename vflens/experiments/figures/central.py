@@ -1,11 +1,9 @@
 """Central training of logistic regression on all columns at once, for sweeps and figures.
 
 A federation adds its parties' logits and sends all of them the same gradient. So its parameters are those of
-central training on the same batches (to 1e-10: ``tests/unit/test_central.py``), and a sweep over vertical
-splits trains once.
+central training on the same batches (to 1e-10: ``tests/unit/experiments/figures/test_central.py``), and a
+sweep over vertical splits trains once.
 """
-
-from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass

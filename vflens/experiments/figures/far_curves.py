@@ -1,7 +1,5 @@
 """FAR's figures 5 to 7: a learner's success under optimal noise and both Laplace baselines."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
@@ -11,15 +9,18 @@ from vflens.datasets import _local
 from vflens.datasets._build import encoded
 from vflens.datasets._resolve import dataset
 from vflens.experiments.figures.far_theory import RHO, THETA
-from vflens.experiments.figures.figure import Figure, Printed, axes, line, silent
+from vflens.experiments.figures.figure import Figure, line, silent
+from vflens.experiments.pages.drawing import Printed
+from vflens.experiments.pages.plots import scales
 from vflens.randomness import secret_from_seed
 from vflens.table_noise.bounds import bounds
-from vflens.table_noise.learners import linear_regression, regression_loss
 from vflens.table_noise.mechanisms import Gaussian, Laplace, Mechanism
 from vflens.table_noise.moments import TableMoments
 from vflens.table_noise.preserving import preserving_noise
+from vflens.table_noise.regression import linear_regression, regression_loss
 from vflens.table_noise.svm import solve_svm
 from vflens.types import Array
+from vflens.words import counted
 
 OPTIMAL = "optimal noise"
 #: Noise on p columns of standard deviation 1 for Π = I, λ = 1.
@@ -75,7 +76,8 @@ def figure7(*, simulations: int = 100, seed: int = 0, on_step: Callable[[int, in
 
     data = curve(x, np.logspace(-4, 4, 9), loss, simulations=simulations, key=f"{seed} fig7", on_step=on_step)
     notes = (
-        f"{len(x):,} rows and {x.shape[1]} columns of the public sample; the paper has about 890,000 rows.",
+        f"{counted(len(x), 'row', ',')} and {counted(x.shape[1], 'column')} of the public sample; the paper "
+        "has about 890,000 rows.",
         "λ is in units x⁻⁴ of columns that run from codes to incomes.",
     )
     return _curves("Lending Club: loss of the regression", data, "loss", (), notes)
@@ -151,4 +153,6 @@ def _curves(
         traces.append(
             line(name, [r[1] for r in own], [r[2] for r in own], mode="lines+markers", error_y=bars)
         )
-    return Figure(title, data, {"data": traces, "layout": axes("λ", what, x_log=True)}, printed, notes)
+    return Figure(
+        title, data, {"data": traces, "layout": scales("λ", what, x_log=True)}, printed, notes=notes
+    )

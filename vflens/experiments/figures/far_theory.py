@@ -1,13 +1,13 @@
 """FAR's figures 1 to 4: the range of Theorem 2.5, and two clouds of points under noise."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from vflens.experiments.figures.figure import Figure, Printed, axes, line, silent
+from vflens.experiments.figures.figure import Figure, line, silent
+from vflens.experiments.pages.drawing import Printed
+from vflens.experiments.pages.plots import axis, scales
 from vflens.randomness import secret_from_seed
 from vflens.table_noise.accounting import THEOREM_LIMIT, gaussian_epsilon, gaussian_sensitivity
 from vflens.table_noise.bounds import bounds
@@ -30,7 +30,7 @@ def figure1(*, simulations: int = 100, seed: int = 0, on_step: Callable[[int, in
     exact = np.array([gaussian_epsilon(a, d) for d in delta])
     plot = {
         "data": [line("Theorem 2.5", theorem, delta), line("exact", exact, delta)],
-        "layout": axes("ε", "δ", y_log=True),
+        "layout": scales("ε", "δ", y_log=True),
     }
     data = {"delta": delta.tolist(), "epsilon_theorem": theorem.tolist(), "epsilon_exact": exact.tolist()}
     return Figure(
@@ -61,7 +61,7 @@ def figure2(*, simulations: int = 100, seed: int = 0, on_step: Callable[[int, in
         "z": [
             [None if np.isnan(z) else z for z in row] for row in np.log10(theorem.reshape(19, 21)).tolist()
         ],
-        "colorbar": {"title": {"text": "log₁₀ bound"}},
+        "colorbar": axis("log₁₀ bound"),
     }
     data = {
         "epsilon": epsilon.tolist(),
@@ -72,7 +72,7 @@ def figure2(*, simulations: int = 100, seed: int = 0, on_step: Callable[[int, in
     return Figure(
         "Lower bound on an unbiased estimate's error",
         data,
-        {"data": [surface], "layout": axes("ε", "δ", x_log=True, y_log=True)},
+        {"data": [surface], "layout": scales("ε", "δ", x_log=True, y_log=True)},
         notes=("The exact bound lies below the theorem's: for a given (ε, δ) less noise is enough.",),
     )
 
@@ -146,7 +146,7 @@ def _clouds(
         ends = np.array([points[:, 0].min(), points[:, 0].max()])
         if s.alpha[1]:
             traces.append(line(f"{name}: line", ends, -(s.beta + s.alpha[0] * ends) / s.alpha[1]))
-    return Figure(title, data, {"data": traces, "layout": axes("x₁", "x₂")}, printed, notes)
+    return Figure(title, data, {"data": traces, "layout": scales("x₁", "x₂")}, printed, notes=notes)
 
 
 def _key(seed: int, figure: str, simulation: int) -> bytes:

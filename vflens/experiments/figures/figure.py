@@ -1,41 +1,14 @@
 """A reproduced figure: data in long form, the paper's printed numbers beside ours, a plot."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
 
+from vflens.experiments.pages.drawing import Printed
+from vflens.experiments.pages.plots import scatter
 from vflens.types import Array, Document, Facts
-
-
-@dataclass(frozen=True)
-class Printed:
-    """A number of the paper, and ours; ``error`` is the standard error of ours or None."""
-
-    what: str
-    paper: float
-    ours: float
-    error: float | None = None
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows of texts, each as long as ``heads``; the first is the row's name."""
-
-    title: str
-    heads: Sequence[str]
-    rows: Sequence[Sequence[str]]
-
-
-@dataclass(frozen=True)
-class Grid:
-    """Images as data URIs: one row per name, all of one length."""
-
-    title: str
-    rows: Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True)
@@ -64,19 +37,4 @@ def silent(done: int, total: int) -> None:
 
 def line(name: str, x: Array | list[float], y: Array | list[float], **more: Any) -> Document:
     """A curve; ``more`` goes to plotly."""
-    return {
-        "type": "scatter",
-        "mode": "lines",
-        "name": name,
-        "x": np.asarray(x).tolist(),
-        "y": np.asarray(y).tolist(),
-        **more,
-    }
-
-
-def axes(x: str, y: str, *, x_log: bool = False, y_log: bool = False) -> Document:
-    """A layout with two titled axes, each linear or logarithmic."""
-    return {
-        "xaxis": {"title": {"text": x}, "type": "log" if x_log else "linear"},
-        "yaxis": {"title": {"text": y}, "type": "log" if y_log else "linear"},
-    }
+    return {**scatter("lines", name, np.asarray(x).tolist(), np.asarray(y).tolist()), **more}

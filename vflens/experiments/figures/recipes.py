@@ -1,10 +1,9 @@
 """The three recipes side by side: the effect of a data set's preparation on accuracy and errors."""
 
-from __future__ import annotations
-
-from vflens.experiments.figures import Drawing, Options, Page
+from vflens.experiments.figures import FigureOptions, Page
 from vflens.experiments.figures._data import available, dealt, trained, windows
 from vflens.experiments.figures._windows import averaged, averaged_over, named, predictions, window_errors
+from vflens.experiments.pages.drawing import Drawing
 from vflens.experiments.pages.plots import bars
 from vflens.experiments.sweeps.pool import Cell, Rows
 from vflens.types import Facts
@@ -15,7 +14,7 @@ _SIZES = (5, 10)
 _ESTIMATORS = named("half", "ls", "clamped_ls", "half_star", "rcc2", "rcc1")
 
 
-def side_by_side(options: Options) -> Drawing:
+def side_by_side(options: FigureOptions) -> Drawing:
     """Every recipe of the data sets with all three."""
     here, absent = available(_SETS, options.seed)
     cells = [_cell(d.name, recipe, options) for d in here for recipe in RECIPES]
@@ -45,7 +44,7 @@ def side_by_side(options: Options) -> Drawing:
     return Drawing(rows, shown, lead, absent)
 
 
-def _cell(name: str, recipe: str, options: Options) -> Cell:
+def _cell(name: str, recipe: str, options: FigureOptions) -> Cell:
     place = {"dataset": name, "recipe": recipe}
     return Cell({**options.key, **place}, (place, options.seed, options.quick, predictions(options)))
 

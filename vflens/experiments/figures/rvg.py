@@ -1,12 +1,10 @@
 """RVG's attacks over window sizes: Fig. 4 (estimators), Fig. 5 (Theorem 2), Fig. 14 (GIA's start)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
 
-from vflens.experiments.figures import Drawing, Options, Page
+from vflens.experiments.figures import FigureOptions, Page
 from vflens.experiments.figures._data import RVG_SETS, Dealt, available, sizes, trained, windows
 from vflens.experiments.figures._windows import (
     GIA_ROWS,
@@ -22,6 +20,7 @@ from vflens.experiments.figures._windows import (
     window_system,
 )
 from vflens.experiments.figures.central import Model
+from vflens.experiments.pages.drawing import Drawing
 from vflens.experiments.pages.plots import Series, lines
 from vflens.experiments.sweeps.pool import Cell, Rows
 from vflens.numerics.linear_system import nearest_solution
@@ -32,6 +31,7 @@ from vflens.numerics.theory.closed_forms import (
     weak_lower_bound,
 )
 from vflens.types import Array, Facts
+from vflens.words import counted
 
 ESTIMATORS = named(
     "zero", "random_guess", "half", "ls", "clamped_ls", "half_star", "cls", "rcc1", "rcc2", "gia"
@@ -40,14 +40,14 @@ STARTS = tuple(Estimator(f"gia from {s}", "gia", {"start": s}, GIA_ROWS) for s i
 _GIA = f"GIA: {GIA_ROWS} rows a window."
 
 
-def all_estimators(options: Options, names: Sequence[str] = RVG_SETS) -> Drawing:
+def all_estimators(options: FigureOptions, names: Sequence[str] = RVG_SETS) -> Drawing:
     """Fig. 4."""
     lead = f"Ten estimators against the share of passive features, means over {averaged_over(options)}."
     notes = [_GIA, "CLS starts at the clamped least-squares solution: its minimiser is not unique."]
     return over_sizes(options, names, ESTIMATORS, lead, notes)
 
 
-def gia_starts(options: Options) -> Drawing:
+def gia_starts(options: FigureOptions) -> Drawing:
     """Fig. 14."""
     lead = (
         "Gradient inversion from three starts, beside half* and RCC2: minimisers agree in objective, not in "
@@ -58,7 +58,11 @@ def gia_starts(options: Options) -> Drawing:
 
 
 def over_sizes(
-    options: Options, names: Sequence[str], estimators: Sequence[Estimator], lead: str, notes: Sequence[str]
+    options: FigureOptions,
+    names: Sequence[str],
+    estimators: Sequence[Estimator],
+    lead: str,
+    notes: Sequence[str],
 ) -> Drawing:
     """MSE against window size on each data set."""
     here, absent = available(names, options.seed)
@@ -87,10 +91,11 @@ def _unusable(rows: Rows, dataset: str, estimator: str) -> float:
     return float(np.mean(found))
 
 
-def _title(d: Dealt, options: Options) -> str:
+def _title(d: Dealt, options: FigureOptions) -> str:
     model = trained(d.name, options.seed, options.quick)
     accuracy = model.accuracy(d.x[d.predict_rows], d.labels[d.predict_rows])
-    return f"{d.name}: {d.x.shape[1]} features, {d.classes} classes, accuracy {accuracy:.3f}"
+    size = f"{counted(d.x.shape[1], 'feature')}, {counted(d.classes, 'class')}"
+    return f"{d.name}: {size}, accuracy {accuracy:.3f}"
 
 
 # -- Fig. 5 --------------------------------------------------------------------------------------------
@@ -109,7 +114,7 @@ _CURVES = (
 )
 
 
-def theorem_two(options: Options) -> Drawing:
+def theorem_two(options: FigureOptions) -> Drawing:
     """Fig. 5: measurement, closed form and bounds, with moments from the whole data."""
     here, absent = available(RVG_SETS, options.seed)
     cells = [cell for d in here for cell in _theory_cells(d, options)]
@@ -138,7 +143,7 @@ def theorem_two(options: Options) -> Drawing:
     return Drawing(rows, shown, lead, absent)
 
 
-def _theory_cells(d: Dealt, options: Options) -> list[Cell]:
+def _theory_cells(d: Dealt, options: FigureOptions) -> list[Cell]:
     model = trained(d.name, options.seed, options.quick)
     x, width = d.predictions(predictions(options), options.seed), d.x.shape[1]
     moments = d.x.mean(axis=0), second_moment(d.x, 0.0)

@@ -1,16 +1,15 @@
 """RVG's black box: one passive feature, the parameters withheld, more and more predictions (Fig. 7)."""
 
-from __future__ import annotations
-
 import numpy as np
 
-from vflens.experiments.figures import Drawing, Options, Page
+from vflens.experiments.figures import FigureOptions, Page
 from vflens.experiments.figures._data import available, trained
 from vflens.experiments.figures._windows import averaged
-from vflens.experiments.figures.figure import Printed
+from vflens.experiments.pages.drawing import Drawing, Printed
 from vflens.experiments.pages.plots import Series, lines
 from vflens.experiments.sweeps.pool import Rows
 from vflens.numerics.estimators.one_feature import Signs, reconstruct
+from vflens.words import counted
 
 _FEATURE = "emp.var.rate"
 COUNTS, _INSTANCES = range(1, 101), 100
@@ -22,7 +21,7 @@ _CASES: dict[str, Signs] = {
 }
 
 
-def black_box(options: Options) -> Drawing:
+def black_box(options: FigureOptions) -> Drawing:
     """Bank's ``emp.var.rate``: MSE against the number of predictions, over 100 draws of them."""
     here, absent = available(["bank"], options.seed)
     if not here:
@@ -37,14 +36,14 @@ def black_box(options: Options) -> Drawing:
         rows += instance_rows(instance, drawn, slope * drawn + shift, float(x.mean()))
     lead = (
         f"v = ω x + b₀ with ω = {slope:.4f} and b₀ = {shift:.4f} in this training; "
-        f"{len(np.unique(data.x[:, j]))} values of "
+        f"{counted(len(np.unique(data.x[:, j])), 'value')} of "
         f"{_FEATURE} occur, two of them at the ends of [0, 1], so that few predictions suffice."
     )
     printed = [
         Printed(f"{name} (one seed and split)", paper, abs(ours))
         for (name, paper), ours in zip(_PRINTED.items(), (slope, shift), strict=True)
     ]
-    return Drawing(rows, [_plot(rows)], lead, [], printed)
+    return Drawing(rows, [_plot(rows)], lead, [], printed=printed)
 
 
 def instance_rows(instance: int, x: np.ndarray, v: np.ndarray, mean: float) -> Rows:

@@ -1,12 +1,10 @@
 """RVG's defences: x ↦ 1−x before and after (Figs. 8–11), its effect on scores (12), schemes (13)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
 
-from vflens.experiments.figures import Drawing, Options, Page
+from vflens.experiments.figures import FigureOptions, Page
 from vflens.experiments.figures._data import (
     RVG_SETS,
     Dealt,
@@ -28,6 +26,7 @@ from vflens.experiments.figures._windows import (
     window_system,
 )
 from vflens.experiments.figures.central import Model, train
+from vflens.experiments.pages.drawing import Drawing
 from vflens.experiments.pages.plots import Plot, Series, lines
 from vflens.experiments.sweeps.pool import Cell, Rows
 from vflens.numerics.linear_system import LinearSystem, first_differences, nearest_solution
@@ -48,10 +47,10 @@ _ALPHAS = {
 _STRENGTH = {"label_only": "epsilon"}
 
 
-def before_and_after(name: str) -> Callable[[Options], Drawing]:
+def before_and_after(name: str) -> Callable[[FigureOptions], Drawing]:
     """The estimators before and after the passive party trains on 1 − x, on data set ``name``."""
 
-    def draw(options: Options) -> Drawing:
+    def draw(options: FigureOptions) -> Drawing:
         here, absent = available([name], options.seed)
         if not here:
             return Drawing([], [], "", absent)
@@ -86,7 +85,7 @@ def _before_after_plot(name: str, rows: Rows) -> Plot:
 # -- Fig. 12 -------------------------------------------------------------------------------------------
 
 
-def lossless(options: Options) -> Drawing:
+def lossless(options: FigureOptions) -> Drawing:
     """Mean KL between the scores of models trained on x and on 1 − x, with the same batches."""
     here, absent = available(RVG_SETS, options.seed)
     cells = [cell for d in here for cell in _kl_cells(d, options)]
@@ -105,7 +104,7 @@ def lossless(options: Options) -> Drawing:
     return Drawing(rows, [shown], lead, [*notes, *absent])
 
 
-def _kl_cells(d: Dealt, options: Options) -> list[Cell]:
+def _kl_cells(d: Dealt, options: FigureOptions) -> list[Cell]:
     width = d.x.shape[1]
     cells = []
     for size in sizes(width, quick=True):
@@ -135,7 +134,7 @@ def mean_kl(log_c: Array, released: Array) -> float:
 # -- Fig. 13 -------------------------------------------------------------------------------------------
 
 
-def schemes(options: Options) -> Drawing:
+def schemes(options: FigureOptions) -> Drawing:
     """Half* against mean KL for every scheme and strength."""
     here, absent = available(RVG_SETS, options.seed)
     cells = [cell for d in here for cell in _scheme_cells(d, options)]
@@ -162,7 +161,7 @@ def schemes(options: Options) -> Drawing:
     return Drawing(rows, shown, lead, [*theory_notes(rows, "half_star"), *notes, *absent])
 
 
-def _scheme_cells(d: Dealt, options: Options) -> list[Cell]:
+def _scheme_cells(d: Dealt, options: FigureOptions) -> list[Cell]:
     x, width = d.predictions(predictions(options), options.seed), d.x.shape[1]
     model = trained(d.name, options.seed, options.quick)
     cells = []
@@ -208,15 +207,13 @@ def _variants() -> list[tuple[str, Document]]:
 def _released(
     scheme: str, parameters: Facts, model: Model, x: Array, window: Array
 ) -> tuple[LinearSystem, float, Array]:
-    """The adversary's system after the coordinator's defence, the defence's mean KL, its noise's second
-    moment.
-    """
+    """The adversary's system after the coordinator's defence, the mean KL, the noise's second moment."""
     defense = DEFENSES.get(scheme)(**parameters)
     owner = Owner("coordinator", parameters={"weight": model.weight[:, window]})
     state = defense.fit(owner, np.random.default_rng(0))
     exchange = Exchange("figure", Phase.PREDICT, 0, 0)
     rows = np.arange(len(x), dtype=np.int32)
-    context = Context(owner, exchange, rows, state, "on_scores", 0, b"figure")
+    context = Context(owner, exchange, rows, state, hook="on_scores", position=0, secret=b"figure")
     log_c = model.log_scores(x)
     moved = defense.on_scores(log_c, context)
     plain = window_system(model, x, window)

@@ -1,21 +1,20 @@
 """The data sets: mean and variance of each feature (RVG Fig. 6, VAR Fig. 2), covariances (VAR Fig. 6)."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
 
-from vflens.experiments.figures import Drawing, Options, Page
+from vflens.experiments.figures import FigureOptions, Page
 from vflens.experiments.figures._data import RVG_SETS, Dealt, available
 from vflens.experiments.pages import plots
+from vflens.experiments.pages.drawing import Drawing
 from vflens.experiments.sweeps.pool import Rows
 from vflens.numerics.theory.closed_forms import second_moment
 
 VAR_SETS = ("bank", "adult", "satellite", "pendigits", "grid")
 
 
-def means_and_variances(names: Sequence[str], options: Options) -> Drawing:
+def means_and_variances(names: Sequence[str], options: FigureOptions) -> Drawing:
     """Mean and variance per feature, over all rows."""
     here, notes = available(names, options.seed)
     rows: Rows = [
@@ -41,7 +40,7 @@ def _bars(d: Dealt) -> plots.Plot:
     )
 
 
-def covariances(options: Options) -> Drawing:
+def covariances(options: FigureOptions) -> Drawing:
     """Heat maps of K_μ."""
     here, notes = available(VAR_SETS, options.seed)
     rows: Rows = []

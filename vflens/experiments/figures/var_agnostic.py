@@ -2,22 +2,22 @@
 accuracy (8).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from vflens.experiments.figures import Drawing, Options, Page
+from vflens.experiments.figures import FigureOptions, Page
 from vflens.experiments.figures._data import Dealt, available, sizes, trained, windows
 from vflens.experiments.figures._windows import averaged, averaged_over, predictions
 from vflens.experiments.figures.central import Model
+from vflens.experiments.pages.drawing import Drawing
 from vflens.experiments.pages.plots import Series, lines
 from vflens.experiments.sweeps.pool import Cell, Rows
 from vflens.numerics.linear_system import first_differences, nearest_solution
 from vflens.numerics.theory.agnostic import ReceivedScores, fit_classifier, padded
 from vflens.types import Array, Facts
+from vflens.words import counted
 
 FIVE = ("bank", "adult", "satellite", "pendigits", "grid")
 _L2 = 1e-4
@@ -28,7 +28,7 @@ _FITTED_ROWS, _QUICK_ROWS = 8000, 2000
 def attack_curves(names: Sequence[str], received: Sequence[int]) -> Any:
     """MSE against d for AM, RAM with each number of ``received`` scores, half* with exact scores, half."""
 
-    def draw(options: Options) -> Drawing:
+    def draw(options: FigureOptions) -> Drawing:
         rows, here, absent = _computed(names, received, options)
         order = ["am", *(f"ram {n}" for n in received), "half_star, exact scores", "half"]
         shown = []
@@ -58,7 +58,7 @@ def attack_curves(names: Sequence[str], received: Sequence[int]) -> Any:
     return draw
 
 
-def accuracies(options: Options) -> Drawing:
+def accuracies(options: FigureOptions) -> Drawing:
     """Accuracy of AM's classifier against its number of features, and the federation's."""
     rows, here, absent = _computed(FIVE, (), options)
     rows = [r for r in rows if (r["attack"], r["part"]) == ("am", "predict")]
@@ -78,24 +78,24 @@ def accuracies(options: Options) -> Drawing:
     return Drawing(rows, [shown], lead, [*notes, *_notes(here, options), *absent])
 
 
-def _notes(here: Sequence[Dealt], options: Options) -> list[str]:
+def _notes(here: Sequence[Dealt], options: FigureOptions) -> list[str]:
     limit = _QUICK_ROWS if options.quick else _FITTED_ROWS
     return [
-        f"{d.name}: classifiers fitted on {limit:,} of {len(d.train_rows):,} training rows"
+        f"{d.name}: classifiers fitted on {limit:,} of {counted(len(d.train_rows), 'training row', ',')}"
         for d in here
         if len(d.train_rows) > limit
     ]
 
 
 def _computed(
-    names: Sequence[str], received: Sequence[int], options: Options
+    names: Sequence[str], received: Sequence[int], options: FigureOptions
 ) -> tuple[Rows, list[Dealt], list[str]]:
     here, absent = available(names, options.seed)
     cells = [cell for d in here for cell in _cells(d, received, options)]
     return [row for part in options.pool.run(agnostic_rows, cells) for row in part], here, absent
 
 
-def _cells(d: Dealt, received: Sequence[int], options: Options) -> list[Cell]:
+def _cells(d: Dealt, received: Sequence[int], options: FigureOptions) -> list[Cell]:
     width = d.x.shape[1]
     model = trained(d.name, options.seed, options.quick)
     rng = np.random.default_rng((options.seed, 4))

@@ -1,14 +1,12 @@
 """VAR's distorted parameters: MSE of half* against the distortion ε and d (Figs. 9 to 13)."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
 from vflens.array import ScaledColumns
 from vflens.errors import ConfigError
-from vflens.experiments.figures import Drawing, Options, Page
+from vflens.experiments.figures import FigureOptions, Page
 from vflens.experiments.figures._data import Dealt, available, sizes, trained, windows
 from vflens.experiments.figures._windows import (
     averaged,
@@ -18,6 +16,7 @@ from vflens.experiments.figures._windows import (
     window_system,
 )
 from vflens.experiments.figures.central import Model
+from vflens.experiments.pages.drawing import Drawing
 from vflens.experiments.pages.plots import Plot, Series, lines
 from vflens.experiments.sweeps.pool import Cell, Rows
 from vflens.numerics.linear_system import first_differences, nearest_solution
@@ -26,6 +25,7 @@ from vflens.numerics.theory.distortion import largest_distortion
 from vflens.plugins.defense import Context
 from vflens.registry import DEFENSES
 from vflens.types import Array, Exchange, Facts, Owner, Phase
+from vflens.words import counted
 
 #: ε as shares of the largest for each window's weights.
 _SHARES, _QUICK_SHARES = (0.02, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8), (0.05, 0.4)
@@ -36,12 +36,12 @@ _SETS = ("satellite", "bank", "adult", "pendigits")
 
 def against_distortion(
     places: Sequence[tuple[str, int]], title: str, cases: Mapping[str, bool]
-) -> Callable[[Options], Drawing]:
+) -> Callable[[FigureOptions], Drawing]:
     """MSE against ε for each (data set, d) of ``places`` and each case; a case's value: whether it also
     rotates two classes.
     """
 
-    def draw(options: Options) -> Drawing:
+    def draw(options: FigureOptions) -> Drawing:
         here, absent = available(list(dict.fromkeys(name for name, _ in places)), options.seed)
         cells = [
             cell
@@ -79,7 +79,7 @@ def against_distortion(
     return draw
 
 
-def against_size(options: Options) -> Drawing:
+def against_size(options: FigureOptions) -> Drawing:
     """MSE against d at three ε a data set, with half* and half (Fig. 12)."""
     here, absent = available(_SETS, options.seed)
     cells = [
@@ -97,7 +97,11 @@ def against_size(options: Options) -> Drawing:
         "text names no others."
     )
     left = {d.name: sum(bool(r.get("refused")) for r in rows if r["dataset"] == d.name) for d in here}
-    notes = [f"{name}: {n} windows do not admit their ε: no point there" for name, n in left.items() if n]
+    notes = [
+        f"{name}: {counted(n, 'window does', many='windows do')} not admit their ε: no point there"
+        for name, n in left.items()
+        if n
+    ]
     return Drawing(rows, shown, lead, [*theory_notes(rows), *notes, *absent])
 
 
@@ -119,7 +123,7 @@ def _size_plot(name: str, rows: Rows) -> Plot:
 def _cells(
     d: Dealt,
     size: int,
-    options: Options,
+    options: FigureOptions,
     epsilons: Sequence[float] = (),
     *,
     case: str = "",
@@ -184,7 +188,13 @@ def _disclosed(weight: Array, x: Array, epsilon: float, rotate: bool) -> Array:
     defense = DEFENSES.get("distorted_parameters")(epsilon=epsilon, starts=1, rotate=rotate)
     exchange, nothing = Exchange("figure", Phase.DISCLOSE, 0, 0), np.zeros(0, np.int32)
     context = Context(
-        Owner("passive", ScaledColumns(x)), exchange, nothing, {}, "on_parameters", 0, b"figure"
+        Owner("passive", ScaledColumns(x)),
+        exchange,
+        nothing,
+        {},
+        hook="on_parameters",
+        position=0,
+        secret=b"figure",
     )
     disclosed = defense.on_parameters({"weight": weight}, context)
     assert disclosed is not None

@@ -13,7 +13,6 @@ import numpy as np
 from pydantic import Field, TypeAdapter, model_validator
 
 from vflens.config import MODEL, Settings, read_toml, validate
-from vflens.coordinator.rounds import averaged
 from vflens.errors import ConfigError, DataError
 from vflens.experiments.imports.recording import Message, read_messages
 from vflens.experiments.imports.server_folder import Parameters, write_server
@@ -22,7 +21,8 @@ from vflens.models.family import AnyModel
 from vflens.models.part import Keys, Site, plain
 from vflens.models.settings import Horizontal, Training
 from vflens.models.whole import WholeModel
-from vflens.protocol.horizontal import HorizontalFederation
+from vflens.protocol.horizontal.agreement import HorizontalAgreement
+from vflens.recorded.horizontal.parameters import averaged
 from vflens.types import (
     ColumnInfo,
     Document,
@@ -34,6 +34,7 @@ from vflens.types import (
     Role,
     sealed,
 )
+from vflens.words import counted
 
 _NO_ROWS = np.zeros(0, np.int32)
 _NEAR = 1e-4  # of a parameter: Flower averages in the arrays' own precision
@@ -53,7 +54,9 @@ class FlowerApp(Settings):
     @model_validator(mode="after")
     def _an_image_has_all_columns(self) -> FlowerApp:
         if self.pixels is not None and np.prod(self.pixels) != len(self.columns):
-            raise ValueError(f"pixels = {list(self.pixels)} of {len(self.columns)} columns: give both alike")
+            raise ValueError(
+                f"pixels = {list(self.pixels)} of {counted(len(self.columns), 'column')}: give both alike"
+            )
         return self
 
     @property
@@ -92,9 +95,7 @@ def import_flower(recording: Path, config: Path, out: Path) -> Document:
     }
 
 
-def _federation(
-    app: FlowerApp, messages: Sequence[Message], names: Mapping[str, str]
-) -> HorizontalFederation:
+def _federation(app: FlowerApp, messages: Sequence[Message], names: Mapping[str, str]) -> HorizontalAgreement:
     rows = {m.node: m.rows for m in messages if m.direction == "received" and m.arrays}
     without = next((node for node in names if rows.get(node, 0) < 1), None)
     if without is not None:
@@ -103,15 +104,25 @@ def _federation(
             "it"
         )
     parties = tuple(
-        PartyInfo(name, Role.CLIENT, app.described, len(app.classes), app.classes, rows[node], 1)
+        PartyInfo(
+            name,
+            Role.CLIENT,
+            columns=app.described,
+            n_classes=len(app.classes),
+            classes=app.classes,
+            train_rows=rows[node],
+            predict_rows=1,
+        )
         for node, name in sorted(names.items(), key=lambda item: item[1])
     )
     rounds = {"rounds": max(m.round for m in messages)}
     horizontal = app.horizontal.model_copy(update=rounds)
-    return HorizontalFederation(app.run, parties, app.training, False, app.model, horizontal)
+    return HorizontalAgreement(
+        run=app.run, parties=parties, training=app.training, lab=False, model=app.model, horizontal=horizontal
+    )
 
 
-def _like(federation: HorizontalFederation) -> Parameters:
+def _like(federation: HorizontalAgreement) -> Parameters:
     """Parameters such as those of the model."""
     site = Site(
         party="server",
@@ -128,11 +139,7 @@ def _like(federation: HorizontalFederation) -> Parameters:
 
 
 def _named(message: Message, like: Parameters) -> Parameters:
-    """The arrays of ``message`` under the model's names.
-
-    Raises:
-        ConfigError: their shapes are others.
-    """
+    """The arrays of ``message`` under the model's names."""
     shapes, due = [a.shape for a in message.arrays], {n: v.shape for n, v in like.items()}
     if shapes != list(due.values()):
         raise ConfigError(
@@ -143,16 +150,12 @@ def _named(message: Message, like: Parameters) -> Parameters:
 
 
 def _rounds(
-    federation: HorizontalFederation,
+    federation: HorizontalAgreement,
     messages: Sequence[Message],
     names: Mapping[str, str],
     like: Parameters,
 ) -> tuple[Parameters, list[Released], Parameters]:
-    """Parameters sent first, all updates, and the parameters after the last round.
-
-    Raises:
-        DataError: clients of one round got different parameters, or the next ones are not the mean.
-    """
+    """Parameters sent first, all updates, and the parameters after the last round."""
     start: Parameters | None = None
     current: Parameters = {}
     updates: list[Released] = []
@@ -179,8 +182,8 @@ def _check_equal(found: Sequence[Parameters], due: Parameters, what: str) -> Non
 
 
 def _update(
-    federation: HorizontalFederation, client: str, number: int, sent: Parameters, reply: Parameters
+    federation: HorizontalAgreement, client: str, number: int, sent: Parameters, reply: Parameters
 ) -> Released:
     exchange = Exchange(federation.run, Phase.TRAIN, number, number)
     tensors = {name: sealed(reply[name] - value) for name, value in sent.items()}
-    return Released(client, exchange, Point.UPDATE, _NO_ROWS, tensors)
+    return Released(client, exchange, Point.UPDATE, _NO_ROWS, tensors=tensors)

@@ -1,7 +1,5 @@
 """The messages that ``examples/flower/vflens_recorder.py`` wrote."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,6 +7,7 @@ from pathlib import Path
 
 from vflens.errors import DataError
 from vflens.storage.files import UNREADABLE, read_arrays
+from vflens.storage.json_file import in_words
 from vflens.storage.regular import read_text
 from vflens.types import Array
 
@@ -35,7 +34,7 @@ def read_messages(recording: Path) -> list[Message]:
         lines = read_text(file).splitlines()
     except (OSError, ValueError) as error:
         raise DataError(
-            f"{recording} holds no recording ({error}): give the folder of the recorder"
+            f"{recording} holds no recording ({in_words(error)}): give the folder of the recorder"
         ) from error
     found = [_message(recording, number, line) for number, line in enumerate(lines, 1) if line.strip()]
     if not found:
@@ -52,8 +51,8 @@ def _message(recording: Path, number: int, line: str) -> Message:
             kept = read_arrays(recording / name)
             arrays = [kept[f"arr_{i}"] for i in range(len(kept))]
         rows = int(facts.get("metrics", {}).get("num-examples", 0))
-        return Message(int(facts["round"]), str(facts["node"]), str(facts["direction"]), arrays, rows)
+        return Message(int(facts["round"]), str(facts["node"]), str(facts["direction"]), arrays, rows=rows)
     except (*UNREADABLE, KeyError, TypeError, AttributeError) as error:
         raise DataError(
-            f"{recording / 'messages.jsonl'}, line {number}, cannot be read ({error}): record anew"
+            f"{recording / 'messages.jsonl'}, line {number}, cannot be read ({in_words(error)}): record anew"
         ) from error

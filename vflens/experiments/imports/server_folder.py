@@ -1,7 +1,5 @@
 """A run folder of a server that VFLens did not run."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -10,10 +8,10 @@ from pydantic import TypeAdapter
 
 from vflens.config import ServerConfig, validate
 from vflens.config.writing import toml_text
-from vflens.coordinator.adversary import owned
 from vflens.errors import StorageError
-from vflens.protocol.horizontal import HorizontalFederation
+from vflens.protocol.horizontal.agreement import HorizontalAgreement
 from vflens.randomness import secret_from_seed
+from vflens.recorded.horizontal.parameters import owned
 from vflens.storage.files import save_arrays
 from vflens.storage.private import owner_only, write_private
 from vflens.storage.transcript import Transcript
@@ -24,7 +22,7 @@ Parameters = Mapping[str, Array]
 
 def write_server(
     out: Path,
-    federation: HorizontalFederation,
+    federation: HorizontalAgreement,
     start: Parameters,
     updates: Sequence[Released],
     end: Parameters,
@@ -47,7 +45,7 @@ def write_server(
 
 def _write_logs(
     out: Path,
-    federation: HorizontalFederation,
+    federation: HorizontalAgreement,
     start: Parameters,
     updates: Sequence[Released],
     end: Parameters,
@@ -62,7 +60,7 @@ def _write_logs(
     )
 
 
-def _settings(federation: HorizontalFederation) -> dict[str, Any]:
+def _settings(federation: HorizontalAgreement) -> dict[str, Any]:
     """The configuration of a server that would have had this run."""
     peers = [
         {

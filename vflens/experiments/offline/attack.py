@@ -1,53 +1,22 @@
 """Attacks on a recorded transcript, while no party runs."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import numpy as np
-
-from vflens.clients.adversary import scored_training_rows, view_of
-from vflens.config import (
-    DataPartyConfig,
-    PartyConfig,
-    PassiveConfig,
-    Plugin,
-    ServerConfig,
-    VerticalDataConfig,
-    load_party,
-)
-from vflens.coordinator.adversary import parameters_of, scored_set, server_view
-from vflens.errors import ConfigError, StorageError
-from vflens.experiments.offline.command import (
-    carried_out,
-    certificates,
-    configured,
-    named_party,
-    scored_phase,
-    sides,
-)
-from vflens.experiments.offline.copied import private_copy
+from vflens.config import load_party
+from vflens.errors import ConfigError
+from vflens.experiments.offline.command import configured, scored_phase
+from vflens.experiments.offline.horizontal import attack_client
 from vflens.experiments.offline.recording import attack_recording, is_recording
-from vflens.experiments.offline.score import alone
-from vflens.experiments.offline.verified import check_verifiable, verified
+from vflens.experiments.offline.request import Request
+from vflens.experiments.offline.verified import check_verifiable
+from vflens.experiments.offline.vertical import attack_party
 from vflens.experiments.results.folders import read_party
-from vflens.member.adversary import save_estimate
 from vflens.plugins.attack import Attack
-from vflens.plugins.steps import Progress, silent
-from vflens.plugins.view import AdversaryView
-from vflens.protocol.acts import figures_of
-from vflens.protocol.federation import Federation
-from vflens.protocol.horizontal import HorizontalFederation
-from vflens.storage.files import load_arrays
-from vflens.storage.journal import Reader
-from vflens.storage.private import owner_only
-from vflens.types import Array, Document, Facts, Phase, Point, Role, Setting
+from vflens.plugins.steps import silent
+from vflens.recorded.agreements import AGREEMENTS
+from vflens.types import Document, Facts, Phase, Progress, Setting
 
-if TYPE_CHECKING:
-    from torch.nn import Module
+ATTACKED = {Setting.VERTICAL: attack_party, Setting.HORIZONTAL: attack_client}
 
 
 def attack_recorded(
@@ -91,108 +60,26 @@ def attack_recorded(
         return attack_recording(
             folder, name, target, out, parameters=parameters or {}, scored=scored, progress=progress
         )
-    horizontal = (role := read_party(folder).role) is Role.SERVER
-    if role is Role.CLIENT:
-        raise ConfigError(f"{folder} is a client's: the adversary is in the server, give the server's folder")
-    federation = HorizontalFederation.load(folder) if horizontal else Federation.load(folder)
+    federation = AGREEMENTS[read_party(folder).federation.setting].load(folder)
     config = load_party(folder / "config.toml")
-    attack = configured(_attacks(config), name, parameters or {})
-    _check_setting(attack, name, Setting.HORIZONTAL if horizontal else Setting.VERTICAL)
+    attack = configured(config.own_attacks, name, parameters or {})
+    _check_setting(attack, name, config.facts.setting)
     if verify:
         check_verifiable(name, attack)
-    scored = scored_phase(attack, name, scored)
-    if isinstance(config, ServerConfig) and isinstance(federation, HorizontalFederation):
-        return _attack_client(attack, name, (config, federation, folder), target, out, progress=progress)
-    assert isinstance(federation, Federation)
-    return _attack_party(
-        attack,
-        name,
-        (config, federation, folder),
-        target,
-        out,
-        scored=scored,
-        verify=verify,
-        progress=progress,
+    return ATTACKED[config.facts.setting](
+        Request(
+            attack=attack,
+            name=name,
+            folder=folder,
+            federation=federation,
+            config=config,
+            target=target,
+            out=out,
+            scored=scored_phase(attack, name, scored),
+            verify=verify,
+            progress=progress,
+        )
     )
-
-
-def _attack_party(
-    attack: Attack,
-    name: str,
-    run: tuple[PartyConfig, Federation, Path],
-    target: str | None,
-    out: Path,
-    *,
-    scored: Phase,
-    verify: int,
-    progress: Progress,
-) -> Document:
-    """As :func:`attack_recorded`, on the data party ``target`` of a ``run``: its adversary, facts and
-    folder.
-    """
-    config, federation, folder = run
-    party, target = sides(attack, config.party, federation, target)
-    transcript = Reader(folder / "transcript")
-    see = _views(attack, federation, config, folder, party=party, target=target, transcript=transcript)
-    view = see(rows=_estimated(attack, federation, transcript, target, scored), progress=progress)
-    estimate = carried_out(attack, view, name, config.seed)
-    with owner_only():  # the guess of the target's rows
-        save_estimate(out, estimate, run=federation.run, adversary=party, attack=name, scored=scored)
-    return {
-        "attack": name,
-        "target": target,
-        "scored_set": scored.value,
-        "rows": len(estimate.rows),
-        "estimate": str(out),
-        **certificates(estimate),
-        **(verified(name, attack, estimate, see, rows=verify) if verify else {}),
-    }
-
-
-def _attack_client(
-    attack: Attack,
-    name: str,
-    run: tuple[ServerConfig, HorizontalFederation, Path],
-    target: str | None,
-    out: Path,
-    *,
-    progress: Progress,
-) -> Document:
-    """As :func:`attack_recorded`, on the client ``target`` of a ``run``: its server, facts and folder."""
-    config, federation, folder = run
-    transcript = Reader(folder / "transcript")
-    client = named_party([p.name for p in federation.parties], target)
-    view = server_view(
-        attack,
-        federation,
-        party=config.party,
-        target=client,
-        parameters=parameters_of(federation, load_arrays(folder / "own.npz"), transcript),
-        transcript=transcript,
-        every=config.transcript.every,
-        device=config.device,
-        progress=progress,
-    )
-    estimate = carried_out(attack, view, name, config.seed)
-    step = view.round if attack.estimated_round else None
-    facts = {"run": federation.run, "adversary": config.party, "attack": name}
-    scored = scored_set(attack)
-    with owner_only():  # the guess of the target's rows
-        save_estimate(out, estimate, **facts, scored=scored, estimates=attack.estimates, step=step)
-    return {
-        "attack": name,
-        "target": client,
-        "scored_set": figures_of(scored, step),
-        "rows": len(estimate.rows),
-        "estimate": str(out),
-        **({"granted": sorted(view.granted)} if view.granted else {}),
-        **certificates(estimate),
-    }
-
-
-def _attacks(config: PartyConfig) -> Sequence[Plugin]:
-    """The attacks that ``config`` gives parameters."""
-    return config.attacks if isinstance(config, VerticalDataConfig | ServerConfig) else ()
 
 
 def _check_setting(attack: Attack, name: str, setting: Setting) -> None:
@@ -201,65 +88,3 @@ def _check_setting(attack: Attack, name: str, setting: Setting) -> None:
             f"attack {name!r} is made for {' and '.join(sorted(attack.made_for()))} federations: this "
             f"folder is of a {setting} one"
         )
-
-
-def _views(
-    attack: Attack,
-    federation: Federation,
-    config: PartyConfig,
-    folder: Path,
-    *,
-    party: str,
-    target: str,
-    transcript: Reader,
-) -> Callable[..., AdversaryView]:
-    """The view of ``attack`` in ``party``, which ran in ``folder``, for the rows that it is called with."""
-    kept = folder / "own.npz"  # a passive party has it if labels were granted
-    return partial(
-        view_of,
-        attack,
-        federation,
-        party=party,
-        target=target,
-        transcript=transcript,
-        own=load_arrays(kept) if party == federation.active.name or kept.exists() else {},
-        every=config.transcript.every,
-        device=config.device if isinstance(config, DataPartyConfig) else "cpu",
-        own_model=partial(_own_model, config, folder) if isinstance(config, PassiveConfig) else None,
-    )
-
-
-def _own_model(config: PassiveConfig, folder: Path) -> Module:
-    """The trained bottom model of the party that ran in ``folder``, rebuilt from its checkpoint and log."""
-    with private_copy(folder) as copy:
-        party = alone(config.model_copy(update={"out": copy}))
-        try:
-            party.resume()
-            return party.adversary.own_model()
-        finally:
-            party.close()
-
-
-def _estimated(
-    attack: Attack, federation: Federation, transcript: Reader, target: str, scored: Phase
-) -> Array:
-    """The rows to score: labels of prediction rows need no prediction."""
-    if scored is Phase.TRAIN:
-        return scored_training_rows(federation, transcript, target)
-    return federation.predict if attack.estimates == "labels" else _predicted(federation, transcript)
-
-
-def _predicted(federation: Federation, transcript: Reader) -> Array:
-    """The rows with received scores, or embeddings in a split network, in order of first arrival."""
-    received = transcript.select(Point.SCORES, Point.EMBEDDING, phases={Phase.PREDICT})
-    arrived = [r.rows for r in received]
-    if not arrived:
-        raise ConfigError("the transcript holds no scores: attack a run that predicted")
-    rows = np.concatenate([row.reshape(-1) for row in arrived])
-    if len(odd := np.setdiff1d(rows, federation.predict)):
-        raise StorageError(
-            f"the transcript holds scores of row {odd[0]}, which the run does not predict: give a folder as "
-            "its party wrote it"
-        )
-    _, first = np.unique(rows, return_index=True)
-    return rows[np.sort(first)]

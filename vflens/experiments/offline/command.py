@@ -1,7 +1,5 @@
 """An attack as ``vflens attack`` names it: its parameters, its two sides, its rows, and its answer."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Sequence
 from typing import Any
@@ -11,10 +9,11 @@ import numpy as np
 from vflens.config import Plugin, build_plugins
 from vflens.errors import ConfigError, PluginError
 from vflens.member.adversary import reconstructed
+from vflens.names import one_of
 from vflens.plugins.attack import Attack
-from vflens.plugins.server_view import ServerView
-from vflens.plugins.view import AdversaryView
-from vflens.protocol.federation import Federation
+from vflens.plugins.views.horizontal import ServerView
+from vflens.plugins.views.vertical import AdversaryView
+from vflens.protocol.vertical.agreement import VerticalAgreement
 from vflens.randomness import secret_from_seed, stream
 from vflens.registry import ATTACKS
 from vflens.types import Document, Estimate, Facts, Phase, Role
@@ -60,7 +59,7 @@ def _value(text: str) -> Any:
         return text
 
 
-def sides(attack: Attack, party: str, federation: Federation, target: str | None) -> tuple[str, str]:
+def sides(attack: Attack, party: str, federation: VerticalAgreement, target: str | None) -> tuple[str, str]:
     """Adversary and target of ``attack`` from the folder of ``party``.
 
     Raises:
@@ -83,7 +82,7 @@ def sides(attack: Attack, party: str, federation: Federation, target: str | None
     return party, active
 
 
-def _target(federation: Federation, named: str | None) -> str:
+def _target(federation: VerticalAgreement, named: str | None) -> str:
     return named_party([p.name for p in federation.parties if p.role == Role.PASSIVE], named)
 
 
@@ -96,7 +95,8 @@ def named_party(names: list[str], named: str | None) -> str:
     if named is None and len(names) == 1:
         return names[0]
     if named not in names:
-        raise ConfigError(f"--target {named!r}: name one of {', '.join(sorted(names))}")
+        given = "is missing" if named is None else f"{named!r} is none of the run"
+        raise ConfigError(f"--target {given}: name {one_of(sorted(names))}")
     return named
 
 

@@ -1,17 +1,21 @@
 """A party's run copied for one command: who rebuilds a party opens its logs for writing."""
 
-from __future__ import annotations
-
+import os
 import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from errno import ENOSPC
 from pathlib import Path
 
 from vflens.errors import ConfigError, StorageError
 from vflens.services.folder import OF_A_RUN, is_held
 from vflens.storage.private import owner_only
+from vflens.words import counted
+
+_DEEPEST = 4  # folders inside one another; a party writes two
+_SMALL, _MOST_PACKED = 1 << 20, 100  # bytes; how many times smaller a disk may pack a file
 
 
 @contextmanager
@@ -20,7 +24,8 @@ def private_copy(folder: Path) -> Iterator[Path]:
 
     Raises:
         ConfigError: the party is running.
-        StorageError: the run holds a link, a pipe or a device, or cannot be copied.
+        StorageError: the run holds a link, a pipe, a device, a file of holes or folders inside folders, or
+            cannot be copied.
     """
     if is_held(folder):
         raise ConfigError(f"run folder {folder} is in use by its party's process: stop it, or attack its end")
@@ -36,18 +41,35 @@ def private_copy(folder: Path) -> Iterator[Path]:
         yield Path(scratch)
 
 
-def _copy(source: Path, target: Path) -> None:
+def _copy(source: Path, target: Path, depth: int = _DEEPEST) -> None:
     """Copy a file, or a folder of files, where there is one."""
     try:
-        kind = source.lstat().st_mode
+        found = source.lstat()
     except FileNotFoundError:
         return
-    if stat.S_ISDIR(kind):
+    if stat.S_ISDIR(found.st_mode) and depth:
         target.mkdir()
         for inner in sorted(source.iterdir()):
-            _copy(inner, target / inner.name)
-    elif stat.S_ISREG(kind):
-        shutil.copyfile(source, target, follow_symlinks=False)
-    else:
-        what = "a link, which may lead anywhere" if stat.S_ISLNK(kind) else "no regular file"
+            _copy(inner, target / inner.name, depth - 1)
+    elif what := _wrong(found):
         raise StorageError(f"{source} is {what}: give a folder as its party wrote it")
+    elif found.st_size > shutil.disk_usage(target.parent).free:
+        raise OSError(ENOSPC, os.strerror(ENOSPC))
+    else:
+        shutil.copyfile(source, target, follow_symlinks=False)
+
+
+def _wrong(found: os.stat_result) -> str:
+    """What else than a party's file ``found`` is, "" for one."""
+    if stat.S_ISDIR(found.st_mode):
+        return f"a folder in more than {_DEEPEST} others"
+    if stat.S_ISLNK(found.st_mode):
+        return "a link, which may lead anywhere"
+    if not stat.S_ISREG(found.st_mode):
+        return "no regular file"
+    holes = found.st_size > _SMALL and found.st_blocks * 512 < found.st_size // _MOST_PACKED
+    return (
+        f"a file of holes, {counted(found.st_size, 'byte', ',')} whose copy would fill a disk"
+        if holes
+        else ""
+    )

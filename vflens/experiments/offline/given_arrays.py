@@ -4,8 +4,6 @@ The arrays are in the units of the federation's columns. ``bounds`` map each unk
 attacks work: with x = low + (high − low) u the weights become W (high − low), the bias becomes bias + W low.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +24,7 @@ from vflens.score.columns import blind_square
 from vflens.storage.files import load_arrays, save_arrays
 from vflens.storage.private import owner_only
 from vflens.types import Array, Document, Facts, Knowledge, Moments, Phase
+from vflens.words import counted
 
 #: Key → its axes: k classes, d unknown columns, p columns of the adversary, N rows.
 _SEEN = {
@@ -168,7 +167,10 @@ def _check_shapes(file: Path, arrays: Mapping[str, Array]) -> None:
                 wanted = ", ".join(f"{a} = {sizes[a]}" if a in sizes and a != "2" else a for a in axes)
                 raise DataError(f"{key!r} of {file} has shape {shape}: give ({wanted})")
     if not all(sizes.values()) or sizes["k"] < 2:
-        raise DataError(f"{file} has {sizes['k']} classes, {sizes['N']} rows, {sizes['d']} unknown columns")
+        raise DataError(
+            f"{file} has {counted(sizes['k'], 'class')}, {counted(sizes['N'], 'row')}, "
+            f"{counted(sizes['d'], 'unknown column')}"
+        )
 
 
 def _in_the_box(file: Path, arrays: Mapping[str, Array]) -> Seen:
@@ -184,7 +186,7 @@ def _in_the_box(file: Path, arrays: Mapping[str, Array]) -> Seen:
         covariance = arrays.get("covariance")
         scaled = None if covariance is None else covariance / np.outer(width, width)
         moments = Moments((arrays["mean"] - low) / width, scaled)
-    return Seen(weight * width, known, scores, bounds, moments)
+    return Seen(weight * width, known, scores, bounds, moments=moments)
 
 
 def _scaled_truth(file: Path, bounds: Array, n: int) -> Array:

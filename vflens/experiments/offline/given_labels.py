@@ -1,7 +1,5 @@
 """Guesses of labels in a federation that VFLens did not run, scored against the labels of its owner."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -9,10 +7,11 @@ import numpy as np
 
 from vflens.errors import DataError
 from vflens.experiments.weights.numbers import checked_numbers
-from vflens.numerics.ranking import auc
+from vflens.numerics.measures.ranking import auc
 from vflens.plugins.attack import up_to_renaming
 from vflens.score.labels import named
 from vflens.types import Array, Document
+from vflens.words import counted
 
 
 def score_labels(
@@ -57,5 +56,7 @@ def _labels(file: Path, given: Mapping[str, Array], last: int, classes: int) -> 
     if not np.isin(y, np.arange(classes)).all():
         raise DataError(f"'y' of {file} has other values than 0 to {classes - 1}: give numbers of classes")
     if len(y) <= last:
-        raise DataError(f"'y' of {file} has {len(y)} labels, the estimate row {last}: give those of all rows")
+        raise DataError(
+            f"'y' of {file} has {counted(len(y), 'label')}, the estimate row {last}: give those of all rows"
+        )
     return y.astype(np.int64)

@@ -3,13 +3,10 @@
 It has no configuration, no model and no table. So attacks on labels that read gradients alone run on it.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import numpy as np
 
-from vflens.clients.adversary import view_of
 from vflens.errors import ConfigError, DataError
 from vflens.experiments.offline.command import carried_out, certificates, configured, scored_phase, sides
 from vflens.experiments.results.folders import read_party
@@ -17,11 +14,12 @@ from vflens.member.adversary import save_estimate
 from vflens.models.settings import Training
 from vflens.names import repeated
 from vflens.plugins.attack import Attack
-from vflens.plugins.steps import Progress
-from vflens.protocol.federation import Federation
+from vflens.protocol.vertical.agreement import VerticalAgreement
+from vflens.recorded.vertical.view import view_of
 from vflens.storage.journal import Reader
 from vflens.storage.private import owner_only
-from vflens.types import Array, Document, Facts, Knowledge, Phase, Point, Released, Role
+from vflens.types import Array, Document, Facts, Knowledge, Phase, Point, Progress, Released, Role
+from vflens.words import counted
 
 _MOST_ROWS = 10_000_000  # a row's number decides the memory of an attack
 
@@ -84,7 +82,7 @@ def _check_enough(attack: Attack, name: str) -> None:
         )
 
 
-def _federation(folder: Path) -> tuple[Federation, str]:
+def _federation(folder: Path) -> tuple[VerticalAgreement, str]:
     """The federation that ``folder`` describes, with the rows that have gradients, and the folder's party."""
     facts, file = read_party(folder).federation, folder / "federation.json"
     active = [p for p in facts.parties if p.role is Role.ACTIVE]
@@ -97,7 +95,15 @@ def _federation(folder: Path) -> tuple[Federation, str]:
         )
     rows = _rows(folder)
     none = np.zeros(0, np.int32)
-    return Federation(facts.run, facts.parties, 1 + int(rows[-1]), rows, none, Training(), False), facts.party
+    return VerticalAgreement(
+        run=facts.run,
+        parties=facts.parties,
+        rows=1 + int(rows[-1]),
+        train=rows,
+        predict=none,
+        training=Training(),
+        lab=False,
+    ), facts.party
 
 
 def _rows(folder: Path) -> Array:
@@ -118,6 +124,6 @@ def _check(folder: Path, released: Released, width: tuple[int, ...]) -> None:
         raise DataError(f"{message} has other rows than 0 to {_MOST_ROWS - 1}: number them from 0")
     if gradient.ndim != 2 or gradient.shape != (len(rows), *width) or not np.isfinite(gradient).all():
         raise DataError(
-            f"{message} has shape {gradient.shape} for {len(rows)} rows: record finite numbers, one line for "
-            "each row, all of one width"
+            f"{message} has shape {gradient.shape} for {counted(len(rows), 'row')}: record finite numbers, "
+            "one line for each row, all of one width"
         )

@@ -1,24 +1,20 @@
 """Scoring of a written estimate at its target, while no party runs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import overload
 
 import numpy as np
 
-from vflens.clients.active import ActiveParty
-from vflens.clients.horizontal.client import Client
-from vflens.clients.passive import PassiveParty
-from vflens.config import ActiveConfig, ClientConfig, DataConfig, PassiveConfig, load_party
+from vflens.config import LedConfig, load_party
 from vflens.errors import ConfigError, DataError
 from vflens.experiments.results.folders import Metric, PartyRun, read_party
 from vflens.experiments.results.results import half_width
 from vflens.protocol.acts import Guess, Submission
-from vflens.protocol.federation import Federation
+from vflens.protocol.vertical.agreement import VerticalAgreement
 from vflens.services.folder import exclusive
+from vflens.services.members import resumed
 from vflens.storage.files import load_arrays
+from vflens.storage.metrics import Name
 from vflens.types import Array, Document, RowStatus, numbered
 
 #: Arrays of an estimate's file: kinds of dtype, number of axes.
@@ -40,7 +36,7 @@ def score_estimate(file: Path, config_file: Path) -> Document:
         ProtocolError: an estimate of other rows or columns.
     """
     config = load_party(config_file)
-    if not isinstance(config, DataConfig):
+    if not isinstance(config, LedConfig):
         raise ConfigError(
             f"{config_file} configures a {config.role}: only the target, a data party, can score"
         )
@@ -52,16 +48,18 @@ def score_estimate(file: Path, config_file: Path) -> Document:
     found = [
         m
         for m in party.metrics
-        if (m.rows, m.scored_set, m.adversary) == (rows, submission.figures_of, submission.sender)
+        if (m.rows, m.scored_set, m.adversary) == (rows, submission.metrics_of, submission.sender)
     ]
-    figures = {m.metric: m.value for m in found if m.attack == attack and not m.column and not m.values}
-    facts = {"attack": attack, "rows": rows, **figures}
-    if "mse_stderr" in figures:
-        facts["half_width"] = half_width(figures["mse_stderr"])
+    figures = {
+        m.name: m.value for m in found if m.attack == attack and not (m.column or m.detail or m.values)
+    }
+    facts: Document = {"attack": attack, "rows": rows} | figures
+    if Name.MSE_STDERR in figures:
+        facts["half_width"] = half_width(figures[Name.MSE_STDERR])
     return {**facts, **_blind(config, submission, party, attack, found)}
 
 
-def _estimate_of(file: Path, config: DataConfig, config_file: Path) -> tuple[str, Submission]:
+def _estimate_of(file: Path, config: LedConfig, config_file: Path) -> tuple[str, Submission]:
     """The attack and its estimate in ``file``, of the party of ``config``."""
     attack, target, submission = _read(file)
     if target != config.party:
@@ -79,30 +77,30 @@ def _estimate_of(file: Path, config: DataConfig, config_file: Path) -> tuple[str
 
 
 def _blind(
-    config: DataConfig, submission: Submission, party: PartyRun, attack: str, found: Sequence[Metric]
+    config: LedConfig, submission: Submission, party: PartyRun, attack: str, found: Sequence[Metric]
 ) -> Document:
     """Beside the errors of ``attack`` among the figures ``found``: those of a blind guess, by column too."""
-    matched = "matched_" if any(m.metric.startswith("blind_matched_") for m in found) else ""
-    if isinstance(config, ActiveConfig) or submission.estimates == "labels":
-        name = f"blind_{matched}label_accuracy"
-        blind = next(m.value for m in found if m.metric == name)
-        return {"blind_guess": "the most frequent class", name: blind}
+    if config.facts.only_top or submission.estimates == "labels":
+        names = (Name.BLIND_LABEL_ACCURACY, Name.BLIND_MATCHED_LABEL_ACCURACY)
+        share = next(m for m in found if m.name in names)
+        return {"blind_guess": "the most frequent class", share.name: share.value}
     if submission.estimates == "membership":
-        return {"blind_guess": "a guess", "blind_membership_auc": 0.5}
-    best = min((m for m in found if m.metric == f"blind_{matched}mse"), key=lambda m: m.value)
-    if matched:
-        return {"blind_guess": best.attack, best.metric: best.value}
-    names = [c.name for p in party.federation.parties if p.name == config.party for c in p.columns]
-    columns = _by_column((m for m in found if m.attack in (attack, "")), names)
-    return {"blind_guess": best.attack, "blind_mse": best.value, "columns": columns}
+        return {"blind_guess": "a guess", Name.BLIND_MEMBERSHIP_AUC: 0.5}
+    errors = [m for m in found if m.name in (Name.BLIND_MSE, Name.BLIND_MATCHED_MSE)]
+    best = min(errors, key=lambda m: m.value)
+    if best.name is Name.BLIND_MATCHED_MSE:
+        return {"blind_guess": best.attack, best.name: best.value}
+    own = [c.name for p in party.federation.parties if p.name == config.party for c in p.columns]
+    columns = _by_column((m for m in found if m.attack in (attack, "")), own)
+    return {"blind_guess": best.attack, best.name: best.value, "columns": columns}
 
 
-def _adversaries(config: DataConfig) -> list[str]:
+def _adversaries(config: LedConfig) -> list[str]:
     """The parties of its run that can attack the party of ``config``."""
     leader = config.leader.name
-    if isinstance(config, ClientConfig):
+    if config.facts.alike:
         return [leader]
-    return [leader, *(p.name for p in Federation.load(config.out).parties if p.name != config.party)]
+    return [leader, *(p.name for p in VerticalAgreement.load(config.out).parties if p.name != config.party)]
 
 
 def _by_column(figures: Iterable[Metric], names: Sequence[str]) -> dict[str, dict[str, float]]:
@@ -111,34 +109,17 @@ def _by_column(figures: Iterable[Metric], names: Sequence[str]) -> dict[str, dic
     """
     columns: dict[str, dict[str, float]] = {}
     for m in figures:
-        if m.metric.startswith("column_"):
+        if m.name.startswith("column_"):
             for name, value in m.by_column(names).items():
-                columns.setdefault(name, {})[m.metric.removeprefix("column_")] = value
+                columns.setdefault(name, {})[m.name.removeprefix("column_")] = value
     return columns
 
 
-def _keep_score(config: DataConfig, submission: Submission) -> None:
+def _keep_score(config: LedConfig, submission: Submission) -> None:
     unpictured = config.scoring.model_copy(update={"pictures": 0})  # the run's own pictures stay
-    party = alone(config.model_copy(update={"scoring": unpictured}))
-    try:
-        party.resume()
+    in_process = read_party(config.out).federation.in_process
+    with resumed(config.model_copy(update={"scoring": unpictured}), in_process=in_process) as party:
         party.score(submission, ended=True)
-    finally:
-        party.close()
-
-
-@overload
-def alone(config: PassiveConfig | ActiveConfig) -> PassiveParty | ActiveParty: ...
-@overload
-def alone(config: ClientConfig) -> Client: ...
-def alone(config: DataConfig) -> PassiveParty | ActiveParty | Client:
-    """The party of ``config``, without peers."""
-    in_process = read_party(config.out).federation.in_process  # closing it writes this again
-    if isinstance(config, ClientConfig):
-        return Client(config, {}, in_process=in_process)
-    if isinstance(config, PassiveConfig):
-        return PassiveParty(config, {}, in_process=in_process)
-    return ActiveParty(config, {}, in_process=in_process)
 
 
 def _read(file: Path) -> tuple[str, str, Submission]:

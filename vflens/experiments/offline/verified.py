@@ -1,13 +1,11 @@
 """``vflens attack --verify``: rows of a recorded attack's estimate, solved again from its definition."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np
 
 from vflens.plugins.attack import Attack, LinearAttack
-from vflens.plugins.view import AdversaryView
+from vflens.plugins.views.vertical import AdversaryView
 from vflens.types import Document, Estimate, Knowledge
 
 

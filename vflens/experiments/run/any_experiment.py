@@ -1,22 +1,22 @@
 """What experiments of both settings share: one TOML file, from which the dealer configures every party."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal, Self
+from typing import ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from vflens.config import DEVICE, MODEL, Device, Limits, Name, Plugin, Recording, Settings
+from vflens.config import DEVICE, MODEL, Device, Disclosure, Limits, Name, Plugin, Recording, Settings
 from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
 from vflens.models.family import AnyModel
 from vflens.models.settings import Training
 from vflens.names import Title
+from vflens.plugins.defense import NamedDefense
 from vflens.randomness import secret_from_seed
 from vflens.tables.description import PartyFile
 from vflens.tables.table import Table
-from vflens.types import Document, Role
+from vflens.types import Document, Role, Setting
 
 
 class Data(BaseModel):
@@ -47,6 +47,14 @@ class DefenseAt(Plugin):
         return dict(self.__pydantic_extra__ or {})
 
 
+class Grant(Disclosure):
+    """A disclosure; ``by`` names one passive party, by default every one grants it."""
+
+    by: Name | None = Field(
+        None, description="the passive party that grants it; default: every one. Labels: the active party"
+    )
+
+
 class Scenario(Settings):
     """One run of the experiment."""
 
@@ -54,7 +62,7 @@ class Scenario(Settings):
     defenses: tuple[DefenseAt, ...] = ()
 
 
-class Network(Settings):
+class NetworkSettings(Settings):
     """How the processes reach each other."""
 
     transport: Literal["tcp", "unix"] = Field(
@@ -95,7 +103,7 @@ class AnyPartiesExperiment(Settings, ABC):
     scenarios: tuple[Scenario, ...] = Field((Scenario(name="run"),), min_length=1)
     limits: Limits = Limits()
     transcript: Recording = Recording()
-    network: Network = Network()
+    network: NetworkSettings = NetworkSettings()
     restart: int = Field(
         0,
         ge=0,
@@ -103,6 +111,10 @@ class AnyPartiesExperiment(Settings, ABC):
         description="how often `vflens run` starts a party again that was killed or crashed; "
         "`limits.rejoin_seconds` is then 60 where it is not set",
     )
+
+    setting: ClassVar[Setting]
+    #: The table of a file that says that it is of this setting; None: of no table.
+    table: ClassVar[str | None]
 
     @property
     @abstractmethod
@@ -131,6 +143,18 @@ class AnyPartiesExperiment(Settings, ABC):
         ``root``.
         """
 
+    @abstractmethod
+    def check_defenses(self, built: Mapping[str, Sequence[NamedDefense]]) -> None:
+        """Refuse defences, by party, that the setting or its parties together do not allow.
+
+        Raises:
+            ConfigError: naming one.
+        """
+
+    def learns_from_public(self, party: str) -> bool:
+        """Whether attacks in ``party`` may learn from the public rows."""
+        return False
+
     @model_validator(mode="after")
     def _data_are_given_once(self) -> Self:
         if (self.data is None) == (not self.files):
@@ -152,9 +176,7 @@ class AnyPartiesExperiment(Settings, ABC):
 
     @model_validator(mode="after")
     def _names_exist(self) -> Self:
-        members = [*self.data_parties, next(iter(self.roles()))]
-        if len(set(members)) < len(members):
-            raise ValueError(f"parties {members}: give every party its own name")
+        members = list(dict.fromkeys([*self.data_parties, *self.roles()]))
         for name in self.named():
             if name not in members:
                 shown = members if len(members) < 9 else [*members[:3], "…", *members[-3:]]

@@ -6,8 +6,6 @@ experiment's seed. One seed gives one result, and anyone with the seed, a small 
 party's noise. Otherwise the dealer adds 32 random bytes and keeps no copy, so that no party can.
 """
 
-from __future__ import annotations
-
 import os
 import random
 import secrets
@@ -23,13 +21,11 @@ from pathlib import Path
 import numpy as np
 
 from vflens.config import build_plugins, read_toml
-from vflens.config.compatibility import check_family, check_fed, check_together, check_wrapped
+from vflens.config.compatibility import check_family
 from vflens.config.writing import toml_text
 from vflens.datasets._resolve import dataset
 from vflens.errors import ConfigError, StorageError
 from vflens.experiments.run.any_experiment import AnyPartiesExperiment, Data, Scenario, token
-from vflens.experiments.run.experiment import Experiment
-from vflens.experiments.run.horizontal import HorizontalExperiment
 from vflens.plugins.dataset import Dataset
 from vflens.randomness import secret_from_seed, stream
 from vflens.registry import DEFENSES
@@ -39,6 +35,7 @@ from vflens.tables.files import write_party_table
 from vflens.tables.table import Table
 from vflens.types import Document, Role
 from vflens.wire.sockets import check_path, doubt, path_of
+from vflens.words import counted
 
 #: Below the range from which the system numbers outgoing connections (ephemeral ports): another connection
 #: may use such a number before the party listens, even that of a peer to the party.
@@ -75,16 +72,14 @@ def deal_tables(experiment: AnyPartiesExperiment) -> dict[str, Table]:
 
 
 def _held_out(experiment: AnyPartiesExperiment, data: Data) -> tuple[Table, Table]:
-    """The rows of the run, and the public rows, which are none of them.
-
-    Raises:
-        ConfigError: fewer than two rows are left for the run.
-    """
+    """The rows of the run, and the public rows, which are none of them."""
     table, count = data_set(data).prepared(), data.public or 0
     if count == 0:
         return table, table.rows(np.zeros(0, np.int64))
     if count > len(table.ids) - 2:
-        raise ConfigError(f"data.public = {count}: the table has {len(table.ids)} rows, ask for fewer")
+        raise ConfigError(
+            f"data.public = {count}: the table has {counted(len(table.ids), 'row')}, ask for fewer"
+        )
     order = stream(secret_from_seed(experiment.seed, "dealer"), "public").permutation(len(table.ids))
     public = replace(table.rows(np.sort(order[:count])), split=None)
     return table.rows(np.sort(order[count:])), public
@@ -93,7 +88,9 @@ def _held_out(experiment: AnyPartiesExperiment, data: Data) -> tuple[Table, Tabl
 def _sampled(table: Table, count: int, rng: np.random.Generator) -> Table:
     """``count`` rows of ``table``, in its order."""
     if count > len(table.ids):
-        raise ConfigError(f"data.sample = {count}: the table has {len(table.ids)} rows, ask for fewer")
+        raise ConfigError(
+            f"data.sample = {count}: the table has {counted(len(table.ids), 'row')}, ask for fewer"
+        )
     return table.rows(np.sort(rng.permutation(len(table.ids))[:count]))
 
 
@@ -165,7 +162,7 @@ def _write_party(
             **_common(experiment, scenario, party, role, addresses, root=root),
             **(_data(experiment, party, tables, home) if party in experiment.data_parties else {}),
             **experiment.settings_of(party, root),
-            **(_public(experiment, home) if role is Role.ACTIVE else {}),
+            **(_public(experiment, home) if experiment.learns_from_public(party) else {}),
         }
         write_private(home / "config.toml", toml_text(config))  # it holds secrets
     except OSError as error:
@@ -199,34 +196,14 @@ def _socket_folders(configs: Mapping[str, Path]) -> set[Path]:
 
 
 def _check_defenses(experiment: AnyPartiesExperiment, scenario: Scenario) -> None:
-    """Refuse before the start what parties would refuse in preparation, or the coordinator after training."""
-    for party in experiment.roles():
-        named = [d for d in scenario.defenses if d.at == party]
-        defenses = build_plugins(DEFENSES, named)
+    """Refuse before the start what parties would refuse in preparation, or the leader after training."""
+    built = {
+        party: build_plugins(DEFENSES, [d for d in scenario.defenses if d.at == party])
+        for party in experiment.roles()
+    }
+    for party, defenses in built.items():
         check_family(defenses, party, experiment.model)
-        if isinstance(experiment, HorizontalExperiment):
-            check_wrapped(defenses, party, experiment.horizontal)
-    if isinstance(experiment, Experiment):
-        _check_aligned(experiment, scenario)
-
-
-def _check_aligned(experiment: Experiment, scenario: Scenario) -> None:
-    """Refuse defences that vertical parties draw together differently, or that lack a disclosure."""
-    coordinator = experiment.parties.coordinator
-    check_together(
-        {
-            party: build_plugins(DEFENSES, [d for d in scenario.defenses if d.at == party])
-            for party in experiment.roles()
-            if party != coordinator
-        }
-    )
-    grants = [g for g in experiment.disclose if g.what == "parameters" and g.to == coordinator]
-    disclosing = {p: any(g.by in (None, p) for g in grants) for p in experiment.parties.passive}
-    check_fed(
-        coordinator,
-        [d for _, d in build_plugins(DEFENSES, [d for d in scenario.defenses if d.at == coordinator])],
-        disclosing,
-    )
+    experiment.check_defenses(built)
 
 
 def _common(
@@ -318,11 +295,7 @@ def _is_fit(address: str) -> bool:
 
 
 def _as_services() -> bool:
-    """Whether parties reach each other under their names.
-
-    Raises:
-        ConfigError: VFLENS_NETWORK has an unknown value.
-    """
+    """Whether parties reach each other under their names."""
     network = os.environ.get("VFLENS_NETWORK", "")
     if network not in ("", SERVICES):
         raise ConfigError(f"VFLENS_NETWORK = {network!r} is unknown: set it to {SERVICES!r}, or not at all")

@@ -14,8 +14,6 @@ blocks are the longer ones. The active party has the other columns and the label
 passive parties (one tile: the whole image), or without a channel left, it has the labels alone.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -26,11 +24,12 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from vflens.errors import ConfigError, DataError
 from vflens.names import repeated
-from vflens.protocol.alignment import drawn_split
+from vflens.protocol.split import drawn_split
 from vflens.randomness import stream
 from vflens.tables.pixels import pixel_places
 from vflens.tables.table import Table
 from vflens.types import Array, ColumnInfo
+from vflens.words import counted
 
 Blocks: TypeAlias = Mapping[str, Sequence[int]]
 
@@ -54,7 +53,6 @@ class Columns(_Split):
     columns: dict[str, tuple[str, ...]]
 
     def blocks(self, columns: Sequence[ColumnInfo], passive: Sequence[str]) -> Blocks:
-        """See :meth:`_Split.blocks`."""
         if set(self.columns) != set(passive):
             raise ConfigError(
                 f"split.columns names {sorted(self.columns)}, the passive parties are {sorted(passive)}"
@@ -77,7 +75,6 @@ class Fraction(_Split):
     fraction: float = Field(gt=0, lt=1)
 
     def blocks(self, columns: Sequence[ColumnInfo], passive: Sequence[str]) -> Blocks:
-        """See :meth:`_Split.blocks`."""
         width = round(self.fraction * len(columns))
         return _shared(range(len(columns) - width, len(columns)), passive)
 
@@ -90,7 +87,6 @@ class Window(_Split):
     width: int = Field(ge=1)
 
     def blocks(self, columns: Sequence[ColumnInfo], passive: Sequence[str]) -> Blocks:
-        """See :meth:`_Split.blocks`."""
         if self.width >= len(columns) or self.start >= len(columns):
             raise ConfigError(
                 f"split.start = {self.start} and split.width = {self.width} must both be less than "
@@ -107,7 +103,6 @@ class ImageHalves(_Split):
     kind: Literal["image_halves"]
 
     def blocks(self, columns: Sequence[ColumnInfo], passive: Sequence[str]) -> Blocks:
-        """See :meth:`_Split.blocks`."""
         across = _places(columns, self.kind)[:, 1]
         width = max(across) + 1
         return _shared([j for j, column in enumerate(across) if 2 * column >= width], passive)
@@ -123,7 +118,6 @@ class ImageTiles(_Split):
     columns: int = Field(ge=1)
 
     def blocks(self, columns: Sequence[ColumnInfo], passive: Sequence[str]) -> Blocks:
-        """See :meth:`_Split.blocks`."""
         pixels, grid = _places(columns, self.kind)[:, :2], np.array([self.rows, self.columns])
         size = pixels.max(axis=0) + 1
         if (size % grid).any():
@@ -135,7 +129,7 @@ class ImageTiles(_Split):
             raise ConfigError(
                 f"split.rows = {self.rows} and split.columns = {self.columns} make "
                 f"{self.rows * self.columns} tiles: "
-                f"the {len(passive)} passive parties need one each"
+                f"the {counted(len(passive), 'passive party needs', many='passive parties need')} one each"
             )
         row, column = (pixels // (size // grid)).T
         tile = row * self.columns + column
@@ -149,11 +143,11 @@ class ImageChannels(_Split):
     channels: int = Field(ge=1)
 
     def blocks(self, columns: Sequence[ColumnInfo], passive: Sequence[str]) -> Blocks:
-        """See :meth:`_Split.blocks`."""
         channel = _places(columns, self.kind)[:, 2]
         if len(passive) * self.channels > channel.max() + 1:
             raise ConfigError(
-                f"split.channels = {self.channels}: the {len(passive)} passive parties need "
+                f"split.channels = {self.channels}: the "
+                f"{counted(len(passive), 'passive party needs', many='passive parties need')} "
                 f"{len(passive) * self.channels} channels, the images have {channel.max() + 1}"
             )
         share = channel // self.channels
@@ -161,11 +155,7 @@ class ImageChannels(_Split):
 
 
 def _places(columns: Sequence[ColumnInfo], kind: str) -> Array:
-    """See :func:`pixel_places`.
-
-    Raises:
-        ConfigError: a column is no pixel.
-    """
+    """See :func:`pixel_places`."""
     places = pixel_places(columns)
     if places is None:
         other = next((c.name for c in columns if c.pixel is None), "")
@@ -236,8 +226,8 @@ def _all_blocks(table: Table, split: AnySplit, passive: Sequence[str], active: s
     for party, block in blocks.items():
         if not block and not (party == active and isinstance(split, ImageTiles | ImageChannels)):
             raise ConfigError(
-                f"party {party!r} gets none of the {len(table.columns)} columns: change the split, "
-                f"or name fewer parties than the {len(passive)} passive ones"
+                f"party {party!r} gets none of the {counted(len(table.columns), 'column')}: change the "
+                f"split, or name fewer parties than the {len(passive)} passive ones"
             )
     return blocks
 

@@ -1,32 +1,26 @@
 """All parties of a run in one process: quick, deterministic, the same protocol, but no isolation."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TypeAlias
 
-from vflens.clients.active import ActiveParty
 from vflens.clients.data_party import DataParty
-from vflens.clients.passive import PassiveParty
 from vflens.config import (
-    ActiveConfig,
-    DataConfig,
+    DataPartyConfig,
     LeaderConfig,
-    MemberConfig,
-    PassiveConfig,
-    ServerConfig,
+    LedConfig,
+    PartyConfig,
     load_party,
 )
 from vflens.config.compatibility import build_attacks, build_defenses, check_device
-from vflens.coordinator.coordinator import Coordinator
 from vflens.coordinator.leader import Leader
-from vflens.coordinator.progress import Progress
 from vflens.errors import VflensError
 from vflens.protocol.link import InProcessLink, Link
+from vflens.roles import ROLES
 from vflens.services.folder import write_status
 from vflens.services.members import data_party, leader
+from vflens.types import Progress
 
 Joined: TypeAlias = DataParty | Leader
 
@@ -41,7 +35,7 @@ class LocalFederation:
         for config in loaded:
             self.join(_member(config, self._links(config), progress))
 
-    def _links(self, config: MemberConfig) -> dict[str, Link]:
+    def _links(self, config: PartyConfig) -> dict[str, Link]:
         return {p.name: InProcessLink(p.name, config.party, config.role, self.parties) for p in config.peers}
 
     def join(self, member: Joined) -> None:
@@ -54,30 +48,10 @@ class LocalFederation:
         return next(m for m in self.parties.values() if isinstance(m, Leader))
 
     @property
-    def coordinator(self) -> Coordinator:
-        """The coordinator."""
-        return next(m for m in self.parties.values() if isinstance(m, Coordinator))
-
-    @property
-    def active(self) -> ActiveParty:
-        """The active party."""
-        return next(m for m in self.parties.values() if isinstance(m, ActiveParty))
-
-    @property
-    def passive(self) -> dict[str, PassiveParty]:
-        """The passive parties, by name."""
-        return {name: m for name, m in self.parties.items() if isinstance(m, PassiveParty)}
-
-    @property
-    def data_parties(self) -> dict[str, PassiveParty | ActiveParty]:
-        """The data parties of a vertical federation, by name."""
-        return {**self.passive, self.active.name: self.active}
-
-    @property
     def led(self) -> dict[str, DataParty]:
-        """All data parties by name; an active one first, for it predicts before others attack."""
+        """All data parties by name; one that predicts first, for others attack its predictions."""
         found = {name: m for name, m in self.parties.items() if isinstance(m, DataParty)}
-        return dict(sorted(found.items(), key=lambda named: not isinstance(named[1], ActiveParty)))
+        return dict(sorted(found.items(), key=lambda named: not ROLES[named[1].role].predicts))
 
     def members(self) -> Iterator[Joined]:
         """All parties, the leader last."""
@@ -118,17 +92,17 @@ class LocalFederation:
                     cleanup.callback(member.close)
 
 
-def _member(config: MemberConfig, links: Mapping[str, Link], progress: Progress) -> Joined:
+def _member(config: PartyConfig, links: Mapping[str, Link], progress: Progress) -> Joined:
     if isinstance(config, LeaderConfig):
         return leader(config, links, progress, in_process=True)
+    assert isinstance(config, LedConfig)
     return data_party(config, links, in_process=True)
 
 
-def _check_plugins(configs: Iterable[MemberConfig]) -> None:
+def _check_plugins(configs: Iterable[PartyConfig]) -> None:
     """Refuse any party's plug-ins or device before a party opens its logs."""
     for config in configs:
         build_defenses(config)
-        if isinstance(config, PassiveConfig | ActiveConfig | ServerConfig):
-            build_attacks(config)
-        if isinstance(config, DataConfig):
+        build_attacks(config)
+        if isinstance(config, DataPartyConfig):
             check_device(config)

@@ -72,8 +72,8 @@ class Processes:
         self._first: dict[str, str] = {}  # why a party was first started again
         self._children: dict[str, Fork] = {}
         try:
-            for party, file in configs.items():
-                self._children[party] = _start(forks, roles[party], file, resume=resume)
+            for party in configs:
+                self._children[party] = self._begin(party, resume=resume)
         except OSError as error:
             self.stop()
             raise VflensError(
@@ -115,6 +115,13 @@ class Processes:
         self._note_killed()
         self._raise_failure(ended)
 
+    def _begin(self, party: str, *, resume: bool) -> Fork:
+        try:
+            return _start(self._forks, self._roles[party], self._configs[party], resume=resume)
+        except UnavailableError:
+            self._check_forks()  # names the folder to resume
+            raise
+
     def _check_forks(self) -> None:
         """Raises UnavailableError: the process that forks the parties, and knows how they end, is gone."""
         if self._forks.lost:
@@ -132,9 +139,7 @@ class Processes:
                 self._first.setdefault(party, reason)
                 tell({"event": "resumed", "party": party, "reason": reason})
                 self._children[party].close()
-                self._children[party] = _start(
-                    self._forks, self._roles[party], self._configs[party], resume=True
-                )
+                self._children[party] = self._begin(party, resume=True)
                 again.add(party)
         return again
 

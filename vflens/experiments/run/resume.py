@@ -1,7 +1,5 @@
 """Go on with launched runs that were interrupted, and write their report."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -10,11 +8,11 @@ from vflens.errors import ConfigError
 from vflens.experiments.pages.report import write_report
 from vflens.experiments.run.dealer import make_sockets, remove_sockets
 from vflens.experiments.run.processes import Processes, prepared
-from vflens.experiments.run.run import Run, Tell
+from vflens.experiments.run.run import RunOutput, Tell
 from vflens.services.folder import is_held, state_of
 
 
-def resume(folder: Path, *, restart: int = 0, tell: Tell = lambda scenario, event: None) -> Run:
+def resume(folder: Path, *, restart: int = 0, tell: Tell = lambda scenario, event: None) -> RunOutput:
     """Resume every run below ``folder`` that is not finished, and begin those that had not begun.
 
     Args:
@@ -50,7 +48,7 @@ def resume(folder: Path, *, restart: int = 0, tell: Tell = lambda scenario, even
                 if not _held(home):  # else another command's parties, started meanwhile, listen there
                     remove_sockets(configs)
             tell(home.name, {"event": "finished"})
-    return Run(folder, tuple(homes), write_report(homes, folder / "report.html"))
+    return RunOutput(folder, tuple(homes), write_report(homes, folder / "report.html"))
 
 
 def _homes(folder: Path) -> list[Path]:
@@ -61,11 +59,7 @@ def _homes(folder: Path) -> list[Path]:
 
 
 def _check_dealt(folder: Path, homes: Iterable[Path]) -> None:
-    """Refuse an experiment that was interrupted before its first party started.
-
-    Raises:
-        ConfigError: names the scenario that was not dealt.
-    """
+    """Refuse an experiment that was interrupted before its first party started."""
     empty = [f for f in folder.iterdir() if f.is_dir() and not any(f.iterdir())]
     cut = [h for h in homes if not all((f / "config.toml").exists() for f in h.iterdir() if f.is_dir())]
     if not_dealt := sorted([*empty, *cut]):
@@ -80,11 +74,7 @@ def _held(home: Path) -> list[str]:
 
 
 def _check_idle(home: Path) -> None:
-    """Refuse to start a party twice.
-
-    Raises:
-        ConfigError: names the parties that run.
-    """
+    """Refuse to start a party twice."""
     if held := _held(home):
         raise ConfigError(
             f"{home} is in use by processes of {', '.join(held)}: wait for their end, or stop them"

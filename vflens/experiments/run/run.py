@@ -1,7 +1,5 @@
 """Run an experiment: deal, start the parties, wait, report."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
@@ -19,7 +17,7 @@ Tell = Callable[[str, Document], None]
 
 
 @dataclass(frozen=True)
-class Run:
+class RunOutput:
     """The output of an experiment: one folder per scenario, and the report on all of them."""
 
     folder: Path
@@ -29,7 +27,7 @@ class Run:
 
 def run(
     experiment: AnyPartiesExperiment, *, in_process: bool = False, tell: Tell = lambda scenario, event: None
-) -> Run:
+) -> RunOutput:
     """Run every scenario of ``experiment`` and write ``report.html``; all are dealt before the first begins.
 
     Args:
@@ -46,7 +44,7 @@ def run(
         return _run(experiment, forks, tell)
 
 
-def _run(experiment: AnyPartiesExperiment, forks: Forks | None, tell: Tell) -> Run:
+def _run(experiment: AnyPartiesExperiment, forks: Forks | None, tell: Tell) -> RunOutput:
     tables, root = deal_tables(experiment), draw_root(experiment)
     folder = fresh_folder(experiment.out / experiment.name)
     report, scenarios = folder / "report.html", list[Path]()
@@ -70,7 +68,7 @@ def _run(experiment: AnyPartiesExperiment, forks: Forks | None, tell: Tell) -> R
     finally:
         for configs in dealt:
             remove_sockets(configs)
-    return Run(folder, tuple(scenarios), _write_report(scenarios, report))
+    return RunOutput(folder, tuple(scenarios), _write_report(scenarios, report))
 
 
 def _write_report(homes: Sequence[Path], file: Path) -> Path:

@@ -1,13 +1,12 @@
 """FedAdOb's CAP of swept defences: accuracy times error of an attack, averaged over the strengths."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
-from vflens.experiments.figures.figure import Table
+from vflens.experiments.pages.drawing import TextTable
 from vflens.experiments.sweeps.pool import Rows
-from vflens.experiments.sweeps.sweep_page import attacked, spread
-from vflens.numerics.theory.fedadob import Cap, Setting, against_best
+from vflens.experiments.sweeps.sweep_page import attacked, errors
+from vflens.numerics.measures.intervals import spread
+from vflens.numerics.theory.fedadob import Cap, DefenseStrength, against_best
 from vflens.types import Document, Facts
 
 WORDS = (
@@ -19,9 +18,8 @@ WORDS = (
 
 def scored(row: Facts) -> Document:
     """``row`` with "error" and "blind" of one unit: MSE, or the share of wrong labels."""
-    if row.get("label_accuracy") is None:
-        return {**row, "error": row["mse"]}
-    return {**row, "error": 1 - row["label_accuracy"], "blind": 1 - row["blind"]}
+    error, blind = errors(row)
+    return {**row, "error": error, "blind": blind}
 
 
 def by_seed(
@@ -42,7 +40,7 @@ def by_seed(
         at = {r["strength"]: r for r in own if r["seed"] == seed}
         if set(strengths) <= at.keys():
             settings = [
-                Setting(v or 0.0, at[v]["accuracy"], at[v]["error"], at[v]["blind"], attack)
+                DefenseStrength(v or 0.0, at[v]["accuracy"], at[v]["error"], at[v]["blind"], attack=attack)
                 for v in strengths
             ]
             found[seed] = Cap(parameter, tuple(settings))
@@ -57,7 +55,7 @@ def best(each: Sequence[Mapping[int, Cap]]) -> list[Cap]:
     return [against_best(found[seed] for found in each if seed in found) for seed in seeds]
 
 
-def tables(rows: Rows, varied: Mapping[str, str]) -> list[Table]:
+def tables(rows: Rows, varied: Mapping[str, str]) -> list[TextTable]:
     """CAP of every defence, for each target's columns or labels and scored set whose cells all have an
     accuracy.
 
@@ -77,11 +75,11 @@ def tables(rows: Rows, varied: Mapping[str, str]) -> list[Table]:
     return found
 
 
-def _table(title: str, rows: Rows, varied: Mapping[str, str]) -> Table:
+def _table(title: str, rows: Rows, varied: Mapping[str, str]) -> TextTable:
     attacks = list(dict.fromkeys(r["attack"] for r in rows))
     defenses = dict.fromkeys(r["defense"] for r in rows)
     heads = ["defence", "grid", "accuracy", *attacks, "best attack", "min(best, blind)", "blind alone"]
-    return Table(title, heads, [_line(d, attacks, rows, varied.get(d, "")) for d in defenses])
+    return TextTable(title, heads, [_line(d, attacks, rows, varied.get(d, "")) for d in defenses])
 
 
 def _line(defense: str, attacks: Sequence[str], rows: Rows, parameter: str) -> list[str]:

@@ -3,8 +3,6 @@
 The cluster runs as many at a time as it has slots. It starts a cell again whose worker died.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 from collections.abc import Callable, Iterator, Sequence

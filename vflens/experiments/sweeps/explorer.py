@@ -1,12 +1,11 @@
 """The rows of a sweep as its page filters, sorts and draws them."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 
 from vflens.experiments.sweeps.pool import Rows
-from vflens.experiments.sweeps.sweep_page import OF_ROUNDS, quantile
+from vflens.experiments.sweeps.sweep_page import OF_ROUNDS
+from vflens.numerics.measures.intervals import quantile
 from vflens.types import Document
 
 _DIMENSIONS = ("defense", "strength", "seed", "attack", "adversary", "target", "scored_set")

@@ -65,14 +65,14 @@ def _code() -> str:
     return found.hexdigest()
 
 
-class Part(NamedTuple):
+class Share(NamedTuple):
     """The ``number``-th of ``of`` shares of the cells; from 1."""
 
     number: int
     of: int
 
     @classmethod
-    def read(cls, text: str) -> Part:
+    def read(cls, text: str) -> Share:
         """The part that ``text`` names, such as "3/8".
 
         Raises:
@@ -105,7 +105,7 @@ class Pool:
             raise ConfigError(f"backend = {self.backend!r}: choose one of {', '.join(get_args(Backend))}")
 
     @contextmanager
-    def alone(self, part: Part | None = None) -> Iterator[None]:
+    def alone(self, part: Share | None = None) -> Iterator[None]:
         """Hold the folder of the cells: no second process computes the same ones at the same time.
 
         Other parts of the cells may be computed beside ``part``.
@@ -177,11 +177,9 @@ class Pool:
         return sum((self.folder / cell.file()).exists() for cell in cells)
 
     def _kept(self, cell: Cell) -> Rows | None:
-        import pyarrow as pa
-
         try:
             return parquet_rows(self.folder / cell.file())
-        except (OSError, pa.ArrowException):
+        except (OSError, ValueError):
             return None
 
     def forget(self) -> None:
@@ -205,7 +203,8 @@ def write_rows(file: Path, rows: Rows) -> None:
     names = dict.fromkeys(
         name for row in rows for name in row
     )  # pyarrow alone would take the keys of the first row
-    pq.write_table(pa.Table.from_pylist([{name: row.get(name) for name in names} for row in rows]), buffer)
+    table = pa.Table.from_pylist([{name: row.get(name) for name in names} for row in rows])
+    pq.write_table(table, buffer, compression="zstd")
     write_whole(file, buffer.getvalue(), remedy="another --out")
 
 

@@ -8,6 +8,7 @@ sweep resumes.
 from __future__ import annotations
 
 import json
+import math
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,23 +18,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vflens.errors import ConfigError, DefenseError
-from vflens.experiments.figures import Drawing
+from vflens.experiments.pages.drawing import Drawing
 from vflens.experiments.pages.page import plotly, templates, write_page
 from vflens.experiments.run.dealer import data_set
-from vflens.experiments.run.experiment import Experiment
-from vflens.experiments.run.horizontal import HorizontalExperiment
+from vflens.experiments.run.loading import experiment_kind
 from vflens.experiments.sweeps import cap
 from vflens.experiments.sweeps.explorer import explained, packed
-from vflens.experiments.sweeps.pool import Cell, Part, Pool, Rows, write_rows
+from vflens.experiments.sweeps.pool import Cell, Pool, Rows, Share, write_rows
 from vflens.experiments.sweeps.sweep_file import AnySweep, SweepFile, cells
 from vflens.experiments.sweeps.sweep_page import called, drawing, of_variant
+from vflens.numerics.measures.intervals import over_blind
 from vflens.storage.files import write_whole
-from vflens.types import Document, Facts, Role
+from vflens.types import Document, Facts
 
 if TYPE_CHECKING:
-    from vflens.experiments.results.folders import Run
-    from vflens.experiments.results.membership import MembershipResult
-    from vflens.experiments.results.results import LabelResult, Result
+    from vflens.experiments.results.labels_membership import LabelResult, MembershipResult
+    from vflens.experiments.results.record import RecordedRun
+    from vflens.experiments.results.results import Result
 
 FACTS = "sweep.json"  # beside the cells: what they are cells of
 _MOST_TABLES = 100  # on the page
@@ -53,46 +54,42 @@ def run_cell(place: Document, settings: Document, *, scratch: str) -> Rows:
     """
     try:
         with finished(settings, scratch) as done:
-            return _cell_rows(place, done, *done.of_role(Role.ACTIVE), *done.of_role(Role.SERVER))
+            return _cell_rows(place, done, *done.attackers)
     except (ConfigError, DefenseError) as error:
         return [{**place, "refused": f"was refused: {error}"}]
 
 
 @contextmanager
-def finished(settings: Document, scratch: str) -> Iterator[Run]:
+def finished(settings: Document, scratch: str) -> Iterator[RecordedRun]:
     """The run of an experiment's one scenario, in this process; its folder below ``scratch`` is then removed.
 
     Raises:
         VflensError: the error of the party that failed.
     """
-    from vflens.experiments.results.folders import read_runs
+    from vflens.experiments.results.record import read_runs
     from vflens.experiments.run.run import run
 
     Path(scratch).mkdir(parents=True, exist_ok=True)  # a cluster's machine may lack it
     with tempfile.TemporaryDirectory(dir=scratch) as home:
-        kind = HorizontalExperiment if "horizontal" in settings else Experiment
-        experiment = kind.model_validate({**settings, "out": home})
+        experiment = experiment_kind(settings).model_validate({**settings, "out": home})
         folder = run(experiment, in_process=True).scenarios[0]
         (done,) = read_runs([folder])
         yield done
 
 
-def _cell_rows(place: Document, done: Run, adversary: str) -> Rows:
+def _cell_rows(place: Document, done: RecordedRun, adversary: str) -> Rows:
     """Rows of a finished run: of attacks without an error, on labels, on membership, on columns.
 
     ``adversary`` estimates columns: the active party, or the server.
     """
-    from vflens.experiments.results.membership import membership_results
-    from vflens.experiments.results.results import failed, final, label_results, skipped, utility
-    from vflens.experiments.results.theory import beside
 
-    use = {name: float(value) for name, value in utility(done).items()}
-    scored, labels, theory = final(done), label_results(done), beside(done)
-    ranked = membership_results(done)
+    use = {name: float(value) for name, value in done.utility.items()}
+    scored, labels, theory = done.results, done.labels, _stated(done)
+    ranked = done.membership
     found = {(r.attack, adversary) for r in scored}
     found |= {(r.attack, r.adversary) for r in labels} | {(r.attack, r.adversary) for r in ranked}
-    absent = {(s.attack, s.adversary): f"was skipped: {s.reason}" for s in skipped(done)}
-    absent |= {(f.attack, f.adversary): f"failed: {f.reason}" for f in failed(done)}
+    absent = {(s.attack, s.adversary): f"was skipped: {s.reason}" for s in done.skipped}
+    absent |= {(f.attack, f.adversary): f"failed: {f.reason}" for f in done.failed}
     unscored = {attack: reason for (attack, party), reason in absent.items() if (attack, party) not in found}
     without = [{**place, "attack": attack, "refused": reason} for attack, reason in unscored.items()]
     named = [{**place, **_label_row(r), **use} for r in labels]
@@ -104,6 +101,20 @@ def _cell_rows(place: Document, done: Run, adversary: str) -> Rows:
     return without + named + reconstructed
 
 
+def _stated(run: RecordedRun) -> dict[tuple[str, str, str], Document]:
+    """(attack, target, scored set) → ``statement``, ``closed`` and ``alarm``, for rows of a table."""
+    found: dict[tuple[str, str, str], Document] = {}
+    for c in run.theory:
+        compared = not c.excuse and math.isfinite(c.closed)
+        closed = {"statement": c.statement, "closed": c.closed} if compared else {}
+        found[c.attack, c.target, c.scored_set] = {**closed, **({"alarm": c.alarm} if c.alarm else {})}
+    for d in run.disorders:
+        if d.alarm:
+            row = found.setdefault((d.attack, d.target, "predict"), {})
+            row["alarm"] = "; ".join(filter(None, (row.get("alarm"), d.alarm)))
+    return found
+
+
 def _label_row(r: LabelResult) -> Document:
     row = {"attack": r.attack, "adversary": r.adversary, "target": r.target, "scored_set": r.scored_set}
     errors = {"label_accuracy": r.accuracy, "label_auc": r.auc, "blind": r.blind, "relative": r.relative}
@@ -112,7 +123,7 @@ def _label_row(r: LabelResult) -> Document:
 
 def _membership_row(r: MembershipResult) -> Document:
     row = {"attack": r.attack, "adversary": r.adversary, "target": r.target, "scored_set": "candidate"}
-    relative = (1 - r.auc) / (1 - r.blind)
+    relative = over_blind(1 - r.auc, 1 - r.blind)
     return {**row, "rows": r.rows, "membership_auc": r.auc, "blind": r.blind, "relative": relative}
 
 
@@ -133,7 +144,7 @@ def run_sweep(sweep: AnySweep, pool: Pool, out: Path, command: str) -> Document:
         return _run_sweep(sweep, pool, out, command)
 
 
-def run_part(sweep: AnySweep, pool: Pool, part: Part) -> Document:
+def run_part(sweep: AnySweep, pool: Pool, part: Share) -> Document:
     """Run the missing cells of one part of ``sweep``; :func:`run_sweep` merges what all parts left.
 
     Raises:

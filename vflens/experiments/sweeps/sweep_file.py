@@ -14,11 +14,12 @@ from pydantic import Field, FiniteFloat, StrictBool, StrictInt, TypeAdapter, mod
 from vflens.config import Name, Plugin, Settings, read_toml, validate
 from vflens.experiments.results.results import up_to_affine
 from vflens.experiments.run.any_experiment import AnyPartiesExperiment, DefenseAt, Scenario
-from vflens.experiments.run.experiment import Experiment, load_as
-from vflens.experiments.run.horizontal import HorizontalExperiment
+from vflens.experiments.run.horizontal.experiment import HorizontalExperiment
+from vflens.experiments.run.loading import experiment_kind, load_as
+from vflens.experiments.run.vertical.experiment import Experiment
 from vflens.experiments.sweeps.pool import Cell
 from vflens.experiments.sweeps.sweep_page import OF_ROUNDS, UNDEFENDED
-from vflens.types import Document, Facts
+from vflens.types import Document, Facts, Setting
 
 _MOST_SEEDS = 10_000  # each is a cell of every defence
 
@@ -169,8 +170,11 @@ class HorizontalSweepFile(HorizontalExperiment, AnySweep):
         return self
 
 
+_KINDS: Mapping[Setting, type[AnySweep]] = {k.setting: k for k in (SweepFile, HorizontalSweepFile)}
+
+
 def load_sweep(file: Path) -> AnySweep:
-    """The sweep in ``file``; see :func:`vflens.experiments.run.experiment.load_experiment`.
+    """The sweep in ``file``; see :func:`vflens.experiments.run.loading.load_experiment`.
 
     Raises:
         ConfigError: unreadable, not TOML, or a setting that is missing, unknown or out of range.
@@ -180,7 +184,7 @@ def load_sweep(file: Path) -> AnySweep:
 
 def sweep_kind(settings: Mapping[str, Any]) -> type[AnySweep]:
     """Which sweep ``settings`` describe: a table ``[horizontal]`` makes it a horizontal one."""
-    return HorizontalSweepFile if "horizontal" in settings else SweepFile
+    return _KINDS[experiment_kind(settings).setting]
 
 
 def cells(sweep: AnySweep) -> list[Cell]:

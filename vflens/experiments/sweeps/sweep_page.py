@@ -1,19 +1,19 @@
 """The page of a sweep: a heat map of all cells, and for each defence its cost against its protection."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Sequence
-from functools import cache
 from typing import NamedTuple, TypeAlias
 
-from vflens.experiments.figures import Drawing
+from vflens.experiments.pages.drawing import Drawing
 from vflens.experiments.pages.plots import Plot, Series, heat_map, lines
+from vflens.experiments.pages.report_charts import percent
 from vflens.experiments.results.titles import rows_of
-from vflens.experiments.results.verdict import figure
+from vflens.experiments.results.verdict import number
 from vflens.experiments.sweeps.pool import Rows
+from vflens.numerics.measures.intervals import Pooled, interval, pooled
 from vflens.plugins.attack import up_to_renaming
 from vflens.types import Facts
+from vflens.words import counted
 
 UNDEFENDED = "undefended"
 OF_ROUNDS = "horizontal."  # before the settings of [horizontal] that vary, as keys of rows
@@ -45,7 +45,7 @@ def called(defense: str, strength: float | None, between: str = " ") -> str:
     return defense if defense == UNDEFENDED or strength is None else f"{defense}{between}{strength:g}"
 
 
-class Subject:
+class SubjectRows:
     """The rows of one subject, found by attack and point of the sweep."""
 
     def __init__(self, where: str, rows: Rows) -> None:
@@ -68,9 +68,21 @@ class Subject:
         found = (r.get(name) for r in self._at.get((attack, place), ()))
         return [float(v) for v in found if v is not None and math.isfinite(v)]
 
+    def pooled(self, attack: str, place: Place) -> Pooled:
+        """The relative error of ``attack`` at ``place``, over seeds."""
+        return pooled(errors(r) for r in self._at.get((attack, place), ()))
+
     def is_finite(self, name: str, place: Place) -> bool:
         """Whether no figure called ``name`` at ``place`` is infinite."""
         return all(math.isfinite(r[name]) for r in self._at.get((None, place), ()))
+
+
+def errors(row: Facts) -> tuple[float, float]:
+    """The error of a row and of its blind guess, of one unit: MSE, the share of wrong labels, or 1 − AUC."""
+    for name in ("label_accuracy", "membership_auc"):
+        if row.get(name) is not None:
+            return 1 - row[name], 1 - row["blind"]
+    return row["mse"], row["blind"]
 
 
 def drawing(rows: Rows, notes: Sequence[str]) -> Drawing:
@@ -80,14 +92,14 @@ def drawing(rows: Rows, notes: Sequence[str]) -> Drawing:
     subjects: dict[str, Rows] = {}
     for r in rows:
         subjects.setdefault(attacked(r), []).append(r)
-    shown = [plot for where, here in subjects.items() for plot in _plots(Subject(where, here))]
+    shown = [plot for where, here in subjects.items() for plot in _plots(SubjectRows(where, here))]
     left_out = [f"{len(shown) - _MOST} more plots are left out: choose their axes above."] * (
         len(shown) > _MOST
     )
     seeds = len({r["seed"] for r in rows})
     lead = (
-        f"{_counted(seeds)}: each draws its own split of rows, batches and noise. Errors are relative to the "
-        "best blind guess on the "
+        f"{counted(seeds, 'seed')}: each draws its own split of rows, batches and noise. Errors are "
+        "relative to the best blind guess on the "
         "same rows: 0 is exact, 1 no better than blind. The error of labels is the share named wrongly, "
         "their blind guess the most frequent class; the error of membership is 1 − AUC. "
     )
@@ -101,7 +113,7 @@ def drawing(rows: Rows, notes: Sequence[str]) -> Drawing:
     return Drawing(rows, shown[:_MOST], lead, said)
 
 
-def _plots(of: Subject) -> Iterator[Plot]:
+def _plots(of: SubjectRows) -> Iterator[Plot]:
     yield _heat(f"{of.where}: error relative to the best blind guess", of)
     for defense in of.defenses:
         yield from _trade_offs(of, defense)
@@ -126,10 +138,6 @@ def of_variant(row: Facts) -> str:
     return "".join(f", {k.removeprefix(OF_ROUNDS)} = {v}" for k, v in row.items() if k.startswith(OF_ROUNDS))
 
 
-def _counted(seeds: int) -> str:
-    return f"{seeds} seed{'s' if seeds > 1 else ''}"
-
-
 def _beyond_the_axis(rows: Rows) -> list[str]:
     """A sentence on the strengths with infinite cost in nats."""
     found = dict.fromkeys(called(r["defense"], r["strength"]) for r in rows if r.get("mean_kl") == math.inf)
@@ -141,57 +149,32 @@ def _beyond_the_axis(rows: Rows) -> list[str]:
     ]
 
 
-def interval(values: Sequence[float]) -> tuple[float, float]:
-    """Mean and 95 % half width over seeds; 0 for one seed."""
-    n = len(values)
-    mean = math.fsum(values) / n
-    if n < 2:
-        return mean, 0.0
-    deviation = math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (n - 1))
-    return mean, quantile(n) * deviation / math.sqrt(n)
-
-
-@cache
-def quantile(n: int) -> float:
-    """The 97.5 % quantile of Student's t for the mean of ``n`` values."""
-    from scipy.stats import t
-
-    return float(t.ppf(0.975, n - 1))
-
-
-def spread(values: Sequence[float], digits: int = 3) -> str:
-    """Mean ± 95 % half width over seeds (Student's t); "–" of nothing."""
-    if not values:
-        return "–"
-    mean, half = interval(values)
-    return f"{mean:.{digits}f}" + (f" ± {half:.{digits}f}" if len(values) > 1 else "")
-
-
-def _heat(title: str, of: Subject) -> Plot:
-    found = {a: [of.values("relative", a, place) for place in of.places] for a in of.attacks}
-    attacks = sorted(found, key=lambda a: min((interval(v)[0] for v in found[a] if v), default=0.0))
+def _heat(title: str, of: SubjectRows) -> Plot:
+    found = {a: [of.pooled(a, place) for place in of.places] for a in of.attacks}
+    attacks = sorted(found, key=lambda a: min((c.mean for c in found[a] if c.seeds), default=0.0))
     cells = [found[a] for a in attacks]
     legible = len(of.places) <= _MOST_COLUMNS
     return heat_map(
         title,
         [called(d, s) for d, s in of.places],
         attacks,
-        [[interval(c)[0] if c else None for c in row] for row in cells],
-        text=[[f"{100 * interval(c)[0]:.0f} %" if c else "" for c in row] for row in cells]
-        if legible
-        else None,
-        hover=[[_hover(c) if c else "not scored" for c in row] for row in cells],
+        [[c.mean if math.isfinite(c.mean) else None for c in row] for row in cells],
+        text=[[percent(c.mean) if c.seeds else "" for c in row] for row in cells] if legible else None,
+        hover=[[_hover(c) for c in row] for row in cells],
         shares=True,
     )
 
 
-def _hover(values: Sequence[float]) -> str:
-    mean, half = interval(values)
-    around = f" ± {figure(half)}" if len(values) > 1 else ""
-    return f"{figure(mean)}{around} of blind, {_counted(len(values))}"
+def _hover(found: Pooled) -> str:
+    nothing = f"of {counted(found.seeds + found.undefined, 'seed')}, {found.undefined} undefined"
+    if not found.seeds:
+        return nothing if found.undefined else "not scored"
+    around = f" ± {number(found.half)}" if found.seeds > 1 else ""
+    seeds = nothing if found.undefined else counted(found.seeds, "seed")
+    return f"{number(found.mean)}{around} of blind, {seeds}"
 
 
-def _trade_offs(of: Subject, defense: str) -> Iterator[Plot]:
+def _trade_offs(of: SubjectRows, defense: str) -> Iterator[Plot]:
     """Error against each cost that all cells have, strength by strength, the undefended point first.
 
     A strength with infinite cost for some seed has no point: the mean over the others is not its cost.
@@ -202,7 +185,7 @@ def _trade_offs(of: Subject, defense: str) -> Iterator[Plot]:
             yield _against(title, what, [_curve(a, of, a, defense, what) for a in of.attacks])
 
 
-def _compared(of: Subject) -> Iterator[Plot]:
+def _compared(of: SubjectRows) -> Iterator[Plot]:
     """For each attack all defences in one plot: error over accuracy; of labels also their AUC over the
     federation's.
     """
@@ -227,19 +210,23 @@ def _have(value: str, rows: Rows) -> bool:
     return all(r.get(value) is not None for r in rows)
 
 
-def _curve(name: str, of: Subject, attack: str, defense: str, what: TradeOff) -> Series:
+def _curve(name: str, of: SubjectRows, attack: str, defense: str, what: TradeOff) -> Series:
     """Mean error over mean cost, strength by strength, the undefended point first."""
     places = [*of.strengths(UNDEFENDED), *of.strengths(defense)]
     reached = [p for p in places if of.values(what.error, attack, p) and of.is_finite(what.cost, p)]
     x = [interval(of.values(what.cost, attack, p))[0] for p in reached]
-    errors = [interval(of.values(what.error, attack, p)) for p in reached]
+    found = [_error(of, attack, what.error, p) for p in reached]
     names = [called(d, s) for d, s in reached]
-    return Series(name, x, [e[0] for e in errors], [e[1] for e in errors], names)
+    return Series(name, x, [mean for mean, _ in found], [half for _, half in found], names=names)
 
 
-def _theory(of: Subject, defense: str) -> Iterator[Plot]:
+def _error(of: SubjectRows, attack: str, name: str, place: Place) -> tuple[float, float]:
+    return of.pooled(attack, place)[:2] if name == "relative" else interval(of.values(name, attack, place))
+
+
+def _theory(of: SubjectRows, defense: str) -> Iterator[Plot]:
     """Measured errors and closed forms at each strength, for attacks that theory covers."""
-    subject = Subject(of.where, [r for r in of.rows if r.get("closed") is not None])
+    subject = SubjectRows(of.where, [r for r in of.rows if r.get("closed") is not None])
     covered = sorted(float(s) for _, s in subject.strengths(defense) if s is not None)
     series = []
     for attack in subject.attacks:

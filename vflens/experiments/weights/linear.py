@@ -1,7 +1,5 @@
 """Logistic and softmax regressions from npz and safetensors files: the arrays ``W`` and ``bias``."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +9,7 @@ from vflens.errors import ConfigError, DataError
 from vflens.experiments.weights.numbers import checked_numbers
 from vflens.experiments.weights.pickles import refuse_pickle
 from vflens.storage.files import load_arrays
+from vflens.storage.json_file import in_words
 from vflens.types import Array
 
 _WEIGHTS = ("W", "weight")  # ours, and torch's
@@ -70,8 +69,8 @@ def read_safetensors(file: Path) -> LinearModel:
             arrays = {key: opened.get_tensor(key) for key in opened.keys()}  # noqa: SIM118  # it has no iterator
     except (SafetensorError, OSError, TypeError, ValueError, AttributeError) as error:
         raise DataError(
-            f"{file} holds no readable tensors ({error}): write it with safetensors.numpy.save_file, "
-            "in float64"
+            f"{file} holds no readable tensors ({in_words(error)}): write it with "
+            "safetensors.numpy.save_file, in float64"
         ) from error
     return _of_arrays(file, arrays)
 

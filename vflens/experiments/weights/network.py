@@ -1,7 +1,5 @@
 """Networks of matrices, sums, ReLU, sigmoid and softmax, as their steps."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +10,7 @@ from vflens.types import Array
 
 
 @dataclass(frozen=True)
-class Step:
+class Operation:
     """``output`` = ``op`` of ``inputs``: MatMul, Add, Relu, Sigmoid or Softmax of constants and earlier
     outputs.
     """
@@ -23,14 +21,14 @@ class Step:
 
 
 @dataclass(frozen=True, eq=False)
-class Network:
+class Graph:
     """A graph from its ``width`` inputs (n, D) to ``outputs`` numbers per row.
 
     ``steps`` are in their order and lack a last Softmax or Sigmoid, which is the ``end``; ``constants`` are
     float64, ``start`` is the name of the inputs.
     """
 
-    steps: tuple[Step, ...]
+    steps: tuple[Operation, ...]
     constants: Mapping[str, Array]
     start: str
     end: str

@@ -1,7 +1,5 @@
 """Arrays of a foreign file, checked."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

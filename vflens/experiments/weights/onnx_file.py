@@ -1,7 +1,5 @@
 """Networks from ONNX files, without its runtime: graphs of Gemm, MatMul, Add, Relu, Sigmoid and Softmax."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -10,9 +8,11 @@ import numpy as np
 
 from vflens.errors import ConfigError, DataError
 from vflens.experiments.weights.linear import LinearModel, of_weight
-from vflens.experiments.weights.network import Network, Step
+from vflens.experiments.weights.network import Graph, Operation
 from vflens.experiments.weights.numbers import checked_numbers
+from vflens.storage.json_file import in_words
 from vflens.types import Array
+from vflens.words import counted
 
 _READ = ("Gemm", "MatMul", "Add", "Relu", "Sigmoid", "Softmax")
 _INPUTS = {"Gemm": (2, 3), "MatMul": (2,), "Add": (2,)}  # the other operators have one
@@ -23,7 +23,7 @@ _EXTERNAL = 1  # TensorProto.DataLocation: the numbers lie in another file
 _ANEW = "export the model anew, up to its scores and in eval mode"
 
 
-def read_onnx(file: Path) -> Network | LinearModel:
+def read_onnx(file: Path) -> Graph | LinearModel:
     """The model in ``file``; one of matrices and sums alone, before a softmax or sigmoid, is linear.
 
     Raises:
@@ -41,13 +41,13 @@ def read_onnx(file: Path) -> Network | LinearModel:
     try:
         graph = onnx.load(str(file), load_external_data=False).graph
     except (DecodeError, OSError, ValueError) as error:
-        raise DataError(f"{file} cannot be read as ONNX ({error}): {_ANEW}") from error
+        raise DataError(f"{file} cannot be read as ONNX ({in_words(error)}): {_ANEW}") from error
     constants = {tensor.name: _constant(file, tensor) for tensor in graph.initializer}
     starts = [i.name for i in graph.input if i.name not in constants]
     if len(starts) != 1 or len(graph.output) != 1:
         raise DataError(
-            f"{file} has {len(starts)} inputs and {len(graph.output)} outputs: give a model of one matrix of "
-            "inputs (rows, columns) whose only output are its scores"
+            f"{file} has {counted(len(starts), 'input')} and {counted(len(graph.output), 'output')}: give a "
+            "model of one matrix of inputs (rows, columns) whose only output are its scores"
         )
     steps = _steps(file, graph.node, constants, starts[0])
     if not steps or steps[-1].output != graph.output[0].name:
@@ -74,16 +74,16 @@ def _constant(file: Path, tensor: Any) -> Array:
     return checked_numbers(file, tensor.name, array)
 
 
-def _steps(file: Path, nodes: Iterable[Any], constants: dict[str, Array], start: str) -> list[Step]:
+def _steps(file: Path, nodes: Iterable[Any], constants: dict[str, Array], start: str) -> list[Operation]:
     """The graph's nodes in their order; the matrix of a Gemm joins the ``constants``."""
-    known, steps = {start}, list[Step]()
+    known, steps = {start}, list[Operation]()
     for number, node in enumerate(nodes):
         called = f"node {number} ({node.name or node.op_type}) of {file}"
         if node.op_type not in _READ or node.domain not in ("", "ai.onnx"):
             raise DataError(f"{called} is {node.op_type}, an audit rebuilds {', '.join(_READ)}: {_ANEW}")
         inputs = [name for name in node.input if name]
         if len(inputs) not in _INPUTS.get(node.op_type, (1,)) or len(node.output) != 1:
-            counts = f"{len(inputs)} inputs and {len(node.output)} outputs"
+            counts = f"{counted(len(inputs), 'input')} and {counted(len(node.output), 'output')}"
             raise DataError(f"{called} has {counts}: {_ANEW}")
         if unknown := [name for name in inputs if name not in known and name not in constants]:
             raise DataError(
@@ -98,7 +98,9 @@ def _steps(file: Path, nodes: Iterable[Any], constants: dict[str, Array], start:
     return steps
 
 
-def _made(called: str, node: Any, inputs: list[str], constants: dict[str, Array], number: int) -> list[Step]:
+def _made(
+    called: str, node: Any, inputs: list[str], constants: dict[str, Array], number: int
+) -> list[Operation]:
     """The steps of one node."""
     given = {a.name: a for a in node.attribute}
     if node.op_type == "Softmax" and "axis" in given and given["axis"].i not in (-1, 1):
@@ -109,15 +111,15 @@ def _made(called: str, node: Any, inputs: list[str], constants: dict[str, Array]
     if wide := [n for n in inputs if n in constants and not _fits(constants[n], is_matrix=n in matrix)]:
         raise DataError(f"{called} has {wide[0]!r} of shape {constants[wide[0]].shape}: {_ANEW}")
     if node.op_type != "Gemm":
-        return [Step(node.op_type, tuple(inputs), node.output[0])]
+        return [Operation(node.op_type, tuple(inputs), node.output[0])]
     scale = {name: given[name].f if name in given else 1.0 for name in ("alpha", "beta")}
     turned = {name: name in given and bool(given[name].i) for name in ("transA", "transB")}
     if turned["transA"] or any(s != 1 for s in scale.values()):
         raise DataError(f"{called} has transA, alpha or beta, which no layer of a network has: {_ANEW}")
     turned_matrix, product = f"{number}.matrix", f"{number}.product" if len(inputs) == 3 else node.output[0]
     constants[turned_matrix] = constants[inputs[1]].T if turned["transB"] else constants[inputs[1]]
-    steps = [Step("MatMul", (inputs[0], turned_matrix), product)]
-    return steps if len(inputs) == 2 else [*steps, Step("Add", (product, inputs[2]), node.output[0])]
+    steps = [Operation("MatMul", (inputs[0], turned_matrix), product)]
+    return steps if len(inputs) == 2 else [*steps, Operation("Add", (product, inputs[2]), node.output[0])]
 
 
 def _fits(constant: Array, *, is_matrix: bool) -> bool:
@@ -127,7 +129,7 @@ def _fits(constant: Array, *, is_matrix: bool) -> bool:
     return constant.ndim < 2 or len(constant) == 1
 
 
-def _shaped(file: Path, steps: list[Step], constants: dict[str, Array], start: str) -> Network:
+def _shaped(file: Path, steps: list[Operation], constants: dict[str, Array], start: str) -> Graph:
     """The network of ``steps``, whose shapes are tried on two rows."""
     end = steps[-1].op if steps[-1].op in ("Softmax", "Sigmoid") else ""
     inner = tuple(steps[:-1] if end else steps)
@@ -136,32 +138,35 @@ def _shaped(file: Path, steps: list[Step], constants: dict[str, Array], start: s
         raise DataError(f"{file} does not multiply its input {start!r} by a matrix: {_ANEW}")
     if len(matrices[0]) > _MOST_INPUTS:
         raise DataError(
-            f"{file} has {len(matrices[0])} inputs, more than {_MOST_INPUTS}: give a regression as .npz or "
-            ".safetensors, a network with fewer inputs"
+            f"{file} has {counted(len(matrices[0]), 'input')}, more than {_MOST_INPUTS}: give a regression "
+            "as .npz or .safetensors, a network with fewer inputs"
         )
     used = {name: constants[name] for step in inner for name in step.inputs if name in constants}
-    network = Network(inner, used, start, end, len(matrices[0]), 0)
+    network = Graph(inner, used, start, end, width=len(matrices[0]), outputs=0)
     if (numbers := network.numbers) > _MOST_NUMBERS:
-        raise DataError(f"{file} makes {numbers:,} numbers of a row, more than {_MOST_NUMBERS:,}: {_ANEW}")
+        raise DataError(
+            f"{file} makes {counted(numbers, 'number', ',')} of a row, more than {_MOST_NUMBERS:,}: {_ANEW}"
+        )
     try:
         with np.errstate(over="ignore", invalid="ignore"):
             outputs = network.of_arrays(np.zeros((2, network.width)))
     except ValueError as error:
-        raise DataError(f"{file} has matrices that do not fit each other ({error}): {_ANEW}") from error
+        raise DataError(f"{file} has matrices that do not fit each other: {_ANEW}") from error
     if outputs.ndim != 2 or len(outputs) != 2 or not outputs.size or not np.isfinite(outputs).all():
         raise DataError(f"{file} makes outputs of shape {outputs.shape} of two rows, or no numbers: {_ANEW}")
-    return Network(inner, used, start, end, network.width, outputs.shape[1])
+    return Graph(inner, used, start, end, width=network.width, outputs=outputs.shape[1])
 
 
-def _simplest(file: Path, network: Network) -> Network | LinearModel:
+def _simplest(file: Path, network: Graph) -> Graph | LinearModel:
     """A linear model where the network is one: it has closed forms."""
     linear = all(step.op in ("MatMul", "Add") for step in network.steps)
     if not linear or (network.end == "Sigmoid" and network.outputs > 1):
         return network
     if (products := network.width * network.numbers) > _MOST_PRODUCTS:
         raise DataError(
-            f"{file} has {network.width} inputs and makes {network.numbers:,} numbers of each row, "
-            f"{products:,} in sum: give a regression of more than {_MOST_PRODUCTS:,} as .npz or .safetensors"
+            f"{file} has {counted(network.width, 'input')} and makes "
+            f"{counted(network.numbers, 'number', ',')} of each row, {products:,} in sum: give a regression "
+            f"of more than {_MOST_PRODUCTS:,} as .npz or .safetensors"
         )
     with np.errstate(over="ignore", invalid="ignore"):
         bias, unit = network.of_arrays(np.zeros((1, network.width))), np.zeros((1, network.width))

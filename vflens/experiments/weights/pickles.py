@@ -1,7 +1,5 @@
 """Pickles can run any code when they are opened: they are refused with the line that converts them."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from zipfile import BadZipFile, ZipFile
 

@@ -1,19 +1,18 @@
 """The model in a file, by the ending of its name."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
 from vflens.errors import ConfigError, DataError
 from vflens.experiments.weights.linear import LinearModel, read_npz, read_safetensors
-from vflens.experiments.weights.network import Network
+from vflens.experiments.weights.network import Graph
 from vflens.experiments.weights.onnx_file import read_onnx
 from vflens.experiments.weights.pickles import refuse_pickle
 from vflens.experiments.weights.xgboost import TreeModel, read_xgboost
+from vflens.words import counted
 
-AnyModel = LinearModel | Network | TreeModel
+AnyModel = LinearModel | Graph | TreeModel
 _READERS: Mapping[str, Callable[[Path], AnyModel]] = MappingProxyType(
     {
         ".npz": read_npz,
@@ -42,5 +41,7 @@ def read_model(file: Path) -> AnyModel:
     if reader is None:
         raise ConfigError(f"--weights {file}: give a file that ends in {', '.join(_READERS)}")
     if file.stat().st_size > _LARGEST:
-        raise DataError(f"{file} has {file.stat().st_size:,} bytes: give a model of at most {_LARGEST:,}")
+        raise DataError(
+            f"{file} has {counted(file.stat().st_size, 'byte', ',')}: give a model of at most {_LARGEST:,}"
+        )
     return reader(file)

@@ -5,14 +5,13 @@ after ``$`` have one type and stand one behind the other. No value is made befor
 memory is a small multiple of the file. The number of values is bounded too: each one takes time here.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from vflens.types import Array
+from vflens.words import counted
 
 _NUMBERS = {"i": "i1", "U": "u1", "I": ">i2", "l": ">i4", "L": ">i8", "d": ">f4", "D": ">f8"}
 _WORDS: dict[str, bool | None] = {"T": True, "F": False, "Z": None}
@@ -54,7 +53,7 @@ class _Reader:
         """The next ``count`` bytes."""
         if not 0 <= count <= len(self.data) - self.at:
             raise ValueError(
-                f"byte {self.at} announces {count} bytes where {len(self.data) - self.at} are left"
+                f"byte {self.at} announces {counted(count, 'byte')} where {len(self.data) - self.at} are left"
             )
         self.at += count
         return self.data[self.at - count : self.at]
@@ -118,7 +117,7 @@ class _Reader:
             self.at += 1
             count = self.count()
             if count < 0:
-                raise ValueError(f"byte {self.at} announces {count} values")
+                raise ValueError(f"byte {self.at} announces {counted(count, 'value')}")
         elif kind:
             raise ValueError(f"byte {self.at} has no number of values of type {kind!r}")
         return kind, count

@@ -1,7 +1,5 @@
 """Gradient-boosted trees from XGBoost's model files, JSON and UBJSON (its schema: doc/model.schema)."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,7 +11,9 @@ import numpy as np
 from vflens.errors import DataError
 from vflens.experiments.weights.ubjson import parse
 from vflens.numerics.trees import Tree
+from vflens.storage.json_file import in_words
 from vflens.types import Array
+from vflens.words import counted
 
 _LARGEST = 1 << 26  # bytes of a file: values in memory take up to 40 times as much
 _MOST_PLACES = 10**8  # of nodes on paths to leaves: a byte each, twice
@@ -64,18 +64,21 @@ def read_xgboost(file: Path) -> TreeModel:
             sentence names the field.
     """
     if file.stat().st_size > _LARGEST:
-        raise DataError(f"{file} has {file.stat().st_size:,} bytes: give a model of at most {_LARGEST:,}")
+        raise DataError(
+            f"{file} has {counted(file.stat().st_size, 'byte', ',')}: give a model of at most {_LARGEST:,}"
+        )
     try:
         data = file.read_bytes()
         found = parse(data) if file.suffix.lower() == ".ubj" else json.loads(data, parse_constant=_no_number)
     except (OSError, ValueError, RecursionError) as error:
         raise DataError(
-            f"{file} cannot be read as a model of XGBoost ({error}): write it with booster.save_model"
+            f"{file} cannot be read as a model of XGBoost ({in_words(error)}): write it with "
+            "booster.save_model"
         ) from error
     try:
         return _model(found)
     except (_WrongError, KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
-        reason = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else error
+        reason = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else in_words(error)
         raise DataError(
             f"{file} is no model that path restriction reads: {reason}; write a booster of trees with "
             "booster.save_model"
@@ -107,16 +110,20 @@ def _model(found: Any) -> TreeModel:
         raise _WrongError(f"num_target is {facts['num_target']}, not 1")
     trees = tuple(_tree(number, tree, width) for number, tree in enumerate(kept["trees"]))
     if scores > max(1, len(trees)):
-        raise _WrongError(f"num_class is {scores} with {len(trees)} trees, and every class has one")
+        raise _WrongError(
+            f"num_class is {scores} with {counted(len(trees), 'tree')}, and every class has one"
+        )
     score = np.array([int(s) for s in kept["tree_info"]])
     if not trees or len(score) != len(trees) or score.min() < 0 or score.max() >= scores:
-        raise _WrongError(f"tree_info has not one of {scores} scores for each of {len(trees)} trees")
+        raise _WrongError(
+            f"tree_info has not one of {counted(scores, 'score')} for each of {counted(len(trees), 'tree')}"
+        )
     if (scores > 1) != (objective in _CLASSES):
         raise _WrongError(f"num_class is {scores} with the objective {objective!r}")
     places = sum(len(tree.leaves) * len(tree.feature) for tree in trees)
     if places > _MOST_PLACES:
         raise _WrongError(f"its trees have {places:,} pairs of a leaf and a node, more than {_MOST_PLACES:,}")
-    return TreeModel(trees, score, scores, width, _names(learner, width))
+    return TreeModel(trees, score, scores, width, names=_names(learner, width))
 
 
 def _names(learner: Mapping[str, Any], width: int) -> tuple[str, ...]:
@@ -154,7 +161,7 @@ def _tree(number: int, found: Mapping[str, Any], width: int) -> Tree:
     lefts, rights = (place[np.where(inner, side, -1).astype(int)[kept]] for side in (left, right))
     features = np.where(inner, feature, -1).astype(int)[kept]
     value = np.where(inner, 0.0, threshold)[kept]
-    return Tree(features, threshold[kept], lefts, rights, value, cover[kept])
+    return Tree(features, threshold[kept], lefts, rights, value=value, cover=cover[kept])
 
 
 def _reachable(number: int, left: Array, right: Array) -> list[int]:

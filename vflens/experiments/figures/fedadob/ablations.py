@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from vflens.experiments.figures import Drawing, Options
+from vflens.experiments.figures import FigureOptions
 from vflens.experiments.figures.fedadob.cells import best, caps, cells, run, unit, unlearned
 from vflens.experiments.figures.fedadob.methods import (
     FEATURES,
@@ -18,10 +18,10 @@ from vflens.experiments.figures.fedadob.methods import (
 )
 from vflens.experiments.figures.fedadob.printed import LARGEST_MEANS, VARIANCES
 from vflens.experiments.figures.fedadob.studies import Study, studies
-from vflens.experiments.figures.figure import Table
+from vflens.experiments.pages.drawing import Drawing, TextTable
 from vflens.experiments.pages.plots import Plot, Series, lines
 from vflens.experiments.sweeps.pool import Rows
-from vflens.experiments.sweeps.sweep_page import interval, spread
+from vflens.numerics.measures.intervals import interval, spread
 from vflens.numerics.theory.fedadob import Cap
 
 
@@ -60,30 +60,32 @@ class Ablation:
 _MEANS = Ablation(
     "N",
     "CAFE",
-    Method(FEDADOB, (FEATURES,), PASSPORTS, "largest_mean", tuple(LARGEST_MEANS), {"sigma": 1.0}),
+    Method(
+        FEDADOB, (FEATURES,), PASSPORTS, "largest_mean", values=tuple(LARGEST_MEANS), fixed={"sigma": 1.0}
+    ),
     LARGEST_MEANS,
 )
 _DEVIATIONS = tuple(math.sqrt(v) for v in VARIANCES)  # the plug-in's parameter is σ
 _VARIANCES = Ablation(
     "σ²",
     "PMC",
-    Method(FEDADOB, (LABELS,), PASSPORTS, "sigma", _DEVIATIONS, {"largest_mean": 100.0}),
+    Method(FEDADOB, (LABELS,), PASSPORTS, "sigma", values=_DEVIATIONS, fixed={"largest_mean": 100.0}),
     VARIANCES,
 )
 _BESIDE = "AlexNet-CIFAR10"
 
 
-def table5(options: Options) -> Drawing:
+def table5(options: FigureOptions) -> Drawing:
     """Accuracy and error of features against N, σ = 1."""
     return _drawn(options, _MEANS)
 
 
-def table6(options: Options) -> Drawing:
+def table6(options: FigureOptions) -> Drawing:
     """Accuracy and error of labels against σ², N = 100."""
     return _drawn(options, _VARIANCES)
 
 
-def _drawn(options: Options, what: Ablation) -> Drawing:
+def _drawn(options: FigureOptions, what: Ablation) -> Drawing:
     if options.quick:
         what = what.coarse()
     everything = studies(options.size)
@@ -107,7 +109,7 @@ def _drawn(options: Options, what: Ablation) -> Drawing:
     )
 
 
-def _table(study: Study, rows: Rows, what: Ablation) -> Table:
+def _table(study: Study, rows: Rows, what: Ablation) -> TextTable:
     heads = [what.letter, "accuracy, paper", "accuracy, ours", f"{what.column}, paper", "as printed, ours"]
     heads += ["best attack", "min(best, blind)", "blind alone", "best attacks"]
     printed = caps(rows, what.method, printed_attack(what.column))
@@ -116,7 +118,7 @@ def _table(study: Study, rows: Rows, what: Ablation) -> Table:
         [f"{letter:g}", f"{accuracy:.3f}", *_ours(i, error, printed, strongest)]
         for i, (letter, (accuracy, error)) in enumerate(what.printed.items())
     ]
-    return Table(f"{study.name} beside {_BESIDE}: error = {unit(what.on)}", heads, shown)
+    return TextTable(f"{study.name} beside {_BESIDE}: error = {unit(what.on)}", heads, shown)
 
 
 def _ours(i: int, paper: float, printed: list[Cap], strongest: list[Cap]) -> list[str]:

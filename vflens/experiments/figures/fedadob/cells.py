@@ -1,20 +1,18 @@
 """Federations as cells, and CAP from their rows."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Sequence
 from functools import partial
 
 from vflens.datasets._resolve import dataset
-from vflens.experiments.figures import Options
+from vflens.experiments.figures import FigureOptions
 from vflens.experiments.figures.fedadob.methods import ATTACKS, FEATURES, Against, Method
 from vflens.experiments.figures.fedadob.studies import Study
 from vflens.experiments.pages.plots import Series
 from vflens.experiments.sweeps import cap
 from vflens.experiments.sweeps.pool import Cell, Rows
 from vflens.experiments.sweeps.sweep import refusals, run_cell
-from vflens.experiments.sweeps.sweep_page import interval
+from vflens.numerics.measures.intervals import interval
 from vflens.numerics.theory.fedadob import Cap
 
 _LEARNED = 0.05  # accuracy above that of the active party alone
@@ -35,7 +33,9 @@ def cells(
     return found
 
 
-def run(options: Options, wanted: Sequence[Cell], scored_set: str = "predict") -> tuple[Rows, list[str]]:
+def run(
+    options: FigureOptions, wanted: Sequence[Cell], scored_set: str = "predict"
+) -> tuple[Rows, list[str]]:
     """The rows of ``wanted`` on ``scored_set``, each with "error" and "blind", and a sentence per refusal.
 
     Raises:
@@ -96,7 +96,7 @@ def series(method: Method, seeds: Sequence[Cap]) -> Series:
     errors = [interval([s.error for s in p]) for p in points]
     names = [f"{method.vary} = {p[0].strength:g}" if method.vary else method.title for p in points]
     x = [interval([s.accuracy for s in p])[0] for p in points]
-    return Series(method.title, x, [e[0] for e in errors], [e[1] for e in errors], names)
+    return Series(method.title, x, [e[0] for e in errors], [e[1] for e in errors], names=names)
 
 
 def unit(on: str) -> str:

@@ -10,9 +10,9 @@ from vflens.experiments.figures import Size
 from vflens.experiments.figures.fedadob.methods import FEATURES, FEDADOB, UNDEFENDED, Against, Method
 from vflens.experiments.figures.fedadob.studies import Study
 from vflens.types import Document
+from vflens.words import counted
 
 PRIVATE, SPLITFED = "private bottom", "SplitFed"
-ATTACKED = "client-1"
 _SHORT = {"optimizer": "adam", "l2": 2e-5, "batch_size": 64, "learning_rate": 0.001}
 
 
@@ -49,7 +49,6 @@ class ClientStudy(Study):
         return [f"client-{i:0{width}d}" for i in range(1, self.clients + 1)]
 
     def settings(self, seed: int, attacks: Sequence[Against], method: Method, strength: float) -> Document:
-        """See :meth:`Study.settings`."""
         assert isinstance(method, ClientMethod)
         norm = {"batch_norm": method.batch_norm} if self.model["architecture"] == "lenet" else {}
         return {
@@ -79,9 +78,9 @@ class ClientStudy(Study):
         """Rows, rounds and seeds in words."""
         t, rows = self.training, self.data.get("sample", "all")
         return [
-            f"{self.name}: {self.clients} clients share {rows} rows evenly, {self.horizontal['rounds']} "
-            f"rounds of one local epoch of {t['optimizer']} at rate {t['learning_rate']} in batches of "
-            f"{t['batch_size']}; {self.seeds} seed{'s' if self.seeds > 1 else ''}."
+            f"{self.name}: {counted(self.clients, 'client')} share {counted(rows, 'row')} evenly, "
+            f"{counted(self.horizontal['rounds'], 'round')} of one local epoch of {t['optimizer']} at rate "
+            f"{t['learning_rate']} in batches of {t['batch_size']}; {counted(self.seeds, 'seed')}."
         ]
 
     @property
@@ -89,10 +88,10 @@ class ClientStudy(Study):
         """:attr:`trained`, and what attacks are granted."""
         return [
             *self.trained,
-            f"The server receives no embedding and no gradient of a row: of {self.attacked} training rows of "
-            f"one client both are granted, not on the wire, at the client's last model and through its "
-            f"defences; {self.granted} other rows with their columns, and a private bottom model without "
-            "keys, are granted too.",
+            "The server receives no embedding and no gradient of a row: of "
+            f"{counted(self.attacked, 'training row')} of one client both are granted, not on the wire, at "
+            f"the client's last model and through its defences; {counted(self.granted, 'other row')} with "
+            "their columns, and a private bottom model without keys, are granted too.",
         ]
 
 
@@ -150,7 +149,7 @@ def study(size: Size) -> ClientStudy:
             "LeNet-MNIST",
             {"name": "digits"},
             {"architecture": "cnn", "top": [32], "cut": 1},
-            {**_SHORT, "learning_rate": 0.002},
+            training={**_SHORT, "learning_rate": 0.002},
             seeds=1,
             attacked=12,
             granted=50,
@@ -164,7 +163,9 @@ def study(size: Size) -> ClientStudy:
         "LeNet-MNIST",
         {"name": "mnist"} if whole else {"name": "mnist", "sample": 6000},
         {"architecture": "lenet", "top": [120, 84], "cut": "fedadob-horizontal"},
-        {"optimizer": "sgd", "l2": 2e-5, "batch_size": 64, "learning_rate": 0.01} if whole else _SHORT,
+        training={"optimizer": "sgd", "l2": 2e-5, "batch_size": 64, "learning_rate": 0.01}
+        if whole
+        else _SHORT,
         seeds=3,
         attacked=100 if whole else 20,
         granted=1000 if whole else 100,

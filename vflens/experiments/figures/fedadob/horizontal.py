@@ -1,10 +1,8 @@
 """Table III and Fig. 3: what a server reconstructs of a client."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
-from vflens.experiments.figures import Drawing, Options
+from vflens.experiments.figures import FigureOptions
 from vflens.experiments.figures.fedadob.cells import best, caps, cells, run, series, unit
 from vflens.experiments.figures.fedadob.clients import (
     BLACK_BOX,
@@ -16,14 +14,14 @@ from vflens.experiments.figures.fedadob.clients import (
 )
 from vflens.experiments.figures.fedadob.methods import FEATURES, Against, Method
 from vflens.experiments.figures.fedadob.printed import BLACK_BOX_ERRORS, HORIZONTAL_MODELS
-from vflens.experiments.figures.figure import Table
+from vflens.experiments.pages.drawing import Drawing, TextTable
 from vflens.experiments.pages.plots import Plot, Series, lines
 from vflens.experiments.sweeps.pool import Rows
-from vflens.experiments.sweeps.sweep_page import interval, spread
+from vflens.numerics.measures.intervals import interval, spread
 from vflens.numerics.theory.fedadob import Cap
 
 
-def figure3(options: Options) -> Drawing:
+def figure3(options: FigureOptions) -> Drawing:
     """Error against accuracy, defence by defence, for WGI, WMI, and the best attack."""
     methods = [m.coarse() if options.quick else m for m in DEFENDED]
     of, rows, notes = _measured(options, methods, SERVER_ATTACKS)
@@ -37,18 +35,18 @@ def figure3(options: Options) -> Drawing:
     return Drawing(rows, plots, lead, notes, tables=[_cap_table(of, rows, methods)])
 
 
-def table3(options: Options) -> Drawing:
+def table3(options: FigureOptions) -> Drawing:
     """Errors of black-box inversions under SplitFed and FedAdOb, N = 2."""
     of, rows, notes = _measured(options, BLACK_BOX, BLACK_BOX_ATTACKS)
     heads = ["method", "accuracy", "BMI, paper", "BMI, ours", "blind", "BGI, paper"]
-    table = Table(
+    table = TextTable(
         f"{of.name} beside {of.beside}: {unit(FEATURES)}", heads, [_errors(rows, m) for m in BLACK_BOX]
     )
     paper = [
         [f"{method}, {model}", *(f"{error:.3f}" for error in errors)]
         for (method, model), errors in BLACK_BOX_ERRORS.items()
     ]
-    printed = Table("Table III as printed", ["method, model", "BGI", "BMI"], paper)
+    printed = TextTable("Table III as printed", ["method, model", "BGI", "BMI"], paper)
     lead = (
         "The server learns the clients' bottom models from granted rows. Under SplitFed it receives "
         "embeddings in training, under FedAdOb none: those of the attacked rows are granted in both, not on "
@@ -62,7 +60,7 @@ def table3(options: Options) -> Drawing:
 
 
 def _measured(
-    options: Options, methods: Sequence[Method], attacks: Sequence[Against]
+    options: FigureOptions, methods: Sequence[Method], attacks: Sequence[Against]
 ) -> tuple[ClientStudy, Rows, list[str]]:
     of = study(options.size)
     found, refused = run(options, cells(of, methods, options.seed, attacks), "train")
@@ -90,7 +88,7 @@ def _curves(of: ClientStudy, rows: Rows, methods: Sequence[Method], column: str)
     )
 
 
-def _cap_table(of: ClientStudy, rows: Rows, methods: Sequence[Method]) -> Table:
+def _cap_table(of: ClientStudy, rows: Rows, methods: Sequence[Method]) -> TextTable:
     heads = [
         "defence",
         "accuracy",
@@ -113,7 +111,7 @@ def _cap_table(of: ClientStudy, rows: Rows, methods: Sequence[Method]) -> Table:
                 ", ".join(names),
             ]
         )
-    return Table(f"{of.name}: CAP (equation (13)), error = {unit(FEATURES)}", heads, shown)
+    return TextTable(f"{of.name}: CAP (equation (13)), error = {unit(FEATURES)}", heads, shown)
 
 
 def _errors(rows: Rows, method: Method) -> list[str]:

@@ -1,7 +1,5 @@
 """Fig. 5: images behind each defence, as the paper's inversion and ours reconstruct them."""
 
-from __future__ import annotations
-
 import tempfile
 from dataclasses import replace
 from functools import partial
@@ -9,14 +7,13 @@ from functools import partial
 import numpy as np
 
 from vflens.errors import ConfigError, DefenseError
-from vflens.experiments.figures import Drawing, Options
+from vflens.experiments.figures import FigureOptions
 from vflens.experiments.figures.fedadob.cells import cells
 from vflens.experiments.figures.fedadob.methods import FEATURES, IMAGES, UNDEFENDED, Method, printed_attack
 from vflens.experiments.figures.fedadob.studies import Study, studies
-from vflens.experiments.figures.figure import Grid
+from vflens.experiments.pages.drawing import Drawing, ImageGrid
 from vflens.experiments.pages.pictures import pixels, png
-from vflens.experiments.results.folders import Run
-from vflens.experiments.results.results import final
+from vflens.experiments.results.record import RecordedRun
 from vflens.experiments.sweeps.pool import Rows
 from vflens.experiments.sweeps.sweep import finished, refusals
 from vflens.types import Document
@@ -25,7 +22,7 @@ _SHOWN = 6  # images a row
 _PASSIVE = "passive"
 
 
-def figure5(options: Options) -> Drawing:
+def figure5(options: FigureOptions) -> Drawing:
     """Originals and reconstructions, defence by defence."""
     methods = [m for m in IMAGES if FEATURES in m.against]
     done = studies(options.size)
@@ -58,11 +55,11 @@ def pictured(place: Document, settings: Document, *, scratch: str) -> Rows:
         return [{**place, "refused": f"was refused: {error}"}]
 
 
-def _image_rows(place: Document, done: Run) -> Rows:
+def _image_rows(place: Document, done: RecordedRun) -> Rows:
     (party,) = (p for p in done.parties if p.name == _PASSIVE)
     places, arrays = pixels(done, _PASSIVE), party.pictures().get("", {})
-    errors = {r.attack: r.mse for r in final(done)}
-    blind = min((r.blind for r in final(done)), default=float("nan"))
+    errors = {r.attack: r.mse for r in done.results}
+    blind = min((r.blind for r in done.results), default=float("nan"))
     images = {"original": (blind, arrays["original"])}
     images |= {a: (errors[a], arrays[f"estimate:{a}"]) for a in errors if f"estimate:{a}" in arrays}
     return [
@@ -72,7 +69,7 @@ def _image_rows(place: Document, done: Run) -> Rows:
     ]
 
 
-def _grids(study: Study, rows: Rows, methods: list[Method]) -> list[Grid]:
+def _grids(study: Study, rows: Rows, methods: list[Method]) -> list[ImageGrid]:
     """One grid for the paper's attack, one for the best of each defence."""
     places = [(m, v, _attacked(rows, m, v)) for m in methods for v in m.values]
     originals = [r for r in rows if r["defense"] == UNDEFENDED and r["attack"] == "original"]
@@ -87,8 +84,8 @@ def _grids(study: Study, rows: Rows, methods: list[Method]) -> list[Grid]:
             if attack in own:
                 grid[f"{name}: {own[attack][0]['error']:.3f}, {attack}"] = _images(own[attack])
     return [
-        Grid(f"{study.name}: the paper's CAFE behind each defence", printed),
-        Grid(f"{study.name}: the best attack behind each defence", best),
+        ImageGrid(f"{study.name}: the paper's CAFE behind each defence", printed),
+        ImageGrid(f"{study.name}: the best attack behind each defence", best),
     ]
 
 

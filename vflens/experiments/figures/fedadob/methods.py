@@ -83,50 +83,54 @@ _PASSIVE, _ACTIVE = "passive", "active"
 PASSPORTS = {_PASSIVE: "passport", _ACTIVE: "passport"}
 _NONE = Method(UNDEFENDED, (FEATURES, LABELS))
 _EMBEDDINGS = Method(
-    "DP", (FEATURES,), {_PASSIVE: "dp_gaussian"}, "level", (0.002, 0.01, 0.05), {"clip": 20.0}
+    "DP", (FEATURES,), {_PASSIVE: "dp_gaussian"}, "level", values=(0.002, 0.01, 0.05), fixed={"clip": 20.0}
 )
-_GRADIENTS = Method("DP", (LABELS,), {_ACTIVE: "dp_gaussian"}, "level", (0.02, 0.1, 0.5), {"clip": 0.5})
+_GRADIENTS = Method(
+    "DP", (LABELS,), {_ACTIVE: "dp_gaussian"}, "level", values=(0.02, 0.1, 0.5), fixed={"clip": 0.5}
+)
 _INSTAHIDE = {_PASSIVE: "instahide", _ACTIVE: "instahide"}
-_MIXED = Method("InstaHide", (FEATURES,), _INSTAHIDE, "mixed", (2, 3, 4))
+_MIXED = Method("InstaHide", (FEATURES,), _INSTAHIDE, "mixed", values=(2, 3, 4))
 _KEPT = (0.5, 0.1, 0.01)
 #: Table IV and Fig. 4.
 DEFENSES = (
     _NONE,
-    Method("sparsification", (FEATURES,), {_PASSIVE: "sparsification"}, "kept", _KEPT),
+    Method("sparsification", (FEATURES,), {_PASSIVE: "sparsification"}, "kept", values=_KEPT),
     _EMBEDDINGS,
     _MIXED,
-    Method("CAE", (LABELS,), {_ACTIVE: "cae"}, "entropy", (0.5, 1, 2)),
-    Method("GradPerturb", (LABELS,), {_ACTIVE: "grad_perturb"}, "epsilon", (8, 2, 0.5)),
-    Method("LabelDP", (LABELS,), {_ACTIVE: "label_dp"}, "epsilon", (4, 2, 0.5)),
-    Method("sparsification", (LABELS,), {_ACTIVE: "sparsification"}, "kept", _KEPT),
+    Method("CAE", (LABELS,), {_ACTIVE: "cae"}, "entropy", values=(0.5, 1, 2)),
+    Method("GradPerturb", (LABELS,), {_ACTIVE: "grad_perturb"}, "epsilon", values=(8, 2, 0.5)),
+    Method("LabelDP", (LABELS,), {_ACTIVE: "label_dp"}, "epsilon", values=(4, 2, 0.5)),
+    Method("sparsification", (LABELS,), {_ACTIVE: "sparsification"}, "kept", values=_KEPT),
     _GRADIENTS,
-    Method(FEDADOB, (FEATURES, LABELS), PASSPORTS, "largest_mean", (2, 10, 50)),
+    Method(FEDADOB, (FEATURES, LABELS), PASSPORTS, "largest_mean", values=(2, 10, 50)),
 )
 #: Fig. 5.
 IMAGES = (
     _NONE,
     _MIXED.at_strengths(2),
     _EMBEDDINGS.at_strengths(0.01, 0.05),
-    Method("sparsification", (FEATURES,), {_PASSIVE: "sparsification"}, "kept", (0.5, 0.05)),
-    Method(FEDADOB, (FEATURES,), PASSPORTS, "largest_mean", (10,)),
+    Method("sparsification", (FEATURES,), {_PASSIVE: "sparsification"}, "kept", values=(0.5, 0.05)),
+    Method(FEDADOB, (FEATURES,), PASSPORTS, "largest_mean", values=(10,)),
 )
 #: Table VII: the plug-ins of each method, at one strength.
 TIMED = (
     _NONE,
     Method("CAE", (), {_ACTIVE: "cae"}),
-    Method("sparsification", (), {_PASSIVE: "sparsification", _ACTIVE: "sparsification"}, "kept", (0.1,)),
-    Method("DP", (), {_PASSIVE: "dp_gaussian", _ACTIVE: "dp_gaussian"}, "level", (0.1,)),
-    Method("InstaHide", (), _INSTAHIDE, "mixed", (2,)),
-    Method(FEDADOB, (), PASSPORTS, "largest_mean", (10,)),
+    Method(
+        "sparsification", (), {_PASSIVE: "sparsification", _ACTIVE: "sparsification"}, "kept", values=(0.1,)
+    ),
+    Method("DP", (), {_PASSIVE: "dp_gaussian", _ACTIVE: "dp_gaussian"}, "level", values=(0.1,)),
+    Method("InstaHide", (), _INSTAHIDE, "mixed", values=(2,)),
+    Method(FEDADOB, (), PASSPORTS, "largest_mean", values=(10,)),
 )
 #: Fig. 6, two classes.
 SCORED = (
     _NONE,
-    Method("Marvell", (LABELS,), {_ACTIVE: "marvell"}, "power", (0.25, 1, 4)),
+    Method("Marvell", (LABELS,), {_ACTIVE: "marvell"}, "power", values=(0.25, 1, 4)),
     Method("max-norm", (LABELS,), {_ACTIVE: "max_norm"}),
-    Method("DP", (LABELS,), {_ACTIVE: "dp_gaussian"}, "level", (0.02, 0.1, 0.5), {"clip": 0.5}),
-    Method("LabelDP", (LABELS,), {_ACTIVE: "label_dp"}, "epsilon", (4, 2, 0.5)),
-    Method(FEDADOB, (FEATURES, LABELS), PASSPORTS, "largest_mean", (2, 5, 10)),
+    Method("DP", (LABELS,), {_ACTIVE: "dp_gaussian"}, "level", values=(0.02, 0.1, 0.5), fixed={"clip": 0.5}),
+    Method("LabelDP", (LABELS,), {_ACTIVE: "label_dp"}, "epsilon", values=(4, 2, 0.5)),
+    Method(FEDADOB, (FEATURES, LABELS), PASSPORTS, "largest_mean", values=(2, 5, 10)),
 )
 #: FedAdOb's weight of the total variation, without a box.
 _TV = {"smoothness": 0.1, "smoothness_of": "absolute", "box": False}

@@ -1,7 +1,5 @@
 """FedAdOb's printed numbers: Tables IV to VIII. Blank cells of the text are assigned from its prose."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NamedTuple
 
@@ -77,7 +75,7 @@ VARIANCES = {
 HORIZONTAL_MODELS = ("LeNet-MNIST", "AlexNet-CIFAR10", "ResNet-CIFAR100")
 
 
-class BlackBox(NamedTuple):
+class BlackBoxErrors(NamedTuple):
     """The errors of BGI and BMI."""
 
     bgi: float
@@ -85,13 +83,13 @@ class BlackBox(NamedTuple):
 
 
 #: Table III, N = 2: (method, data set) → errors.
-BLACK_BOX_ERRORS: Mapping[tuple[str, str], BlackBox] = {
-    ("SplitFed", "MNIST"): BlackBox(0.111, 0.052),
-    ("SplitFed", "CIFAR10"): BlackBox(0.110, 0.028),
-    ("SplitFed", "CIFAR100"): BlackBox(0.087, 0.027),
-    ("FedAdOb", "MNIST"): BlackBox(0.111, 0.071),
-    ("FedAdOb", "CIFAR10"): BlackBox(0.116, 0.057),
-    ("FedAdOb", "CIFAR100"): BlackBox(0.107, 0.055),
+BLACK_BOX_ERRORS: Mapping[tuple[str, str], BlackBoxErrors] = {
+    ("SplitFed", "MNIST"): BlackBoxErrors(0.111, 0.052),
+    ("SplitFed", "CIFAR10"): BlackBoxErrors(0.110, 0.028),
+    ("SplitFed", "CIFAR100"): BlackBoxErrors(0.087, 0.027),
+    ("FedAdOb", "MNIST"): BlackBoxErrors(0.111, 0.071),
+    ("FedAdOb", "CIFAR10"): BlackBoxErrors(0.116, 0.057),
+    ("FedAdOb", "CIFAR100"): BlackBoxErrors(0.107, 0.055),
 }
 #: Tables VII and VIII: method → seconds per epoch of training, then of inference, of three models.
 VERTICAL_SECONDS = {

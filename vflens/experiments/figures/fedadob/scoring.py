@@ -1,17 +1,15 @@
 """Fig. 6: what gradients tell of labels where there are two classes, norm and direction scoring."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
-from vflens.experiments.figures import Drawing, Options
+from vflens.experiments.figures import FigureOptions
 from vflens.experiments.figures.fedadob.cells import caps, cells, run, series
 from vflens.experiments.figures.fedadob.methods import SCORED, SCORING, Method
 from vflens.experiments.figures.fedadob.studies import Study, clicks
-from vflens.experiments.figures.figure import Table
+from vflens.experiments.pages.drawing import Drawing, TextTable
 from vflens.experiments.pages.plots import Series, lines
 from vflens.experiments.sweeps.pool import Rows
-from vflens.experiments.sweeps.sweep_page import spread
+from vflens.numerics.measures.intervals import spread
 
 _LEAD = (
     "The party that receives gradients is granted 40 labels and scores each training row by its gradient's "
@@ -22,7 +20,7 @@ _LEAD = (
 )
 
 
-def figure6(options: Options) -> Drawing:
+def figure6(options: FigureOptions) -> Drawing:
     """1 − AUC of the leak against the AUC of the task, defence by defence."""
     study = clicks(options.size)
     methods = [m.coarse() if options.quick else m for m in SCORED]
@@ -41,7 +39,7 @@ def figure6(options: Options) -> Drawing:
     return Drawing(rows, plots, _LEAD, [*study.trained, *refused], tables=[_table(study, rows, methods)])
 
 
-def _table(study: Study, rows: Rows, methods: Sequence[Method]) -> Table:
+def _table(study: Study, rows: Rows, methods: Sequence[Method]) -> TextTable:
     heads = ["defence", "AUC of the task"]
     heads += [f"{a.column}, 1 − AUC" for a in SCORING]
     shown = []
@@ -53,4 +51,4 @@ def _table(study: Study, rows: Rows, methods: Sequence[Method]) -> Table:
                 line += [spread([s.accuracy for s in at])] if attack is SCORING[0] else []
                 line += [spread([s.error for s in at])]
             shown.append(line)
-    return Table(study.name, heads, shown)
+    return TextTable(study.name, heads, shown)

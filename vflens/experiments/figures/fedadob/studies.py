@@ -1,7 +1,5 @@
 """A study is one model on one data set at one size: its rows, epochs and seeds, in the words of its page."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +8,7 @@ from vflens.datasets._resolve import dataset
 from vflens.experiments.figures import Size
 from vflens.experiments.figures.fedadob.methods import Against, Method
 from vflens.types import Document
+from vflens.words import counted
 
 #: The whole image at the passive party, labels alone at the active one, as in the paper.
 _WHOLE = {"kind": "image_tiles", "rows": 1, "columns": 1}
@@ -69,9 +68,8 @@ class Study:
         t, rows = self.training, self.data.get("sample", "all")
         caveat = dataset(self.data["name"], {}).caveat
         stated = (
-            f"{self.name}: {rows} rows, {t['epochs']} epochs of {t['optimizer']} at rate "
-            f"{t['learning_rate']} in batches of {t['batch_size']}; {self.seeds} "
-            f"seed{'s' if self.seeds > 1 else ''}."
+            f"{self.name}: {counted(rows, 'row')}, {counted(t['epochs'], 'epoch')} of {t['optimizer']} at "
+            f"rate {t['learning_rate']} in batches of {t['batch_size']}; {counted(self.seeds, 'seed')}."
         )
         return [stated, f"{caveat}."] if caveat else [stated]
 
@@ -80,10 +78,10 @@ class Study:
         """:attr:`trained`, and what attacks are granted."""
         less = [f"{n}: {', '.join(f'{k} = {v}' for k, v in e.items())}" for n, e in self.effort.items()]
         granted = (
-            f"Attacks on features estimate {self.attacked} prediction rows and are granted {self.granted} "
-            f"training rows, those on labels {self.labels} labels. One passive party has all features, the "
-            "active party labels alone. Baselines have a batch norm behind the "
-            "last convolution, FedAdOb has passports there."
+            f"Attacks on features estimate {counted(self.attacked, 'prediction row')} and are granted "
+            f"{counted(self.granted, 'training row')}, those on labels {counted(self.labels, 'label')}. One "
+            "passive party has all features, the active party labels alone. Baselines have a batch norm "
+            "behind the last convolution, FedAdOb has passports there."
         )
         return [*self.trained, granted, *([f"Settings of this size: {'; '.join(less)}."] if less else [])]
 
@@ -99,7 +97,7 @@ def _digits() -> Study:
         "LeNet-MNIST",
         {"name": "digits"},
         {"architecture": "cnn", "top": [64]},
-        {**_SHORT, "epochs": 25, "learning_rate": 0.001},
+        training={**_SHORT, "epochs": 25, "learning_rate": 0.001},
         seeds=1,
         attacked=50,
         granted=50,
@@ -113,7 +111,7 @@ def _mnist_short() -> Study:
         "LeNet-MNIST",
         {"name": "mnist", "sample": 3000},
         {"architecture": "lenet", "top": [120, 84]},
-        {**_SHORT, "epochs": 8, "learning_rate": 0.001},
+        training={**_SHORT, "epochs": 8, "learning_rate": 0.001},
         seeds=3,
         attacked=50,
         granted=100,
@@ -141,7 +139,7 @@ def _full() -> list[Study]:
             beside,
             {"name": data},
             {"architecture": architecture, **tops[architecture]},
-            {**_PAPER, "epochs": epochs},
+            training={**_PAPER, "epochs": epochs},
             seeds=3,
             attacked=1000,
             granted=10_000,
@@ -165,7 +163,7 @@ def clicks(size: Size) -> Study:
         "DCN-Criteo",
         data,
         model,
-        {**_SHORT, "epochs": {"quick": 30, "default": 5, "full": 50}[size], "learning_rate": 0.001},
+        training={**_SHORT, "epochs": {"quick": 30, "default": 5, "full": 50}[size], "learning_rate": 0.001},
         seeds=1 if size == "quick" else 3,
         attacked=50,
         granted=50,

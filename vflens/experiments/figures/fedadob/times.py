@@ -1,14 +1,12 @@
 """Tables VII and VIII: seconds per epoch of training and of inference."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
 from vflens.errors import ConfigError, DefenseError
-from vflens.experiments.figures import Drawing, Options
+from vflens.experiments.figures import FigureOptions
 from vflens.experiments.figures.fedadob.cells import cells
 from vflens.experiments.figures.fedadob.clients import TIMED as CLIENT_TIMED
 from vflens.experiments.figures.fedadob.clients import study
@@ -20,17 +18,19 @@ from vflens.experiments.figures.fedadob.printed import (
     VERTICAL_SECONDS,
 )
 from vflens.experiments.figures.fedadob.studies import Study, studies
-from vflens.experiments.figures.figure import Table
+from vflens.experiments.pages.drawing import Drawing, TextTable
 from vflens.experiments.sweeps.pool import Rows
 from vflens.experiments.sweeps.sweep import finished, refusals
-from vflens.experiments.sweeps.sweep_page import spread
+from vflens.numerics.measures.intervals import spread
+from vflens.storage.metrics import Name
 from vflens.types import Document
+from vflens.words import counted
 
 _REPETITIONS = {"quick": 2, "default": 5, "full": 5}
 _EPOCHS = 3
 
 
-def table7(options: Options) -> Drawing:
+def table7(options: FigureOptions) -> Drawing:
     """Seconds per epoch of training, and of predicting the prediction rows, method by method."""
     done = [_timed(s, _REPETITIONS[options.size]) for s in studies(options.size)]
     wanted = [c for s in done for c in cells(s, TIMED, options.seed, ())]
@@ -46,14 +46,17 @@ def table7(options: Options) -> Drawing:
         "Training is the federation's, messages and logs included. Intervals are 95 % over repetitions "
         "(Student's t)."
     )
-    stated = [f"{s.name}: {s.data.get('sample', 'all')} rows, {_EPOCHS} epochs a federation." for s in done]
+    stated = [
+        f"{s.name}: {counted(s.data.get('sample', 'all'), 'row')}, {_EPOCHS} epochs a federation."
+        for s in done
+    ]
     only = [m for m in MODELS[:3] if m not in {s.beside for s in done}]
     notes = [*stated, *([f"Paper only, not run in this size: {', '.join(only)}."] if only else [])]
     printed = _printed("Table VII as printed: training / inference", VERTICAL_SECONDS, MODELS[:3])
     return Drawing(found, [], lead, [*notes, *refusals(rows)], tables=[*tables, printed])
 
 
-def table8(options: Options) -> Drawing:
+def table8(options: FigureOptions) -> Drawing:
     """Seconds per round of horizontal training, of one local epoch at every client, method by method."""
     of = replace(study(options.size), seeds=_REPETITIONS[options.size])
     of = replace(of, horizontal={"rounds": _EPOCHS})
@@ -67,7 +70,7 @@ def table8(options: Options) -> Drawing:
     rows = [row for part in parts for row in part]
     found = [r for r in rows if not r.get("refused")]
     heads = ["method", "training, s a round", "ratio", "ratio, paper"]
-    table = Table(f"{of.name} beside {of.beside}", heads, [_round(found, m.title) for m in CLIENT_TIMED])
+    table = TextTable(f"{of.name} beside {of.beside}", heads, [_round(found, m.title) for m in CLIENT_TIMED])
     lead = (
         "Methods take turns, one federation in this process at a time, one numeric thread: clients work one "
         "after the other. Seconds are this machine's, so compare the ratios to no defence. Intervals are "
@@ -75,7 +78,10 @@ def table8(options: Options) -> Drawing:
         "method, so inference is not timed."
     )
     only = [m for m in HORIZONTAL_MODELS if m != of.beside]
-    notes = [f"{of.name}: {of.clients} clients.", f"Paper only, not run in this size: {', '.join(only)}."]
+    notes = [
+        f"{of.name}: {counted(of.clients, 'client')}.",
+        f"Paper only, not run in this size: {', '.join(only)}.",
+    ]
     printed = _printed("Table VIII as printed: training / inference", HORIZONTAL_SECONDS, HORIZONTAL_MODELS)
     return Drawing(found, [], lead, [*notes, *refusals(rows)], tables=[table, printed])
 
@@ -84,7 +90,7 @@ def timed_round(place: Document, settings: Document, *, scratch: str) -> Rows:
     """Run one horizontal federation; one row with its seconds per round."""
     try:
         with finished(settings, scratch) as done:
-            train = done.value("train_seconds")
+            train = done.value(Name.TRAIN_SECONDS)
     except (ConfigError, DefenseError) as error:
         return [{**place, "refused": f"was refused: {error}"}]
     assert train is not None, "a finished run has trained"
@@ -102,7 +108,7 @@ def timed(place: Document, settings: Document, *, scratch: str) -> Rows:
     """Run one federation; one row with its seconds per epoch, and of all predictions."""
     try:
         with finished(settings, scratch) as done:
-            train, infer = done.value("train_seconds"), done.value("predict_seconds")
+            train, infer = done.value(Name.TRAIN_SECONDS), done.value(Name.PREDICT_SECONDS)
     except (ConfigError, DefenseError) as error:
         return [{**place, "refused": f"was refused: {error}"}]
     assert train is not None, "a finished run has trained"
@@ -114,7 +120,7 @@ def _timed(study: Study, repetitions: int) -> Study:
     return replace(study, training={**study.training, "epochs": _EPOCHS}, seeds=repetitions)
 
 
-def _table(study: Study, rows: Rows) -> Table:
+def _table(study: Study, rows: Rows) -> TextTable:
     heads = [
         "method",
         "training, s an epoch",
@@ -125,7 +131,7 @@ def _table(study: Study, rows: Rows) -> Table:
         "ratio, paper",
     ]
     shown = [[m.title, *_times(rows, m.title, study.beside)] for m in TIMED]
-    return Table(f"{study.name} beside {study.beside}", heads, shown)
+    return TextTable(f"{study.name} beside {study.beside}", heads, shown)
 
 
 def _times(rows: Rows, title: str, beside: str) -> list[str]:
@@ -139,8 +145,8 @@ def _times(rows: Rows, title: str, beside: str) -> list[str]:
     return shown
 
 
-def _printed(title: str, seconds: Mapping[str, Sequence[float]], models: Sequence[str]) -> Table:
+def _printed(title: str, seconds: Mapping[str, Sequence[float]], models: Sequence[str]) -> TextTable:
     rows = [
         [d, *(f"{v[2 * i]:.2f} / {v[2 * i + 1]:.2f}" for i in range(len(models)))] for d, v in seconds.items()
     ]
-    return Table(title, ["method, seconds", *models], rows)
+    return TextTable(title, ["method, seconds", *models], rows)

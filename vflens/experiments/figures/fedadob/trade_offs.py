@@ -1,10 +1,8 @@
 """Table IV (CAP) and Fig. 4 (error against accuracy), of the same federations."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
-from vflens.experiments.figures import Drawing, Options
+from vflens.experiments.figures import FigureOptions
 from vflens.experiments.figures.fedadob.cells import best, caps, cells, run, series, unit, unlearned
 from vflens.experiments.figures.fedadob.methods import (
     ATTACKS,
@@ -16,10 +14,10 @@ from vflens.experiments.figures.fedadob.methods import (
 )
 from vflens.experiments.figures.fedadob.printed import CAPS, MODELS
 from vflens.experiments.figures.fedadob.studies import Study, studies
-from vflens.experiments.figures.figure import Table
+from vflens.experiments.pages.drawing import Drawing, TextTable
 from vflens.experiments.pages.plots import Plot, Series, bars, lines
 from vflens.experiments.sweeps.pool import Rows
-from vflens.experiments.sweeps.sweep_page import interval, spread
+from vflens.numerics.measures.intervals import interval, spread
 
 _COLUMNS = {FEATURES: ("CAFE", "MI"), LABELS: ("PMC",)}
 _LEAD = (
@@ -31,7 +29,7 @@ _LEAD = (
 )
 
 
-def table4(options: Options) -> Drawing:
+def table4(options: FigureOptions) -> Drawing:
     """CAP of each defence against the paper's attacks and against the best of ours."""
     done, rows, notes = _measured(options)
     tables, plots = [], []
@@ -44,7 +42,7 @@ def table4(options: Options) -> Drawing:
     return Drawing(rows, plots, _LEAD, notes, tables=[*tables, *map(_paper_only, absent)])
 
 
-def figure4(options: Options) -> Drawing:
+def figure4(options: FigureOptions) -> Drawing:
     """Error against accuracy, defence by defence, for each of the paper's attacks and for the best."""
     done, rows, notes = _measured(options)
     plots = [
@@ -61,7 +59,7 @@ def figure4(options: Options) -> Drawing:
     return Drawing(rows, plots, lead, notes)
 
 
-def _measured(options: Options) -> tuple[list[Study], Rows, list[str]]:
+def _measured(options: FigureOptions) -> tuple[list[Study], Rows, list[str]]:
     done, methods = studies(options.size), _every(options)
     rows, refused = run(options, [c for s in done for c in cells(s, methods, options.seed)])
     only = [m for m in MODELS if m not in {s.beside for s in done}]
@@ -70,21 +68,21 @@ def _measured(options: Options) -> tuple[list[Study], Rows, list[str]]:
     return done, rows, [*notes, *unlearned(rows), *refused]
 
 
-def _every(options: Options) -> list[Method]:
+def _every(options: FigureOptions) -> list[Method]:
     return [m.coarse() if options.quick else m for m in DEFENSES]
 
 
-def _methods(options: Options, on: str) -> list[Method]:
+def _methods(options: FigureOptions, on: str) -> list[Method]:
     return [m for m in _every(options) if on in m.against]
 
 
-def _table(study: Study, rows: Rows, on: str, methods: Sequence[Method]) -> Table:
+def _table(study: Study, rows: Rows, on: str, methods: Sequence[Method]) -> TextTable:
     heads = ["defence", "grid", "accuracy"]
     for column in _COLUMNS[on]:
         heads += [f"{column}, paper", f"{column} as printed, ours"]
     heads += ["best attack", "min(best, blind)", "blind alone", "best attacks"]
     lines_ = [_line(study, rows, on, m) for m in methods]
-    return Table(f"{study.name} beside {study.beside}: CAP, error = {unit(on)}", heads, lines_)
+    return TextTable(f"{study.name} beside {study.beside}: CAP, error = {unit(on)}", heads, lines_)
 
 
 def _line(study: Study, rows: Rows, on: str, method: Method) -> list[str]:
@@ -108,9 +106,9 @@ def _grid(method: Method) -> str:
     return f"{method.vary} = {', '.join(f'{v:g}' for v in method.values)}" if method.vary else "–"
 
 
-def _paper_only(model: str) -> Table:
+def _paper_only(model: str) -> TextTable:
     rows = [[f"{a}, {d}", str(v)] for (a, m, d), v in CAPS.items() if m == model]
-    return Table(f"{model}: paper only", ["attack, defence", "CAP, paper"], rows)
+    return TextTable(f"{model}: paper only", ["attack, defence", "CAP, paper"], rows)
 
 
 def _bars(study: Study, rows: Rows, on: str, methods: Sequence[Method]) -> Plot:

@@ -1,7 +1,5 @@
 """The models of a horizontal run, built as its clients will build them, and what they take."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import numpy as np
@@ -10,17 +8,17 @@ from vflens.array import ScaledColumns
 from vflens.config import MIB, ClientConfig
 from vflens.config.compatibility import build_defenses
 from vflens.errors import KnowledgeError
-from vflens.experiments.run.horizontal import update_bytes
 from vflens.models.part import Keys, Site
 from vflens.models.whole import WholeModel
 from vflens.plugins.attack import Attack
 from vflens.plugins.chain import DefenseChain
-from vflens.protocol.horizontal import HorizontalFederation
+from vflens.protocol.horizontal.agreement import HorizontalAgreement
 from vflens.protocol.model_size import memory
 from vflens.types import Exchange, Owner, Phase, Role
+from vflens.words import counted
 
 
-def check_models(federation: HorizontalFederation, clients: Iterable[ClientConfig]) -> None:
+def check_models(federation: HorizontalAgreement, clients: Iterable[ClientConfig]) -> None:
     """Build the whole model behind the defences of ``clients``; clients with the same defences need it once.
 
     Raises:
@@ -30,7 +28,7 @@ def check_models(federation: HorizontalFederation, clients: Iterable[ClientConfi
         _check_model(federation, client)
 
 
-def check_attacks(federation: HorizontalFederation, attacks: Iterable[tuple[str, Attack]]) -> None:
+def check_attacks(federation: HorizontalAgreement, attacks: Iterable[tuple[str, Attack]]) -> None:
     """Refuse attacks in the server, by name, that no client's model fits.
 
     Raises:
@@ -50,7 +48,7 @@ def check_attacks(federation: HorizontalFederation, attacks: Iterable[tuple[str,
             ) from None
 
 
-def _check_model(federation: HorizontalFederation, client: ClientConfig) -> None:
+def _check_model(federation: HorizontalAgreement, client: ClientConfig) -> None:
     columns, defenses = federation.columns, build_defenses(client)
     owner = Owner(client.party, ScaledColumns(np.zeros((0, len(columns)))), role=Role.CLIENT)
     chain = DefenseChain(lambda: owner, defenses, b"")
@@ -69,11 +67,18 @@ def _check_model(federation: HorizontalFederation, client: ClientConfig) -> None
     WholeModel(federation.model, site)
 
 
-def described(federation: HorizontalFederation) -> str:
+def described(federation: HorizontalAgreement) -> str:
     """What the model takes, in words: parameters, an update, the memory of the client that needs most."""
     parameters = federation.part_size(federation.parties[0]).parameters
     most = max(memory(federation, client) for client in federation.parties)
     return (
-        f"{parameters:,} parameters, an update of {update_bytes(federation) / MIB:.2g} MiB a client and "
-        f"round; rows, model and a step take up to {most / MIB:.2g} MiB at a client, beside its libraries"
+        f"{counted(parameters, 'parameter', ',')}, an update of {update_bytes(federation) / MIB:.2g} MiB a "
+        f"client and round; rows, model and a step take up to {most / MIB:.2g} MiB at a client, beside its "
+        "libraries"
     )
+
+
+def update_bytes(federation: HorizontalAgreement) -> int:
+    """What the update of a client takes in a message."""
+    number = 8 if federation.horizontal.secure_aggregation else federation.dtype.itemsize
+    return federation.part_size(federation.parties[0]).parameters * number

@@ -2,40 +2,31 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import Literal, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Literal
 
-from pydantic import Field, TypeAdapter, model_validator
+from pydantic import Field, model_validator
 
 from vflens.config import (
     AGGREGATOR,
     ATTACKED_ROWS,
     MALICIOUS,
-    Disclosure,
     Name,
     Plugin,
     Scoring,
     Settings,
     check_aggregator,
     check_sampling,
-    read_toml,
-    validate,
 )
-from vflens.errors import ConfigError
-from vflens.experiments.run.any_experiment import AnyPartiesExperiment, token
+from vflens.config.compatibility import check_fed, check_together
+from vflens.experiments.run.any_experiment import AnyPartiesExperiment, Grant, token
 from vflens.experiments.run.dealing import VerticalSplit, deal
 from vflens.models.settings import Aggregator
+from vflens.names import repeated
+from vflens.plugins.defense import NamedDefense
 from vflens.randomness import secret_from_seed
 from vflens.tables.table import Table
-from vflens.types import Document, Role
-
-
-class Grant(Disclosure):
-    """A disclosure; ``by`` names one passive party, by default every one grants it."""
-
-    by: Name | None = Field(
-        None, description="the passive party that grants it; default: every one. Labels: the active party"
-    )
+from vflens.types import Document, Role, Setting
 
 
 class AttackAt(Plugin):
@@ -63,9 +54,19 @@ class Members(Settings):
     active: Name = "active"
     coordinator: Name = "coordinator"
 
+    @model_validator(mode="after")
+    def _names_differ(self) -> Members:
+        names = [*self.passive, self.active, self.coordinator]
+        if repeated(names) is not None:
+            raise ValueError(f"parties {names}: give every party its own name")
+        return self
+
 
 class Experiment(AnyPartiesExperiment):
     """The whole file of a vertical experiment."""
+
+    setting = Setting.VERTICAL
+    table = None
 
     split: VerticalSplit | None = Field(None, description="who holds which columns of `data`")
     overlap: float = Field(1.0, gt=0, le=1, description="share of the rows that all parties hold")
@@ -94,9 +95,9 @@ class Experiment(AnyPartiesExperiment):
     @model_validator(mode="after")
     def _attacks_are_distinct(self) -> Experiment:
         places = [(a.name, self.seat(a)) for a in self.attacks]
-        repeated = sorted({p for p in places if places.count(p) > 1})
-        if repeated:
-            name, at = repeated[0]
+        twice = repeated(places)
+        if twice is not None:
+            name, at = twice
             raise ValueError(f"attack {name!r} is configured twice at {at!r}: results are kept by its name")
         return self
 
@@ -106,7 +107,6 @@ class Experiment(AnyPartiesExperiment):
         return self
 
     def named(self) -> list[str]:
-        """See :meth:`AnyPartiesExperiment.named`."""
         granted = [g.to for g in self.disclose] + [g.by for g in self.disclose if g.by]
         return [*super().named(), *granted, *(self.seat(a) for a in self.attacks)]
 
@@ -120,7 +120,6 @@ class Experiment(AnyPartiesExperiment):
         return (*self.parties.passive, self.parties.active)
 
     def roles(self) -> dict[str, Role]:
-        """See :meth:`AnyPartiesExperiment.roles`."""
         passive = dict.fromkeys(self.parties.passive, Role.PASSIVE)
         return {self.parties.coordinator: Role.COORDINATOR, self.parties.active: Role.ACTIVE, **passive}
 
@@ -128,8 +127,21 @@ class Experiment(AnyPartiesExperiment):
         """See :meth:`AnyPartiesExperiment.are_peers`: all but two passive parties."""
         return not one is other is Role.PASSIVE
 
+    def learns_from_public(self, party: str) -> bool:
+        """See :meth:`AnyPartiesExperiment.learns_from_public`: in the active party."""
+        return party == self.parties.active
+
+    def check_defenses(self, built: Mapping[str, Sequence[NamedDefense]]) -> None:
+        """See :meth:`AnyPartiesExperiment.check_defenses`: those that data parties draw together differ, or
+        the coordinator's lack a disclosure.
+        """
+        coordinator = self.parties.coordinator
+        check_together({party: found for party, found in built.items() if party != coordinator})
+        grants = [g for g in self.disclose if g.what == "parameters" and g.to == coordinator]
+        disclosing = {p: any(g.by in (None, p) for g in grants) for p in self.parties.passive}
+        check_fed(coordinator, [d for _, d in built[coordinator]], disclosing)
+
     def dealt(self, table: Table, secret: bytes) -> dict[str, Table]:
-        """See :meth:`AnyPartiesExperiment.dealt`."""
         assert self.split is not None
         return deal(
             table,
@@ -142,7 +154,6 @@ class Experiment(AnyPartiesExperiment):
         )
 
     def settings_of(self, party: str, root: str) -> Document:
-        """See :meth:`AnyPartiesExperiment.settings_of`."""
         role, common = self.roles()[party], {"aggregator": self.aggregator}
         if role is Role.COORDINATOR:
             return {
@@ -170,41 +181,3 @@ class Experiment(AnyPartiesExperiment):
         attacked = {} if self.attacked_rows is None else {"attacked_rows": self.attacked_rows}
         attacked |= {"malicious": True} if self.malicious else {}
         return {**shared, **attacked, "operator_token": token(root, party, "operator")}
-
-
-AnyExperiment = TypeVar("AnyExperiment", bound=AnyPartiesExperiment)
-
-
-def load_experiment(file: Path) -> Experiment:
-    """The experiment in ``file``; relative paths in it are relative to the file's folder, ``out`` to the
-    current one.
-
-    Raises:
-        ConfigError: unreadable, not TOML, or a setting that is missing, unknown or out of range.
-    """
-    return load_as(Experiment, file)
-
-
-def load_any(file: Path) -> AnyPartiesExperiment:
-    """As :func:`load_experiment`, of either setting: a table ``[horizontal]`` makes it a horizontal one."""
-    settings = read_toml(file)
-    if "horizontal" not in settings:
-        if "clients" in (settings.get("parties") or {}):
-            raise ConfigError(
-                f"{file}: parties.clients without a table [horizontal]: add it with rounds, or name active "
-                "and passive parties"
-            )
-        return load_experiment(file)
-    from vflens.experiments.run.horizontal import HorizontalExperiment
-
-    return load_as(HorizontalExperiment, file)
-
-
-def load_as(kind: type[AnyExperiment], file: Path) -> AnyExperiment:
-    """As :func:`load_experiment`, for a file that holds more than an experiment."""
-    experiment = validate(TypeAdapter(kind), read_toml(file), str(file))
-    base = file.resolve().parent
-    files = {
-        name: spec.model_copy(update={"file": base / spec.file}) for name, spec in experiment.files.items()
-    }
-    return experiment.model_copy(update={"files": files})

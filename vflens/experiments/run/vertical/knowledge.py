@@ -1,13 +1,10 @@
 """Attacks that every run of an experiment would skip, because no party grants what they need."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 
 from vflens.config import build_plugins
 from vflens.errors import KnowledgeError
-from vflens.experiments.run.experiment import Experiment
-from vflens.experiments.run.horizontal import HorizontalExperiment
+from vflens.experiments.run.vertical.experiment import Experiment
 from vflens.plugins.attack import Attack, JointAttack
 from vflens.registry import ATTACKS, DEFENSES
 from vflens.types import Knowledge
@@ -19,8 +16,6 @@ _OF_COLUMNS: Mapping[Knowledge, tuple[str, ...]] = {
     Knowledge.MOMENTS: ("moments", "auxiliary"),
 }
 _OF_LABELS = {Knowledge.KNOWN_LABELS: ("labels",)}
-#: What a client grants of single rows, which an attack on them reads: knowledge → disclosure.
-_OF_ROWS = {Knowledge.EMBEDDINGS: "embeddings", Knowledge.GRADIENTS: "gradients"}
 
 
 def check_granted(experiment: Experiment) -> None:
@@ -35,38 +30,6 @@ def check_granted(experiment: Experiment) -> None:
         seat = experiment.seat(placed)
         for lacking in _lacking(experiment, attack, seat):
             raise KnowledgeError(f"attack {name!r} at {seat!r} would never run: {lacking}")
-
-
-def check_served(experiment: HorizontalExperiment) -> None:
-    """Refuse an attack in the server on rows that no client grants.
-
-    Raises:
-        KnowledgeError: names the attack, what it needs, and the table that grants it.
-    """
-    granted, server = {g.what for g in experiment.disclose}, experiment.parties.server
-    for name, attack in build_plugins(ATTACKS, experiment.attacks):
-        if attack.estimated_round and not attack.unordered and not experiment.horizontal.is_split:
-            raise KnowledgeError(
-                f"attack {name!r} at {server!r} would never run: horizontal.method = "
-                f"{experiment.horizontal.method!r} sends no embeddings in a round: let it attack granted "
-                "ones, or leave it out"
-            )
-        whats = _served_by(attack)
-        if whats and not granted & set(whats):
-            raise KnowledgeError(
-                f"attack {name!r} at {server!r} would never run: no client grants {' or '.join(whats)}: add "
-                f"[[disclose]] with what = {whats[0]!r}, to = {server!r} and rows, or leave the attack out"
-            )
-
-
-def _served_by(attack: Attack) -> list[str]:
-    """The grants of which ``attack`` needs one for its rows; [] if a round shows them."""
-    needs = attack.declared().needs
-    if attack.estimated_round:
-        return ["embeddings"] if not attack.unordered and Knowledge.AUXILIARY in needs else []
-    if attack.estimates == "membership":
-        return ["candidates"]
-    return [what for k, what in _OF_ROWS.items() if k in needs] or list(_OF_ROWS.values())
 
 
 def _lacking(experiment: Experiment, attack: Attack, seat: str) -> Iterator[str]:

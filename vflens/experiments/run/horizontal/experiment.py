@@ -1,0 +1,145 @@
+"""A horizontal experiment: clients with rows of their own, dealt evenly or by a Dirichlet law."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pydantic import Field, model_validator
+
+from vflens.config import (
+    Disclosure,
+    Name,
+    Plugin,
+    Scoring,
+    Settings,
+    check_absence,
+    check_attacks,
+    check_client_grants,
+    check_method,
+    check_rounds,
+)
+from vflens.config.compatibility import check_wrapped
+from vflens.experiments.run.any_experiment import AnyPartiesExperiment, Grant
+from vflens.experiments.run.horizontal.dealt_rows import ClientRows, deal_rows
+from vflens.models.settings import Horizontal
+from vflens.plugins.defense import NamedDefense
+from vflens.tables.table import Table
+from vflens.types import Document, Role, Setting
+
+_MOST_CLIENTS = 1000
+
+
+class Group(Settings):
+    """The names of the parties."""
+
+    clients: int | tuple[Name, ...] = Field(
+        3, description="their names, or how many: client-1, client-2, …; ten of them: client-01, …"
+    )
+    server: Name = "server"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The clients' names."""
+        if isinstance(self.clients, tuple):
+            return self.clients
+        width = len(str(self.clients))
+        return tuple(f"client-{i:0{width}d}" for i in range(1, self.clients + 1))
+
+    @model_validator(mode="after")
+    def _some_clients(self) -> Group:
+        if not 1 <= len(self.names) <= _MOST_CLIENTS:
+            raise ValueError(f"parties.clients: from 1 to {_MOST_CLIENTS} clients, not {len(self.names)}")
+        if len({*self.names, self.server}) < len(self.names) + 1:
+            raise ValueError(f"parties {[*self.names, self.server]}: give every party its own name")
+        return self
+
+
+class HorizontalExperiment(AnyPartiesExperiment):
+    """The whole file of a horizontal experiment, which has a table ``[horizontal]``."""
+
+    setting = Setting.HORIZONTAL
+    table = "horizontal"
+
+    horizontal: Horizontal
+    split: ClientRows = Field(ClientRows(), description="who holds which rows of `data`")
+    parties: Group = Group()
+    attacks: tuple[Plugin, ...] = Field((), description="the server's, against every client")
+    disclose: tuple[Grant, ...] = Field(
+        (), description="what clients grant to the server; `by` one client, by default every one"
+    )
+    scoring: Scoring = Scoring()
+
+    @model_validator(mode="after")
+    def _has_no_public_rows(self) -> HorizontalExperiment:
+        if self.data is not None and self.data.public is not None:
+            raise ValueError(
+                f"data.public = {self.data.public}: attacks in a server take no public rows, leave it out"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _attacks_are_distinct(self) -> HorizontalExperiment:
+        check_attacks(self.attacks)
+        return self
+
+    @model_validator(mode="after")
+    def _grants_fit(self) -> HorizontalExperiment:
+        for client in self.parties.names:
+            check_client_grants(self.granted_by(client), self.parties.server)
+        return self
+
+    @model_validator(mode="after")
+    def _rounds_have_their_participants(self) -> HorizontalExperiment:
+        self.horizontal.check_clients(len(self.parties.names))
+        check_absence(self.horizontal, waits=bool(self.limits.rejoin_seconds or self.restart))
+        return self
+
+    @model_validator(mode="after")
+    def _the_last_round_is_kept(self) -> HorizontalExperiment:
+        check_rounds(self.transcript, self.horizontal, self.training)
+        check_method(self.model, self.horizontal)
+        return self
+
+    def granted_by(self, client: str) -> list[Disclosure]:
+        """What ``client`` grants."""
+        granted = [g for g in self.disclose if g.by in (None, client)]
+        return [Disclosure(**g.model_dump(exclude={"by"})) for g in granted]
+
+    def named(self) -> list[str]:
+        return [*super().named(), *(g.by for g in self.disclose if g.by)]
+
+    @property
+    def data_parties(self) -> tuple[str, ...]:
+        """The clients."""
+        return self.parties.names
+
+    def roles(self) -> dict[str, Role]:
+        return {self.parties.server: Role.SERVER, **dict.fromkeys(self.parties.names, Role.CLIENT)}
+
+    def are_peers(self, one: Role, other: Role) -> bool:
+        """See :meth:`AnyPartiesExperiment.are_peers`: the server and each client."""
+        return Role.SERVER in (one, other)
+
+    def check_defenses(self, built: Mapping[str, Sequence[NamedDefense]]) -> None:
+        """See :meth:`AnyPartiesExperiment.check_defenses`: those that the method leaves nothing to act on."""
+        for party, defenses in built.items():
+            check_wrapped(defenses, party, self.horizontal)
+
+    def dealt(self, table: Table, secret: bytes) -> dict[str, Table]:
+        return deal_rows(
+            table, self.split, self.parties.names, secret=secret, predict_share=self.predict_share
+        )
+
+    def settings_of(self, party: str, root: str) -> Document:
+        if party == self.parties.server:
+            return {
+                "training": self.training.model_dump(),
+                "model": self.model.model_dump(),
+                "horizontal": self.horizontal.model_dump(exclude_none=True),
+                "attacks": [{"name": a.name, **a.parameters} for a in self.attacks],
+                "device": self.device,
+            }
+        own = {"secure_aggregation": True} if self.horizontal.secure_aggregation else {}
+        granted = [g.model_dump() for g in self.granted_by(party)]
+        shared = {"device": self.device, "disclose": granted, "scoring": self.scoring.model_dump()}
+        return {"predict_share": self.predict_share, **shared, **own}

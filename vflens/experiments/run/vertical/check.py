@@ -1,0 +1,187 @@
+"""What the coordinator or a data party would refuse of a vertical experiment, found before the start."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from vflens.array import ScaledColumns
+from vflens.clients.membership import check_limits
+from vflens.clients.vertical.spending import Spending
+from vflens.config import MIB, ActiveConfig, Limits, PartyConfig, PassiveConfig
+from vflens.config.compatibility import build_attacks, build_defenses, check_grants, known_claims
+from vflens.errors import ConfigError, StateError
+from vflens.experiments.run.any_experiment import AnyPartiesExperiment
+from vflens.experiments.run.vertical.experiment import Experiment
+from vflens.experiments.run.vertical.knowledge import check_granted
+from vflens.models.family import ModelFamily
+from vflens.models.part import Keys, Site, plain
+from vflens.models.settings import Training
+from vflens.plugins.chain import DefenseChain
+from vflens.protocol.acts import Identities
+from vflens.protocol.vertical.agreement import VerticalAgreement
+from vflens.protocol.vertical.alignment import DIGEST_BYTES, align, digests
+from vflens.tables.table import Table
+from vflens.types import Document, Exchange, Owner, PartyInfo, Phase, Role
+from vflens.words import counted
+
+
+def check_vertical(
+    experiment: AnyPartiesExperiment,
+    scenarios: Sequence[Sequence[PartyConfig]],
+    tables: Mapping[str, Table],
+) -> Document:
+    """See :data:`vflens.experiments.run.check.CHECKS`."""
+    assert isinstance(experiment, Experiment)
+    aligned = [[c for c in parties if isinstance(c, PassiveConfig | ActiveConfig)] for parties in scenarios]
+    federation = _check_aligned(experiment, aligned, tables)
+    notes: Document = {}
+    for scenario, parties in zip(experiment.scenarios, aligned, strict=True):
+        for config in parties:
+            notes |= clip_notes(scenario.name, config)
+    return {**notes, "rows": f"{len(federation.train)} to train, {len(federation.predict)} to predict"}
+
+
+def _check_aligned(
+    experiment: Experiment,
+    scenarios: Sequence[Sequence[PassiveConfig | ActiveConfig]],
+    tables: Mapping[str, Table],
+) -> VerticalAgreement:
+    """Refuse what the coordinator or a data party would refuse; the federation as it will be aligned."""
+    check_granted(experiment)
+    data_parties = [config for parties in scenarios for config in parties]
+    federation = check_rows(experiment, data_parties, tables)
+    check_messages(federation, experiment.limits, {p: len(t.ids) for p, t in tables.items()})
+    for member in federation.parties:
+        check_limits(federation, member, experiment.limits)
+    for parties in scenarios:  # after the limits: it builds the networks
+        check_modules(experiment.model, parties, tables)
+    for config in data_parties:
+        check_budget(config, federation)
+    return federation
+
+
+def clip_notes(scenario: str, config: PartyConfig) -> dict[str, str]:
+    """A sentence per defence of gradients whose ``clip`` exceeds every gradient of logits, c − y: its L1 norm
+    is at most 2.
+
+    A top model multiplies it by its weights, so this is a note and no refusal.
+    """
+    if not isinstance(config, ActiveConfig):
+        return {}
+    clips = {name: getattr(d, "clip", 0.0) for name, d in build_defenses(config)}
+    return {
+        f"{scenario}, {config.party}, "
+        f"{name}": f"clip = {clip:g} clips no gradient of logits, whose rows are at most 2 long; "
+        f"level then counts {clip / 2:.3g} times what it does at that clip: set clip near it"
+        for name, clip in clips.items()
+        if clip > 2
+    }
+
+
+def check_rows(
+    experiment: Experiment, configs: Sequence[PassiveConfig | ActiveConfig], tables: Mapping[str, Table]
+) -> VerticalAgreement:
+    """Align ``tables`` as the coordinator will; it gives the numbers of training and prediction rows, not the
+    rows.
+
+    Raises:
+        AlignmentError: no common row, contradicting splits, or no row left to train or to predict.
+        ConfigError: a party grants more rows than train.
+    """
+    identities = {p: Identities(digests(t.ids, b"known to all"), t.split) for p, t in tables.items()}
+    aligned = align(identities, experiment.predict_share, np.random.default_rng(0))
+    for config in configs:
+        check_grants(config, len(aligned.train))
+    return VerticalAgreement(
+        run=experiment.name,
+        parties=tuple(
+            PartyInfo(
+                c.party,
+                c.role,
+                columns=tables[c.party].columns,
+                n_classes=len(tables[c.party].class_names),
+            )
+            for c in configs
+        ),
+        rows=len(aligned.train) + len(aligned.predict),
+        train=aligned.train,
+        predict=aligned.predict,
+        training=experiment.training,
+        lab=experiment.lab,
+        model=experiment.model,
+        aggregator=experiment.aggregator,
+    )
+
+
+def check_budget(config: PassiveConfig | ActiveConfig, federation: VerticalAgreement) -> None:
+    """Refuse a run that releases a row of this party more often than its budget covers.
+
+    Raises:
+        ConfigError: names both.
+    """
+    spending = Spending(config, partial(known_claims, config), federation)
+    try:
+        spending.check_releases(Phase.TRAIN, federation.training.epochs)
+        spending.check_releases(Phase.PREDICT, 1)
+    except StateError as error:
+        raise ConfigError(str(error)) from None
+
+
+def check_messages(federation: VerticalAgreement, limits: Limits, rows: Mapping[str, int]) -> None:
+    """Refuse a limit below the largest message of alignment and training; ``rows``: number of rows of each
+    party.
+
+    Raises:
+        ConfigError: names the message and its size.
+    """
+    batch = min(federation.training.batch_size, len(federation.train))
+    width = max(federation.combined_width, *federation.widths.values())
+    taken = {
+        f"the {counted(count, 'row id')} of {party!r}": (count * DIGEST_BYTES, "")
+        for party, count in rows.items()
+    }
+    what = f"the embeddings of {counted(batch, 'row')} (training.batch_size)"
+    taken[what] = (batch * (4 + width * federation.dtype.itemsize), ", or lower the batch")
+    for what, (size, remedy) in taken.items():
+        if size > limits.message_mib * MIB:
+            raise ConfigError(
+                f"limits.message_mib = {limits.message_mib}: {what} take {size / MIB:.1f} MiB, raise "
+                f"it{remedy}"
+            )
+
+
+def check_modules(
+    model: ModelFamily, configs: Sequence[PassiveConfig | ActiveConfig], tables: Mapping[str, Table]
+) -> None:
+    """Build what parties' defences wrap and attacks name of ``model``, as it will be built in the run.
+
+    ``configs`` are those of the data parties, ``tables`` their tables.
+
+    Raises:
+        KnowledgeError: an attack names a layer that its target's model does not have.
+        ConfigError: it does not fit the columns, embeddings do not combine, or a defence finds no layer;
+            torch is missing.
+    """
+    if "wrap_model" in model.unused_hooks:
+        return
+    active = next(c for c in configs if isinstance(c, ActiveConfig))
+    classes = len(tables[active.party].class_names)
+    peers = [tables[c.party].columns for c in configs if c is not active]
+    received = model.combined_width([model.width_of(columns, classes) for columns in peers], classes)
+    for config in configs:
+        columns = tables[config.party].columns
+        own = config.party, columns, len(columns), classes, Training(), Keys.under(b""), plain
+        site = Site(*own, received=received, peers=peers)
+        _check_wrapped(config, model.module(config.role, site), len(columns))
+        if isinstance(config, PassiveConfig):
+            for attack in build_attacks(active).values():
+                attack.check(model.module(Role.PASSIVE, site))
+
+
+def _check_wrapped(config: PassiveConfig | ActiveConfig, module: Any, columns: int) -> None:
+    """Test that the defences of ``config`` can wrap ``module``, of a party with so many ``columns``."""
+    owner = Owner(config.party, ScaledColumns(np.zeros((0, columns))), role=config.role)
+    chain = DefenseChain(lambda: owner, build_defenses(config), b"")
+    chain.wrap(Exchange(config.run, Phase.TRAIN, 0, 0))(module)
