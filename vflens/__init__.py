@@ -3,6 +3,7 @@
 >>> import vflens as vl
 >>> run = vl.run("examples/demo.toml")              # a federation, attacked: run.verdict, run.results
 >>> run = vl.run(vl.Experiment(name="mine", ...))   # the same without a file, or vl.HorizontalExperiment
+>>> run = vl.read_run("out/demo/undefended")        # any finished run, or one party's folder: run.results
 >>> facts = vl.sweep("examples/sweep.toml")         # every attack against every defence
 >>> found = vl.audit(frame, classes=2)              # what a federation would learn of your columns
 >>> noisy, certificate = vl.release(frame, lambda_=1.0)
@@ -31,11 +32,13 @@ if TYPE_CHECKING:
     from vflens.api.tables import Certificate as Certificate
     from vflens.api.tables import audit as audit
     from vflens.api.tables import release as release
+    from vflens.experiments.results.record import RecordedRun as RecordedRun
+    from vflens.experiments.results.record import read_run as read_run
     from vflens.plugins.attack import Attack as Attack
     from vflens.plugins.attack import LinearAttack as LinearAttack
     from vflens.plugins.attack import linear_estimate as linear_estimate
     from vflens.plugins.defense import Defense as Defense
-    from vflens.plugins.view import AdversaryView as AdversaryView
+    from vflens.plugins.views.vertical import AdversaryView as AdversaryView
     from vflens.types import Claim as Claim
     from vflens.types import Knowledge as Knowledge
     from vflens.types import Moments as Moments
@@ -53,11 +56,13 @@ __all__ = [
     "Knowledge",
     "LinearAttack",
     "Moments",
+    "RecordedRun",
     "Run",
     "audit",
     "errors",
     "estimate",
     "linear_estimate",
+    "read_run",
     "release",
     "run",
     "sweep",
@@ -70,9 +75,10 @@ _NAMES = {
     "vflens.api.experiment": ("Experiment", "HorizontalExperiment"),
     "vflens.api.runs": ("Run", "run", "sweep"),
     "vflens.api.tables": ("Audit", "Certificate", "audit", "release"),
+    "vflens.experiments.results.record": ("RecordedRun", "read_run"),
     "vflens.plugins.attack": ("Attack", "LinearAttack", "linear_estimate"),
     "vflens.plugins.defense": ("Defense",),
-    "vflens.plugins.view": ("AdversaryView",),
+    "vflens.plugins.views.vertical": ("AdversaryView",),
     "vflens.types": ("Claim", "Knowledge", "Moments"),
 }
 

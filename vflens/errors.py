@@ -23,6 +23,8 @@ must not choose with which code this process ends. Without an error a process en
 a signal interrupted it.
 """
 
+from collections.abc import Sequence
+
 _MOST_OF_PEER = 1_000  # characters of another party's sentence
 INTERRUPTED = 130  # the exit code after Ctrl-C and other ending signals: 128 + SIGINT, as shells have it
 
@@ -43,9 +45,17 @@ class ConfigError(VflensError):
 
 
 class DataError(VflensError):
-    """A table that cannot be used: missing column, value out of bounds, unreadable file."""
+    """A table that cannot be used: missing column, value out of bounds, unreadable file.
+
+    ``shown``: of some of the rows meant, the identifier or the cell. Both are their owner's, and stand in no
+    message; ``--show-ids`` alone prints them.
+    """
 
     exit_code, word = 3, "data"
+
+    def __init__(self, *message: str, shown: Sequence[str] = ()) -> None:
+        super().__init__(*message)
+        self.shown = tuple(shown)
 
 
 class AlignmentError(VflensError):

@@ -7,8 +7,6 @@ them a log has its payload without its index line. A file that is written whole 
 ``settling`` and ``settled``.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import signal
@@ -22,7 +20,8 @@ from vflens.errors import ConfigError
 _WHOLE_FILES = (
     "absent.json", "authority.pem", "certificate.pem", "checkpoint.npz", "config.toml", "federation.json",
     "heads.json", "key.pem", "metrics.parquet", "nonce", "order.npz", "own.npz", "pictures.npz",
-    "predictions.npz", "rows.npz", "scored.json", "settings.json", "starts.json", "state.json", "status.json",
+    "predictions.npz", "rows.npz", "run_nonce", "scored.json", "settings.json", "starts.json", "state.json",
+    "status.json",
 )  # fmt: skip
 _LOGS = ("transcript", "released", "recovery")  # two files each (vflens.storage.journal)
 _IN_PLACE = ("steps.bin", "left_out.json", "chain.bin", "digests.bin")  # one file each

@@ -1,10 +1,9 @@
 """Names of parties, columns and plug-ins: their form, and repetitions."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Hashable, Iterable
+from difflib import get_close_matches
 from typing import Annotated, TypeVar
 
 from pydantic import Field
@@ -15,6 +14,8 @@ NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
 _TITLE = r"^[A-Za-z0-9][A-Za-z0-9_. -]{0,63}$"
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _VISIBLE = "^[!-~]+$"
+HEX_64 = "^[0-9a-f]{64}$"
+HEX_64_OR_NONE = "^([0-9a-f]{64})?$"
 Name = Annotated[str, Field(pattern=NAME)]
 Title = Annotated[str, Field(pattern=_TITLE)]  # of runs and scenarios
 Visible = Annotated[str, Field(pattern=_VISIBLE)]
@@ -24,12 +25,26 @@ REMEDIES = {
     NAME: "give 1 to 64 letters, digits, '_', '.' or '-', a letter or digit first",
     _TITLE: "give 1 to 64 letters, digits, '_', '.', '-' or spaces, a letter or digit first",
     _VISIBLE: "give visible ASCII characters only, without spaces",
+    HEX_64: "64 hexadecimal digits are due",
+    HEX_64_OR_NONE: "64 hexadecimal digits, or none, are due",
 }
 
 
 def repeated(names: Iterable[T]) -> T | None:
     """The first of ``names`` that occurs more than once."""
     return next((name for name, count in Counter(names).items() if count > 1), None)
+
+
+def one_of(names: Iterable[str]) -> str:
+    """``names`` as words: "a, b or c"."""
+    *first, last = names
+    return f"{', '.join(first)} or {last}" if first else last
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The question after a wrong ``name``, of the nearest of ``known``; "" if none is near."""
+    near = get_close_matches(name, sorted(set(known) - {name}), n=3, cutoff=0.65)
+    return f", did you mean {one_of(near)}?" if near else ""
 
 
 def has_controls(text: str) -> bool:

@@ -5,8 +5,6 @@ secret allows it. The receiver is never part of a key: two colluding receivers h
 average.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 

@@ -6,8 +6,6 @@ underscore defines exactly one public subclass of the family's base class. Other
 theirs as entry points.
 """
 
-from __future__ import annotations
-
 import ast
 import importlib
 import importlib.util
@@ -23,7 +21,7 @@ from pathlib import Path
 from types import ModuleType
 
 from vflens.errors import ConfigError, PluginError, VflensError
-from vflens.names import NAME, REMEDIES
+from vflens.names import NAME, REMEDIES, did_you_mean
 
 
 @dataclass(frozen=True)
@@ -73,7 +71,8 @@ class Registry:
             return self._one_class(self._import(f"{self.package}.{name}"), name)
         if name in points:
             return self._loaded(points[name])
-        raise PluginError(f"unknown {self.family} plug-in {name!r}: known are {', '.join(self.names())}")
+        near = did_you_mean(name, self.names()) or f": known are {', '.join(self.names())}"
+        raise PluginError(f"unknown {self.family} plug-in {name!r}{near}")
 
     def _files(self) -> dict[str, Path]:
         spec = importlib.util.find_spec(self.package)
@@ -152,11 +151,7 @@ def _changed(folder: str) -> int:
 
 
 def _unlabelled(name: str) -> str:
-    """``name`` without its label.
-
-    Raises:
-        ConfigError: the label is not of a name's form; it becomes part of file names.
-    """
+    """``name`` without its label."""
     plugin, colon, label = name.partition(":")
     if colon and not re.fullmatch(NAME, label):
         raise ConfigError(f"plug-in {name!r}: after the colon stands a label, {REMEDIES[NAME]}")

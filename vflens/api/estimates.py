@@ -14,9 +14,10 @@ from vflens import attacks, types
 from vflens.api.html import paragraphs, table
 from vflens.errors import ConfigError, StorageError
 from vflens.experiments.results.folders import PartyRun
-from vflens.experiments.results.verdict import figure
+from vflens.experiments.results.verdict import number
 from vflens.storage.files import load_arrays
 from vflens.types import Array, Moments, Role
+from vflens.words import counted
 
 if TYPE_CHECKING:
     from vflens.verification.rows import Verification
@@ -41,11 +42,12 @@ class Estimate(types.Estimate):
         states = ", ".join(
             f"{n:,} {s}" for s, n in zip(*np.unique(self.status, return_counts=True), strict=True)
         )
-        size = f"{self.attack or 'an attack'}: {len(self.values):,} rows × {self.values.shape[1]:,} columns"
+        n, d = self.values.shape
+        size = f"{self.attack or 'an attack'}: {counted(n, 'row', ',')} × {counted(d, 'column', ',')}"
         part = self.values[:_SHOWN, :_SHOWN]
         header = ["row", *(f"x{j + 1}" for j in range(part.shape[1])), "status"]
         rows = [
-            [str(row), *map(figure, values), status]
+            [str(row), *map(number, values), status]
             for row, values, status in zip(self.rows.tolist(), part.tolist(), self.status, strict=False)
         ]
         shades = [[0.0, *(1 - v for v in values.clip(0, 1)), 0.0] for values in part]
@@ -107,9 +109,9 @@ def verify(
         raise ConfigError(
             "verify takes an estimate of vl.estimate: for one of a run use `vflens attack … --verify`"
         )
-    for name, number, least in (("rows", rows, 1), ("seed", seed, 0)):
-        if not isinstance(number, int) or number < least:
-            raise ConfigError(f"{name} = {number!r}: give a whole number from {least}")
+    for name, value, least in (("rows", rows, 1), ("seed", seed, 0)):
+        if not isinstance(value, int) or value < least:
+            raise ConfigError(f"{name} = {value!r}: give a whole number from {least}")
     A, b = attacks.checked_system(A, b)
     if estimate.values.shape != (len(b), A.shape[1]):
         raise ConfigError(
@@ -140,6 +142,11 @@ def _kept(file: Path) -> tuple[Estimate, tuple[str, str]]:
         name.removeprefix("extra_"): array for name, array in saved.items() if name.startswith("extra_")
     }
     found = Estimate(
-        str(saved["target"]), saved["rows"], saved["values"], saved["status"], extras, str(saved["attack"])
+        str(saved["target"]),
+        saved["rows"],
+        saved["values"],
+        saved["status"],
+        extras=extras,
+        attack=str(saved["attack"]),
     )
     return found, (str(saved["adversary"]), str(saved["scored_set"]))

@@ -1,14 +1,13 @@
 """``vl.Experiment`` and ``vl.HorizontalExperiment``: experiments built in Python."""
 
-from __future__ import annotations
-
 from typing import Any
 
 from pydantic import ValidationError
 
-from vflens.config.reading import refused
-from vflens.experiments.run import experiment, horizontal
+from vflens.config.reading import refused, settings_of
 from vflens.experiments.run.any_experiment import AnyPartiesExperiment
+from vflens.experiments.run.horizontal import experiment as horizontal
+from vflens.experiments.run.vertical import experiment as vertical
 
 
 class _RefusesInASentence(AnyPartiesExperiment):
@@ -18,10 +17,10 @@ class _RefusesInASentence(AnyPartiesExperiment):
         try:
             super().__init__(**settings)
         except ValidationError as error:
-            raise refused(error, "experiment") from None
+            raise refused(error, "experiment", settings_of(type(self).__pydantic_core_schema__)) from None
 
 
-class Experiment(_RefusesInASentence, experiment.Experiment):
+class Experiment(_RefusesInASentence, vertical.Experiment):
     """What ``vl.run`` runs, without a file: keyword arguments are the keys of the file, tables are dicts.
 
     ``vl.Experiment(name="mine", data={"name": "wine"}, split={"kind": "fraction", "fraction": 0.5},

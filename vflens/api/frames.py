@@ -1,7 +1,5 @@
 """Data frames in and out by way of Arrow: pandas, polars, Arrow, or a mapping from names to arrays."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -31,7 +29,7 @@ def as_arrow(frame: Any) -> pa.Table:
         return pa.table({name: _plain(table[name]) for name in table.column_names})
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise DataError(
-            f"a frame of type {type(frame).__name__} cannot be read as a table ({error}): give a pandas, "
+            f"a frame of type {type(frame).__name__} cannot be read as a table: give a pandas, "
             "polars or Arrow table, or a mapping from column names to arrays of one length"
         ) from error
 

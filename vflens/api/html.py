@@ -1,7 +1,5 @@
 """Pieces of HTML with which results show themselves in a notebook; every text is escaped."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from html import escape
 

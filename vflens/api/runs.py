@@ -16,13 +16,14 @@ from vflens.api.html import paragraphs, table
 from vflens.config import validate
 from vflens.errors import ConfigError
 from vflens.experiments.pages.report_charts import heat_cells, percent
-from vflens.experiments.results import compare, folders, verdict
-from vflens.experiments.results.results import Result, clients, final
+from vflens.experiments.results import compare, verdict
+from vflens.experiments.results.record import RecordedRun, read_runs
+from vflens.experiments.results.results import Result
 from vflens.experiments.results.titles import rows_of
 from vflens.experiments.run.any_experiment import AnyPartiesExperiment
-from vflens.experiments.run.experiment import AnyExperiment, Experiment, load_any, load_as
-from vflens.experiments.run.horizontal import HorizontalExperiment
+from vflens.experiments.run.loading import AnyExperiment, experiment_kind, load_any, load_as
 from vflens.experiments.run.run import run as run_experiment
+from vflens.experiments.run.vertical.experiment import Experiment
 from vflens.experiments.sweeps.pool import Pool
 from vflens.experiments.sweeps.sweep import run_sweep
 from vflens.experiments.sweeps.sweep_file import load_sweep, sweep_kind
@@ -49,8 +50,8 @@ class Run:
     report: Path
 
     @cached_property
-    def _runs(self) -> tuple[folders.Run, ...]:
-        return folders.read_runs([self.folder])
+    def _runs(self) -> tuple[RecordedRun, ...]:
+        return read_runs([self.folder])
 
     @cached_property
     def scenarios(self) -> dict[str, Run]:
@@ -75,7 +76,7 @@ class Run:
         rows = [
             {"scenario": scenario, **{name: getattr(result, name) for name in _RESULTS.names[1:]}}
             for scenario, run in zip(self.scenarios, self._runs, strict=True)
-            for result in final(run)
+            for result in run.results
         ]
         return pa.Table.from_pylist(rows, schema=_RESULTS)
 
@@ -87,7 +88,7 @@ class Run:
         rows = [
             dict(zip(_CLIENTS.names, (scenario, *client), strict=True))
             for scenario, run in zip(self.scenarios, self._runs, strict=True)
-            for client in clients(run)
+            for client in run.clients
         ]
         return pa.Table.from_pylist(rows, schema=_CLIENTS)
 
@@ -134,7 +135,7 @@ class Run:
 
 
 def _cell(result: Result | None) -> str:
-    return f"{verdict.figure(result.mse)} ({percent(result.relative)})" if result else "–"
+    return f"{verdict.number(result.mse)} ({percent(result.relative)})" if result else "–"
 
 
 def _shade(result: Result | None) -> float:
@@ -194,8 +195,8 @@ def _experiment(given: Any) -> AnyPartiesExperiment:
     """The experiment of either setting in a file or a dict."""
     if isinstance(given, str | Path):
         return load_any(Path(given))
-    horizontal = isinstance(given, Mapping) and "horizontal" in given
-    return _loaded(HorizontalExperiment if horizontal else Experiment, given)
+    kind = experiment_kind(given) if isinstance(given, Mapping) else Experiment
+    return _loaded(kind, given)
 
 
 def _loaded(kind: type[AnyExperiment], given: Any) -> AnyExperiment:

@@ -1,14 +1,12 @@
 """``vl.audit`` and ``vl.release``: a party's own data frame, before it joins a federation."""
 
-from __future__ import annotations
-
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -19,13 +17,14 @@ from vflens.api.frames import as_arrow, like, numbered
 from vflens.api.html import paragraphs, table
 from vflens.config import validate
 from vflens.errors import ConfigError, VflensError
-from vflens.experiments.audit import words
+from vflens.experiments.audit import advice, words
 from vflens.experiments.audit.bench import Plan
 from vflens.experiments.audit.run import audit as run_audit
 from vflens.experiments.audit.subject import subject_of
-from vflens.experiments.release.options import Options
+from vflens.experiments.release.options import ReleaseOptions
 from vflens.experiments.release.page import headline
 from vflens.experiments.release.run import release as release_file
+from vflens.experiments.run.own_tables import check_tables
 from vflens.storage.files import write_whole
 from vflens.storage.private import owner_only
 from vflens.tables.description import PartyFile
@@ -39,7 +38,12 @@ class Audit:
     facts: Document = field(repr=False)
 
     def __str__(self) -> str:
-        return self.verdict
+        return "\n".join([*self.flaws, self.verdict])
+
+    @property
+    def flaws(self) -> list[str]:
+        """What is to be mended in the frame, a line for each flaw with the setting that mends it."""
+        return [line for checked in self.facts["tables"].values() for line in checked["lines"]]
 
     @property
     def verdict(self) -> str:
@@ -49,7 +53,7 @@ class Audit:
     @property
     def recommendation(self) -> str:
         """The cheapest defence that helps, in words."""
-        return words.recommendation(self.facts)
+        return advice.recommendation(self.facts)
 
     def write(self, page: Path | str) -> Path:
         """Write the page of ``vflens audit``.
@@ -62,7 +66,7 @@ class Audit:
 
     def _repr_html_(self) -> str:
         header, *rows = words.table(self.facts)
-        return paragraphs(*self.verdict.splitlines(), self.recommendation) + table(header, rows)
+        return paragraphs(*self.flaws, *self.verdict.splitlines(), self.recommendation) + table(header, rows)
 
 
 def audit(
@@ -76,6 +80,7 @@ def audit(
     seed: int = 0,
     least_error: float | None = None,
     most_loss: float = 0.01,
+    training: Literal["clear", "secure"] = "clear",
     **description: Any,
 ) -> Audit:
     """Bounds, attacks and defences for one party's own columns, before any training; see ``docs/audit.md``.
@@ -90,6 +95,7 @@ def audit(
         seed: one seed, one result.
         least_error: the MSE that the party wants at least; None: .8 of a blind guess's.
         most_loss: the accuracy that it gives for it at most.
+        training: "clear": its messages are read; "secure": nobody sees them.
         description: ``columns``, ``bounds``, ``encode``, ``missing`` and other keys of a party's ``[data]``.
 
     Raises:
@@ -99,14 +105,16 @@ def audit(
     if "file" in description:
         raise ConfigError("audit takes no `file`: the frame stands for it")
     numbers = {"models": models, "rows": rows, "known": known, "seed": seed, "classes": classes}
-    wanted = {"least_error": least_error, "most_loss": most_loss}
+    wanted = {"least_error": least_error, "most_loss": most_loss, "training": training}
     plan = validate(TypeAdapter(_Asked), {**numbers, **wanted}, "audit")
     given = as_arrow(frame)
     given, ids = numbered(given) if id_column is None else (given, id_column)
     with _written(given) as file, threadpool_limits(1):  # the same bits as `vflens audit`
         spec = validate(TypeAdapter(PartyFile), {**description, "file": file, "id_column": ids}, "the frame")
+        checks = check_tables({"the frame": spec})
         subject = subject_of("the frame", spec, plan.classes)
-        return Audit(run_audit(subject, plan, _silent))
+        tables = {party: check.record() for party, check in checks.items()}
+        return Audit({**run_audit(subject, plan, _silent), "tables": tables})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,7 +162,7 @@ def release(frame: Any, **options: Any) -> tuple[Any, Certificate]:
         frame: a pandas, polars or Arrow table, or a mapping from names to arrays (n,).
         options: those of ``vflens release`` by the same names: ``mechanism`` (default "gaussian"),
             ``lambda_``, ``target_mse``, ``epsilon``, ``delta``, ``diameter``, ``pi``, ``label``, ``ids``,
-            ``encode``, ``missing``, ``seed`` and the others.
+            ``encode`` (kinds by column, as in ``audit``), ``missing``, ``seed`` and the others.
 
     Returns:
         the noisy table, in the kind of ``frame`` (Arrow for a kind that is not known), and the certificate.
@@ -168,8 +176,8 @@ def release(frame: Any, **options: Any) -> tuple[Any, Certificate]:
         return like(pq.read_table(done.table), frame), Certificate(done.facts, done.page.read_text("utf-8"))
 
 
-def _options(file: Path, given: dict[str, Any]) -> Options:
-    known = {f.name for f in fields(Options)} - {"table", "out", "force", "excel_safe"}
+def _options(file: Path, given: dict[str, Any]) -> ReleaseOptions:
+    known = {f.name for f in fields(ReleaseOptions)} - {"table", "out", "force", "excel_safe"}
     unknown = next((name for name in given if name not in known), None)
     if unknown is not None:
         raise ConfigError(f"release has no option {unknown!r}: it has {', '.join(sorted(known))}")
@@ -177,7 +185,7 @@ def _options(file: Path, given: dict[str, Any]) -> Options:
     options |= {name: _text(given[name]) for name in given if name in ("diameter", "lower", "upper")}
     options |= {name: _list(given[name]) for name in given if name in ("ids", "encode")}
     options |= {"table": file, "out": file.with_name("released.parquet")}
-    return validate(TypeAdapter(Options), options, "release")
+    return validate(TypeAdapter(ReleaseOptions), options, "release")
 
 
 def _text(value: Any) -> Any:
@@ -188,6 +196,8 @@ def _text(value: Any) -> Any:
 
 
 def _list(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return tuple(f"{column}={kind}" for column, kind in value.items())
     return (value,) if isinstance(value, str) else value
 
 

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from vflens.cli.output import Json, emit, plain
+from vflens.cli.output import Json, ShowIds, emit, identified, note_tables, plain
 from vflens.errors import ConfigError
 from vflens.types import Document
 
 if TYPE_CHECKING:
     from vflens.experiments.audit.bench import Plan
     from vflens.experiments.audit.given import Source as Asked
-    from vflens.experiments.audit.subject import Subject
-    from vflens.experiments.weights.network import Network
+    from vflens.experiments.audit.subject import AuditSubject
+    from vflens.experiments.weights.network import Graph
     from vflens.experiments.weights.xgboost import TreeModel
-
-_MOST_COLUMNS = 64  # rows in the terminal; the page and --json have all
 
 Source = Annotated[
     str,
@@ -30,6 +28,13 @@ Source = Annotated[
 Classes = Annotated[int | None, typer.Option(min=2, help="classes of the planned model")]
 Columns = Annotated[str | None, typer.Option(help="your columns, comma-separated; default: all")]
 IdColumn = Annotated[str, typer.Option(help="of a .csv or .parquet file")]
+Encode = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN=KIND",
+        help="text as numbers: ordinal, one_hot, one_hot:missing, number, date or date:FORMAT (repeatable)",
+    ),
+]
 Models = Annotated[int, typer.Option(min=1, max=1000, help="simulated models of each kind")]
 Rows = Annotated[int, typer.Option(min=10, help="most of your rows to use")]
 Known = Annotated[int, typer.Option(min=0, help="of your rows in the adversary's hands")]
@@ -37,6 +42,10 @@ LeastError = Annotated[
     float | None, typer.Option(min=0, max=1, help="MSE you want at least; default: .8 of a blind guess's")
 ]
 MostLoss = Annotated[float, typer.Option(min=0, max=1, help="accuracy you give for it at most")]
+TrainingOption = Annotated[
+    Literal["clear", "secure"],
+    typer.Option("--training", help="clear: its messages are read; secure: nobody sees them"),
+]
 Seed = Annotated[int, typer.Option(min=0, help="one seed, one result")]
 Page = Annotated[Path, typer.Option(help="the page to write")]
 Weights = Annotated[
@@ -58,6 +67,7 @@ def audit(
     classes: Classes = None,
     columns: Columns = None,
     id_column: IdColumn = "id",
+    encode: Encode = None,
     weights: Weights = None,
     inputs: Inputs = None,
     models: Models = 10,
@@ -65,8 +75,10 @@ def audit(
     known: Known = 50,
     least_error: LeastError = None,
     most_loss: MostLoss = 0.01,
+    training: TrainingOption = "clear",
     seed: Seed = 0,
     out: Page = Path("audit.html"),
+    show_ids: ShowIds = False,
     json: Json = False,
 ) -> None:
     """Bounds, attacks and defences for your own columns, alone: before training, or after it with --weights.
@@ -85,27 +97,43 @@ def audit(
     check_writable(out.absolute().parent)  # fail before, not after, minutes of work
     if weights is None and inputs is not None:
         raise ConfigError("--inputs names those of a model: give --weights too")
-    asked = Asked(source, classes, _names(columns), id_column, _names(inputs))
-    plan = Plan(models, known, rows, seed, least_error, most_loss)
+    asked = Asked(source, classes, _names(columns), id_column, _names(inputs), _kinds(encode or []))
+    plan = Plan(models, known, rows, seed, least_error=least_error, most_loss=most_loss, training=training)
     model = None if weights is None else read_model(weights)
+    tables = _checked_table(asked)
     if model is None:
-        subject = load_subject(source, classes=classes, columns=asked.columns, id_column=id_column)
-        _audit_regression(subject, plan, out, json=json)
+        with identified(show_ids):
+            subject = load_subject(
+                source, classes=classes, columns=asked.columns, id_column=id_column, encode=asked.encode
+            )
+        _audit_regression(subject, plan, out, tables=tables, json=json)
     elif isinstance(model, LinearModel):
-        _audit_regression(linear_subject(asked, model), plan, out, json=json)
+        _audit_regression(linear_subject(asked, model), plan, out, tables=tables, json=json)
     else:
         assert weights is not None
-        _audit_given(asked, model, weights, plan, out, json=json)
+        _audit_given(asked, model, weights, plan, out, tables=tables, json=json)
 
 
-def _audit_regression(subject: Subject, plan: Plan, out: Path, *, json: bool) -> None:
+def _checked_table(asked: Asked) -> Document:
+    """What is to be mended in the party's own file; {} of a data set and a run folder."""
+    from vflens.experiments.audit.subject import is_table, table_description
+    from vflens.experiments.run.own_tables import check_tables
+
+    if not is_table(asked.source):
+        return {}
+    spec = table_description(Path(asked.source), asked.columns, asked.id_column, asked.encode)
+    return note_tables(check_tables({"your table": spec}))
+
+
+def _audit_regression(subject: AuditSubject, plan: Plan, out: Path, *, tables: Document, json: bool) -> None:
     """Bounds, attacks and defences, on simulated models or the subject's own."""
     from vflens.cli.progress import StageBar
+    from vflens.experiments.audit.advice import recommendation
     from vflens.experiments.audit.run import audit as run_audit
-    from vflens.experiments.audit.words import recommendation, sentences, write_audit
+    from vflens.experiments.audit.words import sentences, write_audit
 
     with StageBar() as bar:
-        found = run_audit(subject, plan, bar)
+        found = {**run_audit(subject, plan, bar), "tables": tables}
     summary = {"verdict": sentences(found), "recommendation": recommendation(found), "report": str(out)}
     try:
         write_audit(found, out)
@@ -114,7 +142,14 @@ def _audit_regression(subject: Subject, plan: Plan, out: Path, *, json: bool) ->
 
 
 def _audit_given(
-    asked: Asked, model: Network | TreeModel, weights: Path, plan: Plan, out: Path, *, json: bool
+    asked: Asked,
+    model: Graph | TreeModel,
+    weights: Path,
+    plan: Plan,
+    out: Path,
+    *,
+    tables: Document,
+    json: bool,
 ) -> None:
     """Attacks on trees or a network."""
     from vflens.cli.progress import StageBar
@@ -123,13 +158,23 @@ def _audit_given(
 
     rows = joint(asked, model, plan)
     with StageBar() as bar:
-        found = given_run.audit_given(model, rows, weights, bar)
+        found = {**given_run.audit_given(model, rows, weights, bar), "tables": tables}
     verdict = given_run.sentences(found)
     text = "\n".join([_grids(given_run.table(found), given_run.columns_table(found)), *verdict])
     try:
         given_run.write_given(found, out)
     finally:
         emit(json, {"verdict": verdict, "report": str(out), **found}, lambda: f"{text}\n\nreport: {out}")
+
+
+def _kinds(texts: Sequence[str]) -> dict[str, str]:
+    """Column → kind of each COLUMN=KIND."""
+    from vflens.tables.encodings import column_and_kind
+
+    wrong = next((text for text in texts if not column_and_kind(text)[0]), None)
+    if wrong is not None:
+        raise ConfigError(f"--encode {wrong!r}: give COLUMN=KIND, such as job=one_hot or opened=date")
+    return dict(map(column_and_kind, texts))
 
 
 def _names(text: str | None) -> list[str] | None:

@@ -1,7 +1,5 @@
 """``vflens certs``: the certificates of parties and operators."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

@@ -11,6 +11,7 @@ import typer
 from vflens.cli.output import Json, emit
 from vflens.registry import DATASETS
 from vflens.types import Document
+from vflens.words import counted
 
 if TYPE_CHECKING:
     from vflens.tables.table import Table
@@ -64,7 +65,7 @@ def split(
     """
     from vflens.errors import ConfigError
     from vflens.experiments.run.dealer import deal_tables, write_parties
-    from vflens.experiments.run.experiment import load_any
+    from vflens.experiments.run.loading import load_any
 
     experiment = load_any(file)
     titles = {s.name: s for s in experiment.scenarios}
@@ -99,7 +100,7 @@ def _facts(table: Table) -> Document:
 
 def _shown(facts: Document, columns: Sequence[ColumnInfo]) -> str:
     lines = [
-        f"{facts['name']}: {facts['rows']} rows, {len(columns)} columns",
+        f"{facts['name']}: {counted(facts['rows'], 'row')}, {counted(len(columns), 'column')}",
         *filter(None, [facts["caveat"]]),
         f"classes: {', '.join(f'{k} ({v})' for k, v in facts['classes'].items())}",
         f"split: {facts['split'] or 'drawn by the dealer'}",
@@ -113,4 +114,4 @@ def _bounds(low: float | None, high: float | None) -> str:
 
 
 def _alphabet(alphabet: tuple[float, ...] | None) -> str:
-    return f", {len(alphabet)} values" if alphabet else ""
+    return f", {counted(len(alphabet), 'value')}" if alphabet else ""

@@ -12,9 +12,10 @@ import typer
 from vflens.cli.output import Json, emit, plain
 from vflens.errors import ConfigError
 from vflens.types import Facts
+from vflens.words import counted
 
 if TYPE_CHECKING:
-    from vflens.experiments.results.folders import Run
+    from vflens.experiments.results.record import RecordedRun
 
 
 def report(
@@ -36,7 +37,7 @@ def report(
     from vflens.experiments.pages.chromium import browser
     from vflens.experiments.pages.pdf import write_pdf
     from vflens.experiments.pages.report import write_report
-    from vflens.experiments.results.folders import read_runs
+    from vflens.experiments.results.record import read_runs
     from vflens.experiments.results.verdict import alarms, to_json, verdict
 
     if pdf:
@@ -54,7 +55,7 @@ def report(
     emit(json, {**to_json(runs), **files}, lambda: f"{verdict(runs)}{loud}\n\n{named}")
 
 
-def _write_pictures(runs: Sequence[Run], folder: Path) -> str:
+def _write_pictures(runs: Sequence[RecordedRun], folder: Path) -> str:
     """Write the report's pictures into ``folder``; the folder, and what is missing there and why."""
     from vflens.experiments.pages.picture_files import write_chart_files, write_image_files
 
@@ -76,8 +77,8 @@ def ledger(
     Example: vflens ledger runs/digits
     """
     from vflens.experiments.pages.ledger import write_ledger
-    from vflens.experiments.results.folders import read_runs
     from vflens.experiments.results.ledger import tables, to_json
+    from vflens.experiments.results.record import read_runs
 
     runs = read_runs(folders)
     page = {} if out is None else {"page": str(write_ledger(runs, out))}
@@ -98,10 +99,14 @@ def import_flower(
     from vflens.experiments.imports.flower import import_flower as imported
 
     facts = imported(recording, config, out)
-    emit(json, facts, lambda: f"{facts['rounds']} rounds of {', '.join(facts['clients'])}: {facts['folder']}")
+    emit(
+        json,
+        facts,
+        lambda: f"{counted(facts['rounds'], 'round')} of {', '.join(facts['clients'])}: {facts['folder']}",
+    )
 
 
-def audit_log(
+def verify_log(
     folders: Annotated[list[Path], typer.Argument(help="run folders, or folders of parties")],
     trust: Annotated[
         Path | None,
@@ -115,17 +120,17 @@ def audit_log(
 
     Ends with code 12 if a log was changed, with 5 if two parties' logs disagree.
 
-    Example: vflens audit-log runs/digits
+    Example: vflens verify-log runs/digits
     """
-    from vflens.experiments.log_audit.audit import audit_logs
+    from vflens.experiments.verify_log.verify import verify_logs
 
-    audits = audit_logs(folders, trust)
-    emit(json, [a.to_json() for a in audits], lambda: "\n".join(a.words() for a in audits))
-    for finding in (f for a in audits for f in a.found.findings):
+    runs = verify_logs(folders, trust)
+    emit(json, [run.to_json() for run in runs], lambda: "\n".join(run.words() for run in runs))
+    for finding in (f for run in runs for f in run.found.findings):
         raise finding.error(str(finding))
 
 
-class Rows(StrEnum):
+class RowsOption(StrEnum):
     """The rows that an attack estimates."""
 
     PREDICT = "predict"
@@ -145,7 +150,7 @@ Arrays = Annotated[
 Named = Annotated[str, typer.Option(help="a name of `vflens attacks`")]
 Target = Annotated[str | None, typer.Option(help="a passive party; default: the only one")]
 Attacked = Annotated[
-    Rows | None, typer.Option(help="the rows to estimate; default: prediction rows if it can")
+    RowsOption | None, typer.Option(help="the rows to estimate; default: prediction rows if it can")
 ]
 Given = Annotated[
     list[str] | None,
@@ -267,10 +272,10 @@ def _estimated(facts: Facts, truth: str) -> str:
 
 def _scored(facts: Facts) -> str:
     """The target's score, beside the best blind guess."""
-    subject = f"{facts['attack']} on {facts['rows']} rows"
+    subject = f"{facts['attack']} on {counted(facts['rows'], 'row')}"
     if "membership_auc" in facts:
         return f"{subject}: training rows ranked with AUC {facts['membership_auc']:.3f}; a guess has .5"
-    from vflens.experiments.results.verdict import figure
+    from vflens.experiments.results.verdict import number
 
     blind = f"best blind guess ({facts['blind_guess']})"
     matched = "matched_" if any(name.startswith("matched_") for name in facts) else ""  # rows in no order
@@ -279,7 +284,7 @@ def _scored(facts: Facts) -> str:
             f"{subject}: {facts[f'{matched}label_accuracy']:.1%} of the labels; "
             f"{blind} {facts[f'blind_{matched}label_accuracy']:.1%}"
         )
-    affine = f"; R² {figure(facts['affine_r2'])} after the best affine map" if "affine_r2" in facts else ""
-    interval = f" ± {figure(facts['half_width'])}" if "half_width" in facts else ""
-    error, least = figure(facts[f"{matched}mse"]), figure(facts[f"blind_{matched}mse"])
+    affine = f"; R² {number(facts['affine_r2'])} after the best affine map" if "affine_r2" in facts else ""
+    interval = f" ± {number(facts['half_width'])}" if "half_width" in facts else ""
+    error, least = number(facts[f"{matched}mse"]), number(facts[f"blind_{matched}mse"])
     return f"{subject}: {matched.replace('_', ' ')}MSE {error}{interval}{affine}; {blind} {least}"

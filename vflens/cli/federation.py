@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vflens.cli.output import Json, emit, note, plain, width
+from vflens.cli.output import Json, ShowIds, emit, identified, note, note_tables, plain, width
 from vflens.errors import printable
+from vflens.names import one_of
+from vflens.roles import ROLES
 from vflens.types import Document
+from vflens.words import counted
 
 if TYPE_CHECKING:
-    from vflens.experiments.results.folders import Run as RecordedRun
-    from vflens.experiments.run.run import Run
+    from vflens.experiments.results.protection import SpentPrivacy
+    from vflens.experiments.results.record import RecordedRun
+    from vflens.experiments.run.run import RunOutput
 
 _CAPTION = (
     "mean squared error a feature (columns scaled to [0, 1]) ± its 95 % interval,\n"
@@ -23,7 +28,7 @@ _Config = Annotated[Path, typer.Option("--config", help="the party's configurati
 
 
 def serve(
-    role: Annotated[str, typer.Argument(help="passive, active or coordinator")],
+    role: Annotated[str, typer.Argument(help=one_of(ROLES))],
     config: _Config,
     quiet: Annotated[bool, typer.Option("--quiet", help="print errors only")] = False,
     resume: Annotated[
@@ -42,8 +47,9 @@ def serve(
     Example: vflens serve passive --config examples/passive.toml
     """
     from vflens.cli.progress import StageBar
-    from vflens.config import load_party
-    from vflens.errors import ConfigError
+    from vflens.config import DataPartyConfig, load_party
+    from vflens.errors import ConfigError, DataError
+    from vflens.services.lifeline import launched
     from vflens.services.process import serve as serve_party
 
     loaded = load_party(config)
@@ -54,6 +60,11 @@ def serve(
         )
     if resume is not None:
         loaded = loaded.model_copy(update={"resume": resume})
+    if isinstance(loaded, DataPartyConfig) and not (quiet or loaded.resume or launched()):
+        from vflens.experiments.run.own_tables import check_tables
+
+        with suppress(DataError):  # the party refuses it itself, and notes so in its folder
+            note_tables(check_tables({loaded.party: loaded.data}))
     with StageBar(quiet=quiet) as bar:
         serve_party(loaded, _discard if quiet else note, bar)
 
@@ -80,16 +91,18 @@ def run(
     from vflens.cli.progress import ScenarioBars
     from vflens.cli.watched import Watched
     from vflens.errors import PluginError
-    from vflens.experiments.run.experiment import load_any
+    from vflens.experiments.run.loading import load_any
+    from vflens.experiments.run.own_tables import check_tables
     from vflens.experiments.run.run import run as run_experiment
 
     experiment = load_any(file)
     if out is not None:
         experiment = experiment.model_copy(update={"out": out})
+    tables = note_tables(check_tables(experiment.files))
     with Watched(watch) as page:
         with ScenarioBars(experiment) as bars:
             result = run_experiment(experiment, in_process=in_process, tell=page.told_too(bars))
-        runs = _emit_result(result, json)
+        runs = _emit_result(result, json, tables)
     from vflens.experiments.results.verdict import failures  # loads much, so after the run
 
     broken = [sentence for run in runs for sentence in failures(run)]
@@ -115,25 +128,35 @@ def resume(
             note(f"{scenario}: {event.get('party', 'all parties')} {event['event']}")
 
     result = resume_runs(folder, restart=restart, tell=tell)
-    _emit_result(result, json)
+    _emit_result(result, json, {})
 
 
 def check(
-    file: Annotated[Path, typer.Argument(help="an experiment or a party's configuration (TOML)")],
+    file: Annotated[
+        Path, typer.Argument(help="an experiment, a party's configuration, or a table's description (TOML)")
+    ],
+    *,
+    show_ids: ShowIds = False,
     json: Json = False,
 ) -> None:
-    """Check a configuration with its data, plug-ins and addresses, before a run.
+    """Find mistakes in a configuration, its data, plug-ins and addresses, before a run.
 
     Example: vflens check examples/demo.toml
     """
     from vflens.experiments.run.check import check as check_file
 
-    facts = check_file(file)
-    emit(json, facts, lambda: "\n".join([f"{file} fits:", *(f"  {k}: {v}" for k, v in facts.items())]))
+    tables: Document = {}
+    with identified(show_ids):
+        facts = check_file(file, lambda checks: tables.update(note_tables(checks)))
+    emit(
+        json,
+        {**facts, "tables": tables},
+        lambda: "\n".join([f"{file} fits:", *(f"  {k}: {v}" for k, v in facts.items())]),
+    )
 
 
 def status(config: _Config, json: Json = False) -> None:
-    """Show how a party of this machine is: phase, step, peers, last error, its certificate's end.
+    """Show a party's state: phase, step, peers, last error, its certificate's end.
 
     Ends with code 0 while it waits or runs and after a good end, with 11 if it does not run or answer, with 1
     if its run failed or was interrupted.
@@ -201,15 +224,15 @@ def _discard(message: str) -> None:
     """Print nothing (--quiet)."""
 
 
-def _emit_result(result: Run, json: bool) -> tuple[RecordedRun, ...]:
+def _emit_result(result: RunOutput, json: bool, tables: Document) -> tuple[RecordedRun, ...]:
     """Print what the runs of an experiment ended with; the runs."""
-    from vflens.experiments.results.folders import read_runs
+    from vflens.experiments.results.record import read_runs
     from vflens.experiments.results.verdict import to_json
 
     runs = read_runs(result.scenarios)
     emit(
         json,
-        {**to_json(runs), "report": str(result.report), "folder": str(result.folder)},
+        {**to_json(runs), "report": str(result.report), "folder": str(result.folder), "tables": tables},
         lambda: _summary(runs, result.report),
     )
     return runs
@@ -217,9 +240,6 @@ def _emit_result(result: Run, json: bool) -> tuple[RecordedRun, ...]:
 
 def _summary(runs: Any, report: Path) -> str:
     from vflens.cli.result_tables import result_tables
-    from vflens.experiments.results.membership import membership_results
-    from vflens.experiments.results.protection import privacy
-    from vflens.experiments.results.results import clients
     from vflens.experiments.results.verdict import alarms, omissions, verdict
 
     tables = list(result_tables(runs, width()))
@@ -227,27 +247,29 @@ def _summary(runs: Any, report: Path) -> str:
     gained = "".join(
         f"\n{run.name}, {name}: accuracy {together:.3f}, alone {alone:.3f}"
         for run in runs
-        for name, together, alone in clients(run)
+        for name, together, alone in run.clients
     )
     gained += "".join(
-        f"\n{run.name}, {p['party']}: {_spent(p)}" for run in runs for p in privacy(run) if p["of_client"]
+        f"\n{run.name}, {p.party}: {_spent(p)}" for run in runs for p in run.privacy if p.of_client
     )
     gained += "".join(
         f"\n{run.name}, {r.target}: {r.attack} ranks training rows with AUC {r.auc:.3f} (a guess "
         f"{r.blind:g}), finds {100 * r.found_at['0.1']:.0f} % of them at 10 % false alarms"
         for run in runs
-        for r in membership_results(run)
+        for r in run.membership
     )
     loud = "".join(f"\n{alarm}" for alarm in alarms(runs))
     quiet = "".join(f"\nnote: {omission}" for omission in omissions(runs))
     return f"{shown}\n{verdict(runs)}{gained}{loud}{quiet}\n\nreport: {report}"
 
 
-def _spent(privacy: Document) -> str:
+def _spent(privacy: SpentPrivacy) -> str:
     """What noise on the updates of a client adds up to."""
-    epsilon = privacy["epsilon"]
+    epsilon = privacy.epsilon
     total = "no ε, noise too small for the sampler" if epsilon is None else f"ε = {epsilon:.3g}"
-    return f"{total} of {privacy['unit']} at δ = {privacy['delta']:g}, {privacy['releases']:.0f} releases"
+    return (
+        f"{total} of {privacy.unit} at δ = {privacy.delta:g}, {counted(privacy.releases, 'release', '.0f')}"
+    )
 
 
 def _prediction(answer: Document) -> str:

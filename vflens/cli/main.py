@@ -1,7 +1,5 @@
 """``vflens``: the commands, their flags and their help. Commands do their slow imports themselves."""
 
-from __future__ import annotations
-
 import os
 import signal
 
@@ -95,7 +93,7 @@ _PANELS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
         "compare": evidence.compare,
         "attack": evidence.attack,
         "score": evidence.score,
-        "audit-log": evidence.audit_log,
+        "verify-log": evidence.verify_log,
         "import-flower": evidence.import_flower,
     },
     "Papers and plug-ins": {
@@ -113,6 +111,7 @@ for _panel, _commands in _PANELS.items():
             app.add_typer(_command, name=_name, rich_help_panel=_panel)
         else:
             app.command(_name, rich_help_panel=_panel)(_command)
+app.command("audit-log", hidden=True)(evidence.verify_log)  # its name before 0.2.0
 _COMMANDS = typer.main.get_command(app)  # made once: parties are forked from a process that has loaded it
 
 if _loading:
@@ -176,12 +175,13 @@ def _message(error: BaseException) -> tuple[str, int]:
         case VflensError():
             return str(error), error.exit_code
         case TimeoutError():  # Python counts it as an OSError
-            late = f"nobody answered in time ({error}): look at the other parties' logs, or raise the limits"
+            late = "nobody answered in time: look at the other parties' logs, or raise the limits"
             return late, UnavailableError.exit_code
         case OSError():
-            return f"{error}: free space, or choose another file or folder", StorageError.exit_code
+            what = f"{error.filename or 'a file'}: {error.strerror or 'it cannot be read or written'}"
+            return f"{what}: free space, or choose another file or folder", StorageError.exit_code
         case MemoryError():
-            return f"out of memory ({error}): ask for fewer rows or columns", VflensError.exit_code
+            return "out of memory: ask for fewer rows or columns", VflensError.exit_code
     named = f"unexpected {type(error).__name__}: {error}"
     return f"{named}: please report it, with VFLENS_TRACEBACK=1 set", VflensError.exit_code
 
@@ -191,7 +191,7 @@ def _flushed(code: int) -> int:
     try:
         sys.stdout.flush()
     except OSError as error:
-        note(f"error: {error}: the output is lost")
+        note(f"error: {error.strerror}: the output is lost")
         return code or StorageError.exit_code
     with contextlib.suppress(OSError):
         sys.stderr.flush()

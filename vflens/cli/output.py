@@ -7,19 +7,41 @@ import json as json_module
 import math
 import sys
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vflens.errors import printable
+from vflens.errors import DataError, printable
+from vflens.types import Document
 
 if TYPE_CHECKING:  # width of tables off a terminal
     from rich.table import Table
 
+    from vflens.tables.flaws import TableCheck
+
 _LAYOUT = "\n\t"  # control characters in our own texts
 
 Json = Annotated[bool, typer.Option("--json", help="print one JSON document instead of text")]
+
+ShowIds = Annotated[
+    bool,
+    typer.Option(
+        "--show-ids", help="a refusal of rows also prints their identifiers and cells: keep it to yourself"
+    ),
+]
+
+
+@contextlib.contextmanager
+def identified(show_ids: bool) -> Iterator[None]:
+    """A refusal of rows ends with their identifiers and cells, or with the flag that shows them."""
+    try:
+        yield
+    except DataError as error:
+        if not error.shown:
+            raise
+        rest = ", ".join(error.shown) if show_ids else "--show-ids prints which"
+        raise DataError(f"{error} ({rest})") from error
 
 
 def emit(json: bool, data: Any, text: Callable[[], str]) -> None:
@@ -39,6 +61,14 @@ def note(message: str) -> None:
     """Print a note on standard error: only results go to standard output."""
     with contextlib.suppress(OSError):  # a full disk or a closed terminal must not end a party
         print(printable(message, keep=_LAYOUT), file=sys.stderr, flush=True)
+
+
+def note_tables(checks: Mapping[str, TableCheck]) -> Document:
+    """Note what is to be mended in each party's own table; the same for ``--json``."""
+    for party, check in checks.items():
+        for line in check.lines():
+            note(f"{party}, {check.file}: {line}")
+    return {party: check.record() for party, check in checks.items()}
 
 
 def plain(*tables: Table | str) -> str:

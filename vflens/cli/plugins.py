@@ -1,7 +1,5 @@
 """The commands that list plug-ins: ``vflens attacks``, ``defenses`` and ``models``; ``vflens version``."""
 
-from __future__ import annotations
-
 from vflens.cli.output import Json, emit
 from vflens.registry import ATTACKS, DEFENSES, MODELS, Registry
 

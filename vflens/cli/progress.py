@@ -21,6 +21,7 @@ from rich.progress import (
 
 from vflens.cli.output import note
 from vflens.types import Document
+from vflens.words import counted
 
 if TYPE_CHECKING:  # imports the federation's configuration, which a bar does not need
     from vflens.experiments.run.any_experiment import AnyPartiesExperiment
@@ -90,7 +91,6 @@ class StageBar(_Stages):
         self._quiet = quiet
 
     def __call__(self, stage: str, done: int, total: int) -> None:
-        """See :class:`vflens.coordinator.coordinator.Progress`."""
         if not self._quiet:
             self.update(stage, done, total)
 
@@ -114,7 +114,6 @@ class CellBar(_Stages):
         self._name = name
 
     def __call__(self, done: int, total: int) -> None:
-        """See :class:`vflens.experiments.sweeps.pool.Pool`."""
         self.update(self._name, done, total)
 
 
@@ -132,8 +131,14 @@ class ScenarioBars(_Stages):
             case "progress":
                 self.update(f"{named} {event['stage']}", event["done"], event["total"])
             case "aligned":
-                self.say(f"{named} aligned: {event['train']} rows to train, {event['predict']} to predict")
+                self.say(
+                    f"{named} aligned: {counted(event['train'], 'row')} to train, {event['predict']} to "
+                    "predict"
+                )
             case "prepared" if "clients" in event:  # of a server; data parties log it too
-                self.say(f"{named} prepared: {event['rows']} rows to train at {event['clients']} clients")
+                self.say(
+                    f"{named} prepared: {counted(event['rows'], 'row')} to train at "
+                    f"{counted(event['clients'], 'client')}"
+                )
             case "started" | "finished" as stage:
                 self.say(f"{named} {stage}")

@@ -10,9 +10,10 @@ import typer
 from vflens.cli.output import Json, emit, note
 from vflens.errors import INTERRUPTED, VflensError
 from vflens.types import Document
+from vflens.words import counted
 
 if TYPE_CHECKING:
-    from vflens.experiments.release.options import Options
+    from vflens.experiments.release.options import ReleaseOptions
 
 
 Table = Annotated[
@@ -24,7 +25,11 @@ Label = Annotated[str | None, typer.Option(help="a column that is released uncha
 Ids = Annotated[list[str] | None, typer.Option("--id", help="an identifier: left out (repeatable)")]
 KeepIds = Annotated[bool, typer.Option("--keep-ids", help="pass identifiers through: rows can be re-linked")]
 Encode = Annotated[
-    list[str] | None, typer.Option(help="ordinal or one-hot for all text, or COLUMN=ordinal (repeatable)")
+    list[str] | None,
+    typer.Option(
+        metavar="[COLUMN=]KIND",
+        help="all text, or a column of it, as numbers; kinds as in `vflens audit` (repeatable)",
+    ),
 ]
 Missing = Annotated[str, typer.Option(help="refuse, or drop-row")]
 Lambda = Annotated[float | None, typer.Option("--lambda", help="weight of utility: larger is less noise")]
@@ -90,9 +95,9 @@ def release(
     Example: vflens release examples/bank_active.csv --id id --label subscribed --lambda 1 --pi standardise
     --out released.csv
     """
-    from vflens.experiments.release.options import Options
+    from vflens.experiments.release.options import ReleaseOptions
 
-    options = Options(
+    options = ReleaseOptions(
         table=table,
         out=out,
         mechanism=mechanism,
@@ -127,7 +132,7 @@ class _InterruptedError(VflensError):
     exit_code, word = INTERRUPTED, "interrupted"
 
 
-def _release(options: Options, json: bool) -> None:
+def _release(options: ReleaseOptions, json: bool) -> None:
     from vflens.cli.progress import FileBar
     from vflens.experiments.release.run import release as release_table
 
@@ -145,7 +150,8 @@ def _summary(facts: Document, *files: Path) -> str:
     from vflens.experiments.release.page import headline
 
     lines = [
-        f"{facts['rows']} rows, {len(facts['columns'])} columns with {facts['mechanism']} noise",
+        f"{counted(facts['rows'], 'row')}, {counted(len(facts['columns']), 'column')} with "
+        f"{facts['mechanism']} noise",
         headline(facts),
     ]
     ldp, solved = facts["ldp"], facts["classifier"]

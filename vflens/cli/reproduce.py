@@ -1,7 +1,5 @@
 """``vflens reproduce`` and ``vflens sweep``: figures and sweeps, as data and as a page."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 
@@ -10,6 +8,7 @@ import typer
 from vflens.cli.output import Json, emit
 from vflens.errors import ConfigError
 from vflens.types import Document
+from vflens.words import counted
 
 Jobs = Annotated[int, typer.Option(help="processes at a time", min=1)]
 BackendName = Annotated[
@@ -39,7 +38,7 @@ def reproduce(
     Example: vflens reproduce rvg-fig4 --quick
     """
     from vflens.cli.progress import CellBar
-    from vflens.experiments.figures import Options, Size, figures, page
+    from vflens.experiments.figures import FigureOptions, Size, figures, page
     from vflens.experiments.figures import reproduce as make
     from vflens.experiments.run.check import check_writable
     from vflens.experiments.sweeps.pool import Pool
@@ -55,7 +54,7 @@ def reproduce(
     kept = page(name, size).kept(out, size, seed)
     with CellBar(name) as bar:
         pool = Pool(kept, jobs, backend, bar)  # type: ignore[arg-type]  # checked there
-        facts = make(name, Options(pool, size, seed), out)
+        facts = make(name, FigureOptions(pool, size, seed), out)
     emit(json, facts, lambda: _summary(facts))
 
 
@@ -83,11 +82,11 @@ def sweep(
     from vflens.cli.progress import CellBar
     from vflens.cli.watched import Watched
     from vflens.experiments.run.check import check_writable
-    from vflens.experiments.sweeps.pool import Part, Pool
+    from vflens.experiments.sweeps.pool import Pool, Share
     from vflens.experiments.sweeps.sweep import run_part, run_sweep
     from vflens.experiments.sweeps.sweep_file import load_sweep
 
-    loaded, of = load_sweep(file), None if part is None else Part.read(part)
+    loaded, of = load_sweep(file), None if part is None else Share.read(part)
     check_writable(out.absolute())
     command = f"vflens sweep {file} --out {out}"
     with Watched(watch) as page:
@@ -122,5 +121,10 @@ def _swept(facts: Document) -> str:
 def _summary(facts: Document) -> str:
     notes = [f"note: {note}" for note in facts["notes"]]
     return "\n".join(
-        [facts["title"], *notes, f"data: {facts['data']} ({facts['rows']} rows)", f"page: {facts['page']}"]
+        [
+            facts["title"],
+            *notes,
+            f"data: {facts['data']} ({counted(facts['rows'], 'row')})",
+            f"page: {facts['page']}",
+        ]
     )

@@ -9,17 +9,16 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 from rich.table import Table
 
-from vflens.experiments.results.results import label_results
 from vflens.experiments.results.titles import labels, rows_of
-from vflens.experiments.results.verdict import figure, result_table
+from vflens.experiments.results.verdict import number, result_table
 
 if TYPE_CHECKING:  # its reader loads Arrow
-    from vflens.experiments.results.folders import Run
+    from vflens.experiments.results.record import RecordedRun
 
 _BORDERS = 3  # characters that a column needs besides its cells
 
 
-def result_tables(runs: Sequence[Run], width: int) -> Iterator[Table]:
+def result_tables(runs: Sequence[RecordedRun], width: int) -> Iterator[Table]:
     """Attack × run for each target, then the attacks on labels; ``width`` characters to a line."""
     (_, _, attack, *titles), rows = result_table(runs)
     for (target, scored), group in groupby(rows, key=lambda row: row[:2]):
@@ -33,12 +32,12 @@ def _broken(cell: str) -> str:
     return cell.replace("; ", "\n").replace(" guess = ", " guess\n= ").replace(" (the ", "\n(the ")
 
 
-def _labels(runs: Sequence[Run], width: int) -> Iterator[Table]:
+def _labels(runs: Sequence[RecordedRun], width: int) -> Iterator[Table]:
     """Shares of right labels."""
     for run, title in zip(runs, labels(runs), strict=True):
         rows = [
-            [r.attack, r.target, r.kind, f"{r.rows:,}", figure(r.accuracy), figure(r.blind)]
-            for r in label_results(run)
+            [r.attack, r.target, r.kind, f"{r.rows:,}", number(r.accuracy), number(r.blind)]
+            for r in run.labels
         ]
         head = ["attack", "target", "rows of", "rows", "right labels", "most frequent class"]
         if rows:

@@ -1,7 +1,5 @@
 """``vflens secrets``: random secrets for parties' configurations."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

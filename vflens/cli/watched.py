@@ -1,7 +1,5 @@
 """The page of ``--watch``: a process beside a command, which shows the folder that the command fills."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess
