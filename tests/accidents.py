@@ -13,13 +13,14 @@ from typing import Any
 
 import pytest
 from laboratory import close, estimates, finish, trained, transcripts
+from oneprocess import LocalFederation
 
-from vflens.clients.active import ActiveParty
-from vflens.config import LeaderConfig, MemberConfig
-from vflens.coordinator.coordinator import Coordinator
-from vflens.coordinator.server import Server
+from vflens.clients.vertical.active import ActiveParty
+from vflens.config import LeaderConfig, LedConfig, PartyConfig
+from vflens.coordinator.horizontal.server import Server
+from vflens.coordinator.vertical.coordinator import Coordinator
 from vflens.errors import UnavailableError, VflensError
-from vflens.experiments.run.in_process import Joined, LocalFederation
+from vflens.experiments.run.in_process import Joined
 from vflens.protocol.acts import Act, Step
 from vflens.protocol.link import Handlers, Link, Party, PlainStream
 from vflens.services.members import data_party, leader
@@ -42,6 +43,19 @@ class Around(Link):
 
     def stream(self, act: type[Act[Any]]) -> Any:
         return PlainStream(self)
+
+
+class Recorder(Around):
+    """Keeps every act that passed and its reply."""
+
+    def __init__(self, inner: Link) -> None:
+        super().__init__(inner)
+        self.seen: list[tuple[Act[Any], Any]] = []
+
+    def submit(self, act: Act[Any]) -> Any:
+        reply = super().submit(act)
+        self.seen.append((act, reply.result()))
+        return reply
 
 
 class Killed(BaseException):
@@ -214,10 +228,11 @@ def anew(old: Joined, links: Mapping[str, Link]) -> Joined:
     return started(old.config, links)
 
 
-def started(config: MemberConfig, links: Mapping[str, Link]) -> Joined:
+def started(config: PartyConfig, links: Mapping[str, Link]) -> Joined:
     """The party of ``config``, as its process makes it."""
     if isinstance(config, LeaderConfig):
         return leader(config, links, lambda stage, done, total: None)
+    assert isinstance(config, LedConfig)
     return data_party(config, links)
 
 

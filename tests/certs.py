@@ -6,10 +6,15 @@ from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
 
+import pytest
+
 from vflens.config import Tls
+from vflens.member.member import Member
 from vflens.storage.private import owner_only
 from vflens.types import Role
-from vflens.wire.tls.issue import Authority, draw_key, self_signed, write_key, write_public
+from vflens.wire.tls.identity import Identity
+from vflens.wire.tls.issue import Authority, draw_authority, draw_key, self_signed, write_key, write_public
+from vflens.wire.tls.signing import TlsSigner
 from vflens.wire.tls.subject import Subject
 
 FEDERATION = "hospitals"
@@ -49,3 +54,17 @@ def pin(tls: Tls, others: Iterable[Tls]) -> None:
         (tls.trust / f"{other.certificate.parent.name}-{number}.pem").write_bytes(
             other.certificate.read_bytes()
         )
+
+
+def signer(folder: Path, name: str, role: Role, authority: Authority) -> TlsSigner:
+    return TlsSigner(Identity(files(folder, subject(name, role), authority), name, role))
+
+
+def give_certificates(members: Iterable[Member], home: Path, authority: Authority) -> None:
+    for member in members:
+        member.signer = signer(home / member.name, member.name, member.role, authority)
+
+
+@pytest.fixture(scope="module")
+def authority() -> Authority:
+    return draw_authority(FEDERATION)

@@ -16,7 +16,7 @@ from processes import experiment_file
 from typer.main import get_command
 
 from vflens.cli import main
-from vflens.experiments.run.experiment import load_experiment
+from vflens.experiments.run.loading import load_experiment
 from vflens.experiments.run.run import run
 
 STAGE = re.compile(r"^ *\d+\.\d s  .*\n", re.MULTILINE)  # the line of a stage

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,15 +11,21 @@ import pytest
 from commandline import finished_run, refused, vflens  # noqa: F401 - fixtures
 from gates import close_gates
 from laboratory import NOISY, close, federation, let_go
+from oneprocess import LocalFederation
 from threadpoolctl import threadpool_limits
 
-from vflens.experiments.run.in_process import LocalFederation
 from vflens.wire.process import configure_process
 
 configure_process()  # as the command line does; no test imports grpc before
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts a command in its background so, and children inherit it: their tests would wait for ever.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish() -> None:
+    """Modules and tests live to the end: the garbage collector need not look at them again and again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

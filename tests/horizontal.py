@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from oneprocess import LocalFederation
 
 from vflens.clients.horizontal.client import Client
 from vflens.config.writing import toml_text
-from vflens.coordinator.server import Server
-from vflens.experiments.run.horizontal import HorizontalExperiment
-from vflens.experiments.run.in_process import LocalFederation
+from vflens.coordinator.horizontal.server import Server
+from vflens.experiments.run.horizontal.experiment import HorizontalExperiment
 from vflens.randomness import secret_from_seed
 from vflens.tables.files import write_party_table
 from vflens.tables.table import Table
@@ -46,7 +46,7 @@ def table(rows: int, seed: int, predict: int = 6) -> Table:
     labels = np.clip(np.round(x[:, 0] + x[:, 1] + 1), 0, 2).astype(np.int64)
     split = (np.arange(rows) >= rows - predict).astype(np.uint8)
     ids = np.array([f"person {seed}-{i} of the register".encode() for i in range(rows)])
-    return Table(ids, COLUMNS, x, labels, CLASSES, split)
+    return Table(ids, COLUMNS, x, labels, class_names=CLASSES, split=split)
 
 
 def deal(

@@ -9,11 +9,11 @@ from typing import Any
 import horizontal
 import numpy as np
 import pyarrow.parquet as pq
+from oneprocess import LocalFederation
 
 from vflens.experiments.run.any_experiment import AnyPartiesExperiment
 from vflens.experiments.run.dealer import deal_tables, write_parties
-from vflens.experiments.run.experiment import Experiment
-from vflens.experiments.run.in_process import LocalFederation
+from vflens.experiments.run.vertical.experiment import Experiment
 from vflens.storage import journal
 from vflens.types import Array, Exchange, Phase, Point, Released
 
@@ -118,7 +118,7 @@ def payload(
     step: int = 0,
 ) -> Released:
     """A payload as a gate would seal it."""
-    return Released(sender, Exchange("run", phase, 0, step), point, rows, tensors)
+    return Released(sender, Exchange("run", phase, 0, step), point, rows, tensors=tensors)
 
 
 def same(a: Released, b: Released) -> bool:
@@ -147,6 +147,6 @@ def fingerprint(local: LocalFederation) -> Any:
 
 
 def figures(folder: Path) -> dict[tuple[str, str, str], float]:
-    """What a party's metrics file says, by metric, attack and column."""
+    """What a party's metrics file says, by metric, attack and column or detail."""
     rows: list[dict[str, Any]] = pq.read_table(folder / "metrics.parquet").to_pylist()
-    return {(r["metric"], r["attack"], r["column"]): r["value"] for r in rows}
+    return {(r["metric"], r["attack"], r["column"] or r["detail"]): r["value"] for r in rows}

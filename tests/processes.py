@@ -15,12 +15,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import terminals
 import tomli_w
-from forks import Fork, Prepare, attended
 
 from vflens.experiments.run.dealer import deal_tables, write_parties
-from vflens.experiments.run.experiment import Experiment, load_experiment
-from vflens.experiments.run.horizontal import HorizontalExperiment
+from vflens.experiments.run.horizontal.experiment import HorizontalExperiment
+from vflens.experiments.run.loading import load_experiment
+from vflens.experiments.run.vertical.experiment import Experiment
+from vflens.services.forking.forks import Fork
 
 VFLENS = [sys.executable, "-m", "vflens.cli.main"]
 ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("VFLENS")}
@@ -72,11 +74,11 @@ class Federation:
     def config(self, party: str) -> Path:
         return self.home / party / "config.toml"
 
-    def start(self, *parties: str, prepare: Prepare = attended, flags: Sequence[str] = ()) -> None:
+    def start(self, *parties: str, flags: Sequence[str] = (), **how: Any) -> None:
         """Start these parties, all without a name, with ``flags``; their words are in ``output.log``."""
         for party in parties or tuple(self.roles):
             serve = ["serve", self.roles[party], "--config", str(self.config(party)), *flags]
-            self.processes[party] = Fork(serve, self.home / party / "output.log", prepare)
+            self.processes[party] = terminals.start(serve, self.home / party / "output.log", **how)
 
     def codes(self, seconds: float = 40) -> dict[str, int]:
         """Everybody's exit code, once all have ended."""
@@ -134,24 +136,24 @@ def dealt_from(experiment: Experiment | HorizontalExperiment, home: Path) -> Ite
         federation.kill()
 
 
-def forked(
-    *arguments: str, folder: Path | None = None, prepare: Prepare = attended
-) -> subprocess.CompletedProcess[str]:
-    """What the command line, in a forked process, ended with and printed."""
+def forked(*arguments: str, **how: Any) -> subprocess.CompletedProcess[str]:
+    """What the command line, in a forked process, ended with and printed; ``how`` as of a terminal."""
     with tempfile.TemporaryDirectory() as words:
         out, err = Path(words, "out"), Path(words, "err")
-        process = Fork(list(arguments), out, prepare, errors=err, folder=folder)
+        process = terminals.start(list(arguments), out, errors=err, **how)
         code = process.wait(60)
         said = (file.read_text(encoding="utf-8") for file in (out, err))
         return subprocess.CompletedProcess(arguments, code, *said)
 
 
 def vflens(
-    *arguments: str, code: int = 0, cwd: Path | None = None, **environment: str
+    *arguments: str, code: int = 0, cwd: Path | None = None, entry: str = VFLENS[-1], **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run the command line, in a Python of its own, to its end, which must be ``code``."""
+    """Run the command line of the module ``entry``, in a Python of its own, to its end, which must be
+    ``code``.
+    """
     done = subprocess.run(
-        [*VFLENS, *arguments],
+        [*VFLENS[:-1], entry, *arguments],
         capture_output=True,
         text=True,
         check=False,
@@ -162,3 +164,12 @@ def vflens(
     assert done.returncode == code, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     return done
+
+
+def assert_finished(federation: Federation) -> None:
+    assert federation.codes() == dict.fromkeys(federation.roles, 0), {
+        p: federation.said(p) for p in federation.roles
+    }
+    for party in federation.roles:
+        assert federation.status(party) == {"state": "finished", "reason": ""}
+        assert "results are in" in federation.said(party)

@@ -15,6 +15,7 @@ import structlog
 from vflens.config import Limits
 from vflens.protocol.acts import Act
 from vflens.protocol.link import Handlers, Party
+from vflens.protocol.vertical.access import ACCESS
 from vflens.services.servicer import Servicer
 from vflens.types import Role
 from vflens.wire.channel import new_server
@@ -26,6 +27,8 @@ CALLERS = {str(role): (role, f"the-token-of-the-{role}") for role in Role}
 
 class Stub(Party):
     """Answers every act of the wire with ``answer``."""
+
+    access = ACCESS
 
     def __init__(self, answer: Callable[[Any], Any], role: Role) -> None:
         self.name, self.role, self._answer = "callee", role, answer

@@ -6,6 +6,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 import numpy as np
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
@@ -14,9 +15,10 @@ from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
 from vflens.models.families.split_network import SplitNetwork
 from vflens.models.settings import AGGREGATORS, Horizontal, Training
 from vflens.protocol import acts
-from vflens.protocol.federation import Federation
-from vflens.protocol.horizontal import HorizontalFederation
+from vflens.protocol.horizontal.agreement import HorizontalAgreement
 from vflens.protocol.standing import Standing
+from vflens.protocol.vertical.agreement import VerticalAgreement
+from vflens.protos import vfl_pb2 as pb
 from vflens.storage.chain import LINK_BYTES, Head
 from vflens.storage.heads import LOGS
 from vflens.storage.sent_heads import SentHeads
@@ -67,15 +69,15 @@ COLUMNS = st.builds(
     NAMES,
     st.none() | NUMBERS,
     st.none() | NUMBERS,
-    st.none() | st.lists(NUMBERS, min_size=1, max_size=3).map(tuple),
-    st.none() | st.tuples(PLACES, PLACES),
+    alphabet=st.none() | st.lists(NUMBERS, min_size=1, max_size=3).map(tuple),
+    pixel=st.none() | st.tuples(PLACES, PLACES),
 )
 
 
 def parties(role: Role, name: str, classes: int = 0) -> Any:
     """A public description with this role and name."""
     columns = st.lists(COLUMNS, max_size=3).map(tuple)
-    return st.builds(PartyInfo, st.just(name), st.just(role), columns, st.just(classes))
+    return st.builds(PartyInfo, st.just(name), st.just(role), columns=columns, n_classes=st.just(classes))
 
 
 TRAININGS = st.builds(
@@ -122,22 +124,32 @@ HORIZONTALS = st.builds(Horizontal, local_epochs=st.integers(1, INT32_MAX), **_R
 def clients(columns: tuple[ColumnInfo, ...], rows: list[int], key: str = "") -> tuple[PartyInfo, ...]:
     """Descriptions of one client for each of ``rows``, alike but for their rows."""
     return tuple(
-        PartyInfo(f"c{i}", Role.CLIENT, columns, 2, ("no", "yes"), n, n, key) for i, n in enumerate(rows)
+        PartyInfo(
+            f"c{i}",
+            Role.CLIENT,
+            columns=columns,
+            n_classes=2,
+            classes=("no", "yes"),
+            train_rows=n,
+            predict_rows=n,
+            mask_key=key,
+        )
+        for i, n in enumerate(rows)
     )
 
 
 def _horizontal(
     settings: st.SearchStrategy[Horizontal], fewest: int, keys: st.SearchStrategy[str]
-) -> st.SearchStrategy[HorizontalFederation]:
+) -> st.SearchStrategy[HorizontalAgreement]:
     rows = st.lists(st.integers(1, INT32_MAX), min_size=fewest, max_size=3)
     return st.builds(
-        HorizontalFederation,
-        NAMES,
-        st.builds(clients, st.lists(BOUNDED, max_size=3).map(tuple), rows, keys),
-        TRAININGS,
-        st.booleans(),
-        st.just(SOFTMAX_REGRESSION) | NETWORKS,
-        settings,
+        HorizontalAgreement,
+        run=NAMES,
+        parties=st.builds(clients, st.lists(BOUNDED, max_size=3).map(tuple), rows, keys),
+        training=TRAININGS,
+        lab=st.booleans(),
+        model=st.just(SOFTMAX_REGRESSION) | NETWORKS,
+        horizontal=settings,
     )
 
 
@@ -147,16 +159,18 @@ HORIZONTAL = _horizontal(HORIZONTALS, 1, st.just("")) | _horizontal(
     st.binary(min_size=32, max_size=32).map(bytes.hex),
 )
 FEDERATIONS = HORIZONTAL | st.builds(
-    Federation,
-    NAMES,
-    st.tuples(parties(Role.ACTIVE, "active", 3), parties(Role.PASSIVE, "a"), parties(Role.PASSIVE, "b")),
-    INT32,
-    ROWS,
-    ROWS,
-    TRAININGS,
-    st.booleans(),
-    st.just(SOFTMAX_REGRESSION) | NETWORKS,
-    st.sampled_from(AGGREGATORS),
+    VerticalAgreement,
+    run=NAMES,
+    parties=st.tuples(
+        parties(Role.ACTIVE, "active", 3), parties(Role.PASSIVE, "a"), parties(Role.PASSIVE, "b")
+    ),
+    rows=INT32,
+    train=ROWS,
+    predict=ROWS,
+    training=TRAININGS,
+    lab=st.booleans(),
+    model=st.just(SOFTMAX_REGRESSION) | NETWORKS,
+    aggregator=st.sampled_from(AGGREGATORS),
 )
 STATUS = st.lists(st.sampled_from(RowStatus), max_size=4).map(numbered)
 TABLES = hnp.array_shapes(min_dims=2, max_dims=2, min_side=0, max_side=4)
@@ -182,7 +196,6 @@ STANDINGS = st.builds(
     st.sampled_from([b"", bytes(32)]),
     st.booleans(),
 )
-
 ACTS: dict[type[acts.Act[Any]], Any] = {
     acts.Describe: st.builds(acts.Describe, NAMES),
     acts.Salt: st.builds(acts.Salt, NAMES),
@@ -255,3 +268,16 @@ def equal(a: Any, b: Any) -> bool:
     if isinstance(a, dict):
         return a.keys() == b.keys() and all(equal(a[k], b[k]) for k in a)
     return bool(a == b)
+
+
+quick = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+def tensor(**changes: Any) -> pb.Tensor:
+    right: dict[str, Any] = {"name": "t", "dtype": "<f8", "shape": [2, 1], "data": np.ones(2).tobytes()}
+    return pb.Tensor(**right | changes)
+
+
+def message(**changes: Any) -> pb.Released:
+    right: dict[str, Any] = {"sender": "a", "exchange": pb.Exchange(run="r", phase=pb.TRAIN), "point": 1}
+    return pb.Released(**right | changes)

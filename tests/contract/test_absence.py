@@ -11,15 +11,16 @@ import pytest
 from accidents import Around, Interrupted, rebuild
 from horizontal import clients_of, deal, federation, server_of, table
 from laboratory import close, transcripts
+from oneprocess import LocalFederation
 
 from vflens.config import load_party
-from vflens.coordinator.participation import Absences
+from vflens.coordinator.horizontal.participation import Absences
 from vflens.errors import ConfigError, StorageError, UnavailableError
-from vflens.experiments.run.horizontal import HorizontalExperiment
-from vflens.experiments.run.in_process import LocalFederation
+from vflens.experiments.run.horizontal.experiment import HorizontalExperiment
 from vflens.protocol.acts import Act, Begin, Stop
 from vflens.services.folder import begin
 from vflens.services.leading import run
+from vflens.storage.metrics import Name
 from vflens.types import Point, Released
 
 TABLES = {name: table(rows, seed) for seed, (name, rows) in enumerate({"a": 30, "b": 17, "c": 23}.items())}
@@ -123,7 +124,7 @@ def test_a_client_that_is_back_by_the_end_has_the_last_parameters(tmp_path: Path
     held = clients_of(local)["b"].run.model.parameters()
     assert all(np.array_equal(value, held[name]) for name, value in server.parameters.items())
     assert server.finished.is_set()
-    assert clients_of(local)["b"].metrics.last("accuracy") is not None
+    assert clients_of(local)["b"].metrics.last(Name.ACCURACY) is not None
     close(local)
 
 

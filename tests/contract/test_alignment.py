@@ -12,14 +12,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from laboratory import close, deal, estimates, experiment, transcripts
+from oneprocess import LocalFederation
 from processes import change
 
-from vflens.clients.passive import PassiveParty
 from vflens.clients.vertical.identification import Identification
+from vflens.clients.vertical.passive import PassiveParty
 from vflens.errors import ProtocolError, StateError
-from vflens.experiments.run.in_process import LocalFederation
 from vflens.protocol.acts import Identify, Prepare, Salt
-from vflens.protocol.alignment import DIGEST_BYTES
+from vflens.protocol.vertical.alignment import DIGEST_BYTES
 from vflens.storage.files import load_arrays
 from vflens.wire.messages import RPCS
 

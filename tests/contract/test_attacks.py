@@ -19,7 +19,7 @@ from vflens import attacks
 from vflens.config import Plugin, build_plugins
 from vflens.errors import ConfigError, KnowledgeError, PluginError, ProtocolError
 from vflens.plugins.attack import Attack, LinearAttack
-from vflens.plugins.view import AdversaryView
+from vflens.plugins.views.vertical import AdversaryView
 from vflens.registry import ATTACKS
 from vflens.storage.journal import Messages
 from vflens.types import (
@@ -76,9 +76,7 @@ def test_has_a_one_line_summary(name: str) -> None:
 )
 def test_iterations_have_a_bound(name: str, field: str) -> None:
     plugin = Plugin.model_validate({"name": name, field: 10**21})
-    sentence = (
-        rf"^attacks plug-in '{name}': {field}: Input should be less than or equal to 1000000 \(got 10{{21}}\)"
-    )
+    sentence = rf"^attacks plug-in '{name}': {field}: give 1000000 or less \(got 10{{21}}\)"
     with pytest.raises(ConfigError, match=sentence):
         build_plugins(ATTACKS, [plugin])
 
@@ -118,7 +116,7 @@ class World:
             own=self.own,
             parties=[
                 PartyInfo("active", Role.ACTIVE, n_classes=4),
-                *(PartyInfo(p, Role.PASSIVE, columns) for p in self.blocks),
+                *(PartyInfo(p, Role.PASSIVE, columns=columns) for p in self.blocks),
             ],
             needs=needs,
             phases=frozenset(Phase),
@@ -127,7 +125,7 @@ class World:
 
 
 def _released(sender: str, phase: Phase, point: Point, rows: Array, **tensors: Array) -> Released:
-    return Released(sender, Exchange("run", phase, 0, 0), point, rows, tensors)
+    return Released(sender, Exchange("run", phase, 0, 0), point, rows, tensors=tensors)
 
 
 @pytest.fixture
@@ -155,7 +153,10 @@ def world(request: pytest.FixtureRequest) -> World:
             Point.MOMENTS: {"mean": truth[:, block].mean(0), "covariance": K[block, block]},
             Point.AUXILIARY: {"features": rng.random((8, block.stop - block.start))},
         }
-        transcript += [_released(party, Phase.DISCLOSE, p, nothing, **t) for p, t in disclosed.items()]
+        of_rows = {Point.AUXILIARY: rows[:8]}
+        transcript += [
+            _released(party, Phase.DISCLOSE, p, of_rows.get(p, nothing), **t) for p, t in disclosed.items()
+        ]
         noisy = truth[:, block] + rng.normal(size=(n, block.stop - block.start))
         transcript.append(_released(party, Phase.DISCLOSE, Point.DATASET, rows, dataset=noisy))
     for weights in rng.normal(size=(3, 4, d)):  # logits of three steps of training
@@ -163,7 +164,7 @@ def world(request: pytest.FixtureRequest) -> World:
             _released("coordinator", Phase.TRAIN, Point.EMBEDDING, rows, embedding=truth @ weights.T)
         )
     own = {"features": features, "labels": rng.integers(0, 4, n), "parameters": own_weight}
-    return World(truth, transcript, own, np.isin(rows, [2, 5]), blocks)
+    return World(truth, transcript, own, np.isin(rows, [2, 5]), blocks=blocks)
 
 
 def _digest(world: World) -> str:
@@ -323,7 +324,7 @@ def test_degenerate_systems_are_defined(name: str, case: str) -> None:
             lambda: attacks.estimate("ls", [[1e-200]], [[0.0]]),
             "A holds no entry above 1e-50: multiply A and b",
         ),
-        (lambda: attacks.estimate("ls", [[1.0]], [[1.0, 2.0]]), "b has 2 columns and A 1 rows: give one"),
+        (lambda: attacks.estimate("ls", [[1.0]], [[1.0, 2.0]]), "b has 2 columns and A 1 row: give one"),
         (
             lambda: attacks.estimate("mean_star", [[1.0]], [[1.0]], moments=Moments(np.zeros(2))),
             r"moments.mean has shape \(2,\): give one mean per column of A, \(1,\)",
@@ -346,8 +347,8 @@ def test_estimate_refuses_arrays_that_do_not_fit(call: Callable[[], object], mes
 
 
 def test_estimate_lists_the_known_names() -> None:
-    with pytest.raises(PluginError, match=f"unknown attacks plug-in 'lss': known are {', '.join(ALL)}"):
-        attacks.estimate("lss", [[1.0]], [[1.0]])
+    with pytest.raises(PluginError, match=f"unknown attacks plug-in 'nothing': known are {', '.join(ALL)}"):
+        attacks.estimate("nothing", [[1.0]], [[1.0]])
 
 
 def test_estimate_refuses_an_attack_that_is_not_linear(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -56,9 +56,9 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_each_gives_a_figure(home: Path) -> None:
     told = [m for party in ("active", "passive") for m in read_party(home / party).metrics]
-    assert not [m for m in told if m.metric in ("skipped", "failed")]
-    assert {m.attack for m in told if m.metric == "mse"} >= set(FEATURES)
-    assert {m.attack for m in told if m.metric == "label_accuracy"} >= set(LABELS)
+    assert not [m for m in told if m.name in ("skipped", "failed")]
+    assert {m.attack for m in told if m.name == "mse"} >= set(FEATURES)
+    assert {m.attack for m in told if m.name == "label_accuracy"} >= set(LABELS)
 
 
 @pytest.mark.parametrize(

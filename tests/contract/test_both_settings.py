@@ -13,12 +13,15 @@ import numpy as np
 import pytest
 from accidents import Around
 from laboratory import NOISY, bits, close, estimates, fingerprint, transcripts
+from nonempty import nonempty
+from oneprocess import LocalFederation
 
 from vflens.errors import AccessError, ProtocolError, StateError, VflensError
-from vflens.experiments.run.in_process import LocalFederation
-from vflens.protocol.access import ACCESS, HORIZONTAL_ACCESS, Access
+from vflens.protocol.access import Access
 from vflens.protocol.acts import Act, Begin, Disclose, Finished, Guess, Step, Stop, Submission
+from vflens.protocol.horizontal.access import HORIZONTAL_ACCESS
 from vflens.protocol.link import Link
+from vflens.protocol.vertical.access import ACCESS
 from vflens.types import Array, Exchange, Phase, Role, numbered, statuses
 from vflens.wire.messages import RPCS
 
@@ -130,7 +133,7 @@ def test_only_the_table_says_who_may_ask_whom(tmp_path: Path, setting: Setting) 
 
 def test_nothing_is_answered_before_the_run_is_prepared(tmp_path: Path, setting: Setting) -> None:
     local = setting.noisy(tmp_path)
-    for name in local.led:
+    for name in nonempty(local.led):
         acts: tuple[Act[Any], ...] = (
             Step(Exchange("tiny/run", Phase.TRAIN, 0, 0), np.zeros(0, np.int32), None),
             Begin("tiny/run", 1),
@@ -175,7 +178,7 @@ def _probes(sender: str, sets: dict[str, list[Array]], **facts: Any) -> list[Sub
         for sent in rows:
             for value in (0.2, 0.9, np.nan):  # the second is another guess of rows that were scored
                 guess = Guess("x", np.full((len(sent), width), value), numbered(statuses(len(sent))))
-                found.append(Submission("tiny/run", sender, scored_set, sent, (guess,), **facts))
+                found.append(Submission("tiny/run", sender, scored_set, sent, guesses=(guess,), **facts))
     return found
 
 

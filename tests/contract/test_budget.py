@@ -13,7 +13,7 @@ import tomli_w
 from accidents import rebuild_all, train_until
 from laboratory import SYNTHETIC, close, federation, figures
 
-from vflens.clients.active import ActiveParty
+from vflens.clients.vertical.active import ActiveParty
 from vflens.errors import ConfigError, StateError
 from vflens.experiments.pages.report import write_report
 from vflens.experiments.run.check import check

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from accidents import Around
 from laboratory import close, deal, experiment
+from oneprocess import LocalFederation
 
 from vflens.defenses.round_scores import RoundScores
 from vflens.errors import ProtocolError
-from vflens.experiments.run.in_process import LocalFederation
 from vflens.models.softmax_regression import are_log_probabilities, log_softmax
 from vflens.protocol.acts import Act, Predict, Query
 from vflens.protocol.link import Link

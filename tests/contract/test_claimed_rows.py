@@ -13,19 +13,30 @@ import pytest
 from horizontal import CLASSES, COLUMNS, clients_of, deal, federation, server_of, table
 from laboratory import close, let_go_later
 
-from vflens.coordinator.granted import check_granted, check_grants
+from vflens.coordinator.horizontal.granted import check_granted, check_grants
 from vflens.errors import ConfigError, ProtocolError
 from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
 from vflens.models.settings import Horizontal, Training
-from vflens.protocol.horizontal import HorizontalFederation
+from vflens.protocol.horizontal.agreement import HorizontalAgreement
 from vflens.types import INT32_MAX, Array, Exchange, PartyInfo, Phase, Point, Released, Role
 
 MOMENTS = {"mean": np.zeros(4), "covariance": np.zeros((4, 4))}
 
 
-def _federation(rows: int) -> HorizontalFederation:
-    clients = (PartyInfo("c1", Role.CLIENT, COLUMNS, 3, CLASSES, rows, 1),)
-    return HorizontalFederation("run", clients, Training(), False, SOFTMAX_REGRESSION, Horizontal(rounds=1))
+def _federation(rows: int) -> HorizontalAgreement:
+    clients = (
+        PartyInfo(
+            "c1", Role.CLIENT, columns=COLUMNS, n_classes=3, classes=CLASSES, train_rows=rows, predict_rows=1
+        ),
+    )
+    return HorizontalAgreement(
+        run="run",
+        parties=clients,
+        training=Training(),
+        lab=False,
+        model=SOFTMAX_REGRESSION,
+        horizontal=Horizontal(rounds=1),
+    )
 
 
 KINDS = {"mean": 1, "features": 2, "labels": 3, "embedding": 4, "weight": 5}
@@ -34,7 +45,7 @@ KINDS = {"mean": 1, "features": 2, "labels": 3, "embedding": 4, "weight": 5}
 def _granted(point: Point, tensors: dict[str, Array], *rows: int) -> Released:
     number = next(kind for name, kind in KINDS.items() if name in tensors) + 7 * len(rows)
     exchange = Exchange("run", Phase.DISCLOSE, 1, number)
-    return Released("c1", exchange, point, np.array(rows, np.int32), tensors)
+    return Released("c1", exchange, point, np.array(rows, np.int32), tensors=tensors)
 
 
 def test_a_disclosure_is_checked_without_an_array_of_the_claimed_rows() -> None:
@@ -97,7 +108,7 @@ def test_what_no_client_discloses_is_refused(lie: str) -> None:
 def test_a_client_discloses_each_thing_once() -> None:
     moments, federation = _granted(Point.MOMENTS, MOMENTS), _federation(30)
     check_grants([moments], "c1", federation)
-    with pytest.raises(ProtocolError, match=r"^'c1' discloses moments, moments: each is due once$"):
+    with pytest.raises(ProtocolError, match=r"^'c1' discloses moments twice: each is due once$"):
         check_grants([moments, moments], "c1", federation)
     again = replace(moments, exchange=moments.exchange._replace(step=8))
     with pytest.raises(ProtocolError, match=r"^moments disclosed by 'c1' as disclosure number 8: 1 is its"):

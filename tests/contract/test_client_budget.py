@@ -13,13 +13,13 @@ import tomli_w
 from accidents import Fuse, Interrupted, rebuild
 from horizontal import clients_of, deal, federation, server_of, table
 from laboratory import close, figures
+from oneprocess import LocalFederation
 
 from vflens.cli.federation import _summary
 from vflens.errors import ConfigError, StateError
 from vflens.experiments.pages.report import write_report
-from vflens.experiments.results.folders import read_runs
+from vflens.experiments.results.record import read_runs
 from vflens.experiments.run.check import check
-from vflens.experiments.run.in_process import LocalFederation
 from vflens.protocol.acts import Step
 from vflens.types import Exchange, Phase, Point, sealed
 
@@ -57,7 +57,7 @@ def test_where_participants_are_drawn_the_round_beyond_the_budget_is_refused(tmp
     assert [r.sender for r in server.transcript.select(Point.UPDATE)].count(name) == 2
     rebuild(local, name)
     with pytest.raises(StateError, match=rf"release 3 of an update of '{name}'"):
-        clients_of(local)[name].run.spending.take(5)
+        clients_of(local)[name].gate.take(Exchange("tiny/run", Phase.TRAIN, 5, 5), np.zeros(0, np.int32))
     close(local)
 
 

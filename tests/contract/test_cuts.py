@@ -9,6 +9,7 @@ import pytest
 from laboratory import federation
 
 from vflens.experiments.results.folders import read_party
+from vflens.storage.metrics import Name
 
 PASSPORTS = [{"name": "passport", "at": "passive"}, {"name": "passport", "at": "active"}]
 TILES: dict[str, Any] = {
@@ -43,5 +44,5 @@ ROWS: dict[str, Any] = {
 def test_a_federation_learns_wherever_its_network_is_cut(tmp_path: Path, changes: dict[str, Any]) -> None:
     local = federation(tmp_path, **changes)
     local.run()
-    found = {m.metric: m.value for m in read_party(tmp_path / "active").metrics}
-    assert found["accuracy"] > 0.6
+    found = {m.name: m.value for m in read_party(tmp_path / "active").metrics}
+    assert found[Name.ACCURACY] > 0.6

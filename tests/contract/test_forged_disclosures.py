@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 from accidents import rebuild_all
 from laboratory import NOTHING, close, federation, finish, payload
+from oneprocess import LocalFederation
 
+from vflens.config import PassiveConfig
 from vflens.errors import ProtocolError
-from vflens.experiments.run.in_process import LocalFederation
 from vflens.protocol.acts import Disclose
 from vflens.types import Exchange, Phase, Point, Released
 
@@ -30,7 +31,7 @@ def _answer_more(local: LocalFederation, forged: Released, to: str) -> None:
 
 def _forged(sender: str, point: Point, phase: Phase, step: int, **tensors: Any) -> Released:
     version = 0 if phase is Phase.TRAIN else 1
-    return Released(sender, Exchange("tiny/run", phase, version, step), point, NOTHING, tensors)
+    return Released(sender, Exchange("tiny/run", phase, version, step), point, NOTHING, tensors=tensors)
 
 
 CASES = {
@@ -50,6 +51,33 @@ CASES = {
         "parameters of 'b' came from 'a': a party discloses its own",
     ),
 }
+
+
+@pytest.mark.parametrize("what", ["auxiliary", "candidates"])
+def test_a_party_grants_each_kind_once_to_a_receiver(tmp_path: Path, what: str) -> None:
+    """Two numbers of rows are two disclosures, of which a receiver would record both."""
+    config = federation(tmp_path, **TWO).passive["a"].config
+    granted = [{"what": what, "to": "active", "rows": rows} for rows in (4, 6)]
+    words = (
+        "auxiliary to active is given twice" if what == "auxiliary" else "a client grants them to its server"
+    )
+    with pytest.raises(ValueError, match=words):
+        PassiveConfig.model_validate({**config.model_dump(), "disclose": granted})
+
+
+def test_two_numbers_of_rows_of_one_kind_are_refused(tmp_path: Path) -> None:
+    local = federation(tmp_path, **TWO)
+    evil = local.passive["a"]
+    answers: dict[Any, Callable[[Any], Any]] = dict(evil._answers)
+    answers[Disclose] = lambda act: tuple(evil.disclosed("auxiliary", rows, act.version) for rows in (4, 6))
+    evil._answers = answers
+    local.coordinator.prepare()
+    local.coordinator.train()
+    with pytest.raises(
+        ProtocolError, match=r"^'a' discloses auxiliary to 'coordinator' twice: each is due once$"
+    ):
+        local.coordinator.disclose()
+    assert not list(local.coordinator.transcript.select(Point.AUXILIARY))
 
 
 @pytest.mark.parametrize("case", CASES)

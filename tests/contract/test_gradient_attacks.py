@@ -14,7 +14,8 @@ from horizontal import COLUMNS, deal, federation, table
 
 from vflens.experiments.pages.pictures import pictures
 from vflens.experiments.results import fedadob
-from vflens.experiments.results.folders import read_party, read_runs
+from vflens.experiments.results.folders import read_party
+from vflens.experiments.results.record import read_runs
 from vflens.tables.table import Table
 
 Attacks: TypeAlias = Sequence[Mapping[str, Any]]
@@ -39,8 +40,8 @@ def _figures(
     training = {"optimizer": "sgd", "learning_rate": 0.1, "batch_size": batch}
     federation(deal(folder, tables, attacks=attacks, **{"training": training, **ONE_STEP, **more})).run()
     told = read_party(folder / "server").metrics
-    assert [(m.attack, m.column) for m in told if m.metric in ("skipped", "failed")] == []
-    return {(m.metric, m.attack, m.target): m.value for m in told}
+    assert [(m.attack, m.detail) for m in told if m.name in ("skipped", "failed")] == []
+    return {(m.name, m.attack, m.target): m.value for m in told}
 
 
 def test_one_row_of_softmax_regression_is_exact(tmp_path: Path) -> None:

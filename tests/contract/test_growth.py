@@ -9,6 +9,7 @@ import numpy as np
 from horizontal import clients_of, deal, server_of, table
 from horizontal import federation as joined
 from laboratory import close, federation, let_go_later
+from nonempty import nonempty
 
 from vflens.protocol.acts import Act, Disclose, Guess, Submission
 from vflens.protocol.link import Link
@@ -43,7 +44,7 @@ def test_disclosures_and_submissions_are_logged_once(tmp_path: Path) -> None:
     guess = Guess(
         "half", np.full((len(rows), len(passive.table.columns)), 0.5), np.zeros(len(rows), np.uint8)
     )
-    submission = Submission(run, "active", "predict", rows, (guess,))
+    submission = Submission(run, "active", "predict", rows, guesses=(guess,))
     assert not _grown(passive.folder, active.links["passive"], submission)
     for party, what in ((passive, '"disclosed"'), (active, '"disclosed"'), (passive, '"scored"')):
         assert (party.folder / "events.jsonl").read_text(encoding="utf-8").count(what) in (1, 2)
@@ -57,7 +58,7 @@ def test_a_client_s_disclosures_are_logged_once(tmp_path: Path) -> None:
     server = server_of(local)
     server.prepare()
     server.train()
-    for name, client in clients_of(local).items():
+    for name, client in nonempty(clients_of(local).items()):
         assert not _grown(client.folder, server.links[name], Disclose("tiny/run", 1, "server"))
         assert (client.folder / "events.jsonl").read_text(encoding="utf-8").count('"disclosed"') == 1
     close(local)

@@ -14,14 +14,14 @@ from horizontal import clients_of, server_of, table
 from horizontal import deal as deal_clients
 from horizontal import federation as clients_federation
 from laboratory import close, deal, experiment, federation, let_go_later
+from oneprocess import LocalFederation
 
 from vflens.config import load_party
 from vflens.errors import ConfigError
 from vflens.experiments.pages.report import render
-from vflens.experiments.results.folders import read_runs
+from vflens.experiments.results.record import read_runs
 from vflens.experiments.results.verdict import alarms, to_json
 from vflens.experiments.run.check import check_party
-from vflens.experiments.run.in_process import LocalFederation
 from vflens.experiments.watch.page import RunsPage
 from vflens.randomness import generator
 from vflens.storage import journal

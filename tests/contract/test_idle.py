@@ -11,14 +11,17 @@ import horizontal
 import pytest
 from accidents import Around
 from laboratory import federation, let_go_later
+from nonempty import nonempty
+from oneprocess import LocalFederation
 
 from vflens.clients.data_party import DataParty
-from vflens.coordinator import coordinator
+from vflens.coordinator.vertical import coordinator
 from vflens.errors import StateError, UnavailableError
-from vflens.experiments.run.in_process import LocalFederation
-from vflens.protocol.acts import Act, Begin, Train
+from vflens.protocol.acts import Act, Begin, Predict, Train
+from vflens.protocol.checks import MODEL_VERSION
 from vflens.services import waiting
 from vflens.services.leading import run
+from vflens.types import Array, Exchange, Phase
 
 LIMITS = {"idle_seconds": 0.5, "rejoin_seconds": 60}
 REMEDY = "look at its log, or raise limits.idle_seconds"
@@ -70,7 +73,7 @@ def test_a_leader_that_asks_for_nothing_ends_its_data_parties(
         local.leader.prepare()
     if phase == "trained":
         local.leader.lead()
-    for party in local.led.values():
+    for party in nonempty(local.led.values()):
         with pytest.raises(UnavailableError) as idle:
             wait_for_leader(party, Clock(monkeypatch), monkeypatch)
         leader = party.config.leader
@@ -108,6 +111,29 @@ def test_data_parties_that_never_report_their_end_end_their_leader(
     with pytest.raises(UnavailableError) as idle:
         run(local.leader, lambda: None, lambda _: None)
     assert str(idle.value) == f"nothing came of predictions and attacks at {names} for 0.5 s: {REMEDY}"
+
+
+def test_a_prediction_that_is_repeated_is_no_progress(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new row is: the active party may take its time as long as it goes on."""
+    local = federation(tmp_path, limits={"idle_seconds": 3})
+    asked = 0
+
+    def ask() -> None:
+        nonlocal asked
+        own = local.active.predictions._own(*exchange_of(min(asked, 5)))
+        asked += 1
+        local.active.links["coordinator"].call(Predict(own))
+
+    def exchange_of(number: int) -> tuple[Exchange, Array]:
+        rows = local.coordinator.aligned.predict[number : number + 1]
+        return Exchange("tiny/run", Phase.PREDICT, MODEL_VERSION, number), rows
+
+    local.coordinator.finished = Clock(monkeypatch, meanwhile=ask)
+    with pytest.raises(UnavailableError, match=r"^nothing came of predictions and attacks at .* for 3 s"):
+        run(local.coordinator, lambda: None, lambda _: None)
+    assert 8 <= asked <= 10
 
 
 class Dumb(Around):

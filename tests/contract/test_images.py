@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from laboratory import estimates, experiment, figures, trained, transcripts
+from oneprocess import LocalFederation
 
 from vflens.array import ScaledColumns, in_unit
 from vflens.experiments.run.dealer import write_parties
 from vflens.experiments.run.dealing import ImageHalves, deal
-from vflens.experiments.run.in_process import LocalFederation
 from vflens.storage.files import load_arrays
 from vflens.tables.table import Table
 from vflens.types import ColumnInfo
@@ -31,7 +31,7 @@ def _images() -> Table:
         tuple(ColumnInfo("pixel_{}_{}_{}".format(*p), 0.0, 255.0, pixel=p) for p in places),
         rng.integers(0, 156, (ROWS, len(places)), np.uint8) + 100 * labels[:, None].astype(np.uint8),
         labels,
-        ("dark", "bright"),
+        class_names=("dark", "bright"),
     )
 
 

@@ -14,7 +14,7 @@ from vflens.registry import ATTACKS
 from vflens.types import Knowledge
 
 #: Rooms of VFLens, and other packages, that a file of an attack may import.
-_ROOMS = ("attacks", "errors", "models", "numerics", "plugins", "randomness", "types")
+_ROOMS = ("attacks", "errors", "models", "numerics", "plugins", "randomness", "types", "words")
 ROOMS = {"vflens." + room for room in _ROOMS}
 PACKAGES = {"numpy", "pydantic", "torch"}
 STANDARD = {

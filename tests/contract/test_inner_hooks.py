@@ -12,9 +12,9 @@ import pytest
 from accidents import over_grpc, rebuild_all, train_until
 from foreign import installed
 from laboratory import close, experiment, federation, finish, trained, transcripts
+from oneprocess import LocalFederation
 
 from vflens.errors import ConfigError, PluginError
-from vflens.experiments.run.in_process import LocalFederation
 from vflens.experiments.run.run import run
 from vflens.plugins.defense import Context
 from vflens.protocol.acts import Step
@@ -169,7 +169,9 @@ def test_data_parties_draw_the_same_together_and_a_coordinator_nothing(tmp_path:
     np.testing.assert_array_equal(drawn[0], drawn[1])
     later = local.active.chain.fold("on_batch", np.ones((5, 1)), EXCHANGE._replace(step=1), rows)
     assert np.abs(later - drawn[0]).min() > 0
-    coordinator = Context(Owner("coordinator"), EXCHANGE, rows, {}, "on_scores", 0, b"secret")
+    coordinator = Context(
+        Owner("coordinator"), EXCHANGE, rows, {}, hook="on_scores", position=0, secret=b"secret"
+    )
     with pytest.raises(PluginError, match="on_scores at 'coordinator' draws what the data parties share"):
         coordinator.common_stream("smooth")
     close(local)

@@ -4,10 +4,7 @@ active party.
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,32 +12,24 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from accidents import over_grpc
+from labelthieves import LABELS, LINKS, MLP, TWO_CLASSES
 from laboratory import SYNTHETIC, THREE, close, estimates, federation
 
 from vflens.attacks.pmc import PassiveModelCompletion
-from vflens.errors import AccessError, ConfigError, KnowledgeError, ProtocolError, StateError, VflensError
+from vflens.errors import KnowledgeError
 from vflens.experiments.offline.attack import attack_recorded
 from vflens.experiments.offline.score import score_estimate
 from vflens.experiments.pages.report import render
-from vflens.experiments.results.folders import read_party, read_runs
-from vflens.experiments.results.results import failed, label_results, skipped
-from vflens.experiments.run.in_process import LocalFederation
+from vflens.experiments.results.folders import read_party
+from vflens.experiments.results.labels_membership import label_results
+from vflens.experiments.results.record import read_runs
+from vflens.experiments.results.results import failed, skipped
 from vflens.plugins.attack import Attack
-from vflens.protocol.acts import Deliver, Disclose, Guess, Submission
-from vflens.protocol.link import Link
+from vflens.protocol.acts import Guess, Submission
 from vflens.registry import ATTACKS
 from vflens.storage import journal
-from vflens.types import Array, Knowledge, Phase, Point, Setting, numbered, statuses
-from vflens.wire.messages import RPCS
-
-LABELS = {"what": "labels", "to": "passive", "rows": 20}
-TWO_CLASSES = {**SYNTHETIC, "rows": 300, "classes": 2}
-MLP = {"architecture": "mlp", "width": 8}
-LINKS: dict[str, Callable[[LocalFederation], AbstractContextManager[None]]] = {
-    "calls": lambda local: nullcontext(),
-    "grpc": over_grpc,
-}
+from vflens.storage.metrics import Name
+from vflens.types import Knowledge, Phase, Point, Setting, numbered, statuses
 
 
 def _scored(home: Path, name: str, scored: Phase | None = None) -> dict[str, Any]:
@@ -67,10 +56,10 @@ def test_rows_of_one_class_have_no_auc(tmp_path: Path) -> None:
     train = active.run.federation.train
     rows = train[active.run.labels[train] == 0]
     guess = Guess("sign", np.eye(3)[np.zeros(len(rows), int)], numbered(statuses(len(rows))))
-    active.run.scoring.keep_errors(Submission("tiny/run", "passive", "train", rows, (guess,)))
-    found = {m: active.metrics.last(m) for m in ("label_auc", "label_accuracy")}
-    assert math.isnan(found["label_auc"] or 0)
-    assert found["label_accuracy"] == 1
+    active.run.scoring.keep_errors(Submission("tiny/run", "passive", "train", rows, guesses=(guess,)))
+    found = {m: active.metrics.last(m) for m in (Name.LABEL_AUC, Name.LABEL_ACCURACY)}
+    assert math.isnan(found[Name.LABEL_AUC] or 0)
+    assert found[Name.LABEL_ACCURACY] == 1
     log = (tmp_path / "active" / "events.jsonl").read_text(encoding="utf-8")
     assert "label_auc is undefined: the scored rows are of one class" in log
     close(local)
@@ -161,7 +150,7 @@ def test_a_thief_completes_its_model_behind_its_own_passport(tmp_path: Path, agg
         np.testing.assert_allclose(embeddings[r.rows], r.tensor("embedding"), rtol=0, atol=1e-5)
     model = local.passive["passive"].adversary.own_model()
     told = read_party(tmp_path / "active").metrics
-    auc = {(m.attack, m.scored_set): m.value for m in told if m.metric == "label_auc"}
+    auc = {(m.attack, m.scored_set): m.value for m in told if m.name == "label_auc"}
     for scored in (Phase.TRAIN, Phase.PREDICT):
         found = _scored(tmp_path, "pmc", scored)
         assert found["label_accuracy"] > found["blind_label_accuracy"] + 0.1
@@ -209,28 +198,6 @@ def test_every_attack_on_labels_runs_against_passports_at_both_parties(tmp_path:
         assert (f"{n} finds classes without names" in page) == kinds[n].up_to_renaming
 
 
-def test_labels_go_only_to_whom_they_are_granted(tmp_path: Path) -> None:
-    digests = []
-    for name, joined in LINKS.items():
-        home = tmp_path / name
-        local = federation(home, parties=THREE, disclose=[{**LABELS, "to": "b"}], attacks=[])
-        with joined(local):
-            local.run()
-        digests.append({p: journal.digest(home / p / "transcript") for p in "abc"})
-        for party in "abc":
-            received = [r for r in journal.read(home / party / "transcript") if r.point is Point.AUXILIARY]
-            assert len(received) == (party == "b")
-            for released in received:
-                assert released.sender == "active"
-                assert released.exchange.phase is Phase.DISCLOSE
-                assert list(released.tensors or ()) == ["labels"]
-                assert len(released.rows) == 20
-        assert (home / "b" / "own.npz").exists()
-        assert not (home / "a" / "own.npz").exists()
-    assert digests[0] == digests[1]
-    assert digests[0]["a"] == digests[0]["c"] != digests[0]["b"]
-
-
 # --- in the running federation
 
 #: Two thieves, one of whom was granted labels.
@@ -263,7 +230,7 @@ def test_thieves_run_inside_the_federation_over_both_links(tmp_path: Path) -> No
             local.run()
         told = {p: read_party(home / p).metrics for p in ("a", "b", "active")}
         rows = {
-            (m.adversary, m.attack, m.scored_set): m.rows for m in told["active"] if m.metric == "label_auc"
+            (m.adversary, m.attack, m.scored_set): m.rows for m in told["active"] if m.name == "label_auc"
         }
         assert rows == {
             ("a", "norm_scoring", "train"): 240,
@@ -272,16 +239,16 @@ def test_thieves_run_inside_the_federation_over_both_links(tmp_path: Path) -> No
             ("b", "pmc", "train"): 220,
             ("b", "pmc", "predict"): 60,
         }
-        (skipped,) = (m for m in told["a"] if m.metric == "skipped")
+        (skipped,) = (m for m in told["a"] if m.name == "skipped")
         assert (skipped.attack, skipped.adversary) == ("direction_scoring", "a")
-        assert "granted no labels to 'a'" in skipped.column
+        assert "granted no labels to 'a'" in skipped.detail
         figures = {
             (m.adversary, m.attack, m.scored_set): m.value
             for m in told["active"]
-            if m.metric == "label_accuracy"
+            if m.name == "label_accuracy"
         }
         for party in ("a", "b"):  # the lab tells them
-            heard = {(m.attack, m.scored_set): m.value for m in told[party] if m.metric == "label_accuracy"}
+            heard = {(m.attack, m.scored_set): m.value for m in told[party] if m.name == "label_accuracy"}
             assert heard == pytest.approx({(n, s): v for (p, n, s), v in figures.items() if p == party})
         found.append((estimates(home), figures))
     assert found[0] == found[1]
@@ -295,171 +262,3 @@ def test_thieves_run_inside_the_federation_over_both_links(tmp_path: Path) -> No
             np.testing.assert_array_equal(offline[name], live[name], strict=True)
     scored = score_estimate(tmp_path / "estimate.npz", home / "active" / "config.toml")
     assert scored["label_accuracy"] == figures["b", "direction_scoring", "train"]
-
-
-def test_outside_the_lab_a_thief_has_receipts_and_no_figures(tmp_path: Path) -> None:
-    federation(tmp_path, lab=False, attacks=[{"name": "gradient_sign", "at": "passive"}]).run()
-    assert not [m for m in read_party(tmp_path / "passive").metrics if m.metric.startswith("label")]
-    (told,) = (m for m in read_party(tmp_path / "active").metrics if m.metric == "label_accuracy")
-    assert (told.value, told.adversary, told.rows) == (1.0, "passive", 72)
-    page = render(read_runs([tmp_path]))
-    assert '<section id="labels">' in page
-    row = page[page.index("<td>gradient_sign</td>") :]
-    assert row.startswith(
-        "<td>gradient_sign</td><td>passive</td><td>active</td><td>training rows</td><td>72</td><td>1.000</td>"
-    )
-    (receipt,) = (e for e in _events(tmp_path / "passive") if e["event"] == "receipt")
-    assert receipt.keys() & {"rows", "attacks", "label_accuracy", "errors"} == {"rows", "attacks"}
-
-
-def _events(home: Path) -> list[dict[str, Any]]:
-    lines = (home / "events.jsonl").read_text(encoding="utf-8").splitlines()
-    return [json.loads(line) for line in lines]
-
-
-def _answers(home: Path, labels_of: Callable[[Array], Array], *, lab: bool) -> list[bytes]:
-    """All that a malicious passive party gets from an active one with these labels."""
-    local = federation(home, lab=lab, attacks=[], disclose=[LABELS])
-    table = local.active.table
-    assert table.labels is not None
-    local.active._file_labels = labels_of(table.labels)
-    local.coordinator.prepare()
-    train, link = local.coordinator.aligned.train, local.passive["passive"].links["active"]
-    ungranted = np.setdiff1d(train, local.active.granted_rows("passive"))
-    answers = []
-    for scored_set in ("train", "predict", "everything"):
-        for rows in (
-            ungranted,
-            ungranted[:50],
-            ungranted[:49],
-            ungranted[::-1],
-            train,
-            ungranted[1:2],
-            train[:0],
-        ):
-            for values in (
-                np.full((len(rows), 3), 0.3),
-                np.eye(3)[np.zeros(len(rows), int)],
-                np.ones((1, 2)),
-            ):
-                guess = Guess("x", values, numbered(statuses(len(values))))
-                probe = Submission("tiny/run", "passive", scored_set, rows, (guess,))
-                answers.append(_answer(link, probe))
-    accepted = [a for a in answers if not a.startswith((b"ProtocolError", b"StateError"))]
-    assert len(accepted) > 2 if lab else len(accepted) == 1
-    return answers
-
-
-def _answer(link: Link, probe: Submission) -> bytes:
-    try:
-        reply: bytes = RPCS[Submission].encode_reply(link.call(probe)).SerializeToString()
-    except VflensError as error:
-        return f"{type(error).__name__}: {error}".encode()
-    return reply
-
-
-@pytest.mark.parametrize("lab", [False, True])
-def test_two_truths_give_a_thief_identical_bytes_but_in_the_lab(tmp_path: Path, lab: bool) -> None:
-    """The labels of one world are those of the other, each class called by the name of the next."""
-    worlds: list[Callable[[Array], Array]] = [lambda y: y, lambda y: (y + 1) % 3]
-    answers = [_answers(tmp_path / str(i), world, lab=lab) for i, world in enumerate(worlds)]
-    assert (answers[0] == answers[1]) == (not lab)
-
-
-def test_a_thief_may_not_submit_for_another(tmp_path: Path) -> None:
-    local = federation(tmp_path, parties=THREE, attacks=[])
-    probe = Submission("tiny/run", "b", "train", np.zeros(0, np.int32), ())
-    with pytest.raises(AccessError, match="Submission in the name of 'b' came from 'a'"):
-        local.passive["a"].links["active"].call(probe)
-
-
-@pytest.mark.parametrize("scored_set", ["train", "predict"])
-def test_a_submission_before_rows_are_aligned_is_refused(tmp_path: Path, scored_set: str) -> None:
-    local = federation(tmp_path, attacks=[])
-    probe = Submission("tiny/run", "passive", scored_set, np.zeros(0, np.int32), ())
-    with pytest.raises(
-        StateError, match=r"^party 'active' has no aligned rows yet: the coordinator prepares"
-    ):
-        local.passive["passive"].links["active"].call(probe)
-
-
-def test_a_submission_is_scored_once_per_thief(tmp_path: Path) -> None:
-    local = federation(tmp_path, parties=THREE, attacks=[])
-    local.coordinator.prepare()
-    rows = np.sort(local.coordinator.aligned.train)
-    guess = Guess("x", np.full((len(rows), 3), 0.3), numbered(statuses(len(rows))))
-    for party in ("a", "b"):
-        submit = local.passive[party].links["active"].call
-        assert submit(Submission("tiny/run", party, "train", rows, (guess,))).rows == len(rows)
-        other = replace(guess, attack="y")
-        with pytest.raises(StateError, match="were scored before"):
-            submit(Submission("tiny/run", party, "train", rows, (other,)))
-
-
-def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
-    federation(tmp_path).run()
-    with pytest.raises(KnowledgeError, match="'active' granted no labels to 'passive'"):
-        attack_recorded(tmp_path / "passive", "direction_scoring", None, tmp_path / "e.npz")
-    attack_recorded(tmp_path / "active", "half", None, tmp_path / "e.npz")
-    with pytest.raises(
-        ConfigError, match=r"e.npz estimates 'passive', and .* is that of 'active': only the target"
-    ):
-        score_estimate(tmp_path / "e.npz", tmp_path / "active" / "config.toml")
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (
-            {"attacks": [{"name": "gradient_sign"}]},
-            "'gradient_sign' at active 'active' estimates labels, which this party holds itself: let it sit "
-            "in a passive",
-        ),
-        (
-            {"attacks": [{"name": "half_star", "at": "passive"}]},
-            "'half_star' at passive 'passive' estimates columns: let it sit in the active party",
-        ),
-        ({"disclose": [{**LABELS, "to": "coordinator"}]}, "the active party grants labels, to one of"),
-        (
-            {"disclose": [{**LABELS, "rows": 100}]},
-            "disclose labels rows = 100 at 'active': there are 72 training rows",
-        ),
-    ],
-)
-def test_what_cannot_work_is_refused_before_training(tmp_path: Path, changes: Any, message: str) -> None:
-    with pytest.raises(ConfigError, match=message):
-        federation(tmp_path, **changes).run()
-
-
-def test_only_labels_of_training_rows_are_delivered_to_a_passive_party(tmp_path: Path) -> None:
-    local = federation(tmp_path, disclose=[LABELS], attacks=[])
-    local.coordinator.prepare()
-    (labels,) = local.coordinator.links["active"].call(Disclose("tiny/run", 1, "passive"))
-    values = labels.tensor("labels")
-    cases = [
-        (replace(labels, sender="passive"), "^auxiliary of 'passive' came from 'active': a party discloses"),
-        (
-            replace(labels, point=Point.PARAMETERS),
-            "^parameters of 'active' with the tensors .*: labels are due$",
-        ),
-        (replace(labels, tensors={"labels": values[1:]}), "one for each of the 20 rows$"),
-        *(
-            (
-                replace(labels, tensors={"labels": wrong}),
-                "are no classes: whole numbers from 0 to 2 are due, one",
-            )
-            for wrong in (values + 3, values - 3, values + 0.5, values.astype(np.int32))
-        ),
-        (replace(labels, tensors={"labels": values, "more": values}), "labels are due$"),
-        (replace(labels, tensors=None), "labels are due$"),
-        (
-            replace(labels, rows=local.coordinator.aligned.predict[:18], tensors={"labels": values[:18]}),
-            "is no train row of run",
-        ),
-        (replace(labels, exchange=labels.exchange._replace(step=21)), "as disclosure number 21: 20 is its"),
-    ]
-    for released, sentence in cases:
-        with pytest.raises(ProtocolError, match=sentence):
-            local.coordinator.links["passive"].call(Deliver(released))
-    local.coordinator.links["passive"].call(Deliver(labels))
-    close(local)

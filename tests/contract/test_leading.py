@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from accidents import Around, rebuild
 from laboratory import federation
+from oneprocess import LocalFederation
 
 from vflens.coordinator import leader
 from vflens.errors import UnavailableError
-from vflens.experiments.run.in_process import LocalFederation
 from vflens.member.stage import Stage
 from vflens.protocol.acts import Act, Epoch, Step
 from vflens.services.leading import run

@@ -28,10 +28,12 @@ from vflens.errors import (
 )
 from vflens.models.settings import Training
 from vflens.protocol import acts
-from vflens.protocol.access import ACCESS, DIRECT_ACCESS, HORIZONTAL_ACCESS, Access
-from vflens.protocol.federation import Federation
+from vflens.protocol.access import Access
+from vflens.protocol.horizontal.access import HORIZONTAL_ACCESS
 from vflens.protocol.link import InProcessLink, Link, Party
 from vflens.protocol.standing import Standing
+from vflens.protocol.vertical.access import ACCESS, DIRECT_ACCESS
+from vflens.protocol.vertical.agreement import VerticalAgreement
 from vflens.types import Array, Exchange, PartyInfo, Phase, Point, Released, Role
 from vflens.wire.channel import grpc
 from vflens.wire.grpc_link import GrpcLink
@@ -46,7 +48,7 @@ def exchange(step: int) -> Exchange:
 
 def released(step: int, value: Array) -> Released:
     return Released(
-        "callee", exchange(step), Point.EMBEDDING, np.arange(3, dtype="<i4"), {"embedding": value}
+        "callee", exchange(step), Point.EMBEDDING, np.arange(3, dtype="<i4"), tensors={"embedding": value}
     )
 
 
@@ -172,15 +174,26 @@ class TestLink:
 
 NO_ROWS = np.zeros(0, "<i4")
 MEMBERS = (PartyInfo("p", Role.PASSIVE), PartyInfo("a", Role.ACTIVE, n_classes=2))
-NOTHING = Released("a", exchange(0), Point.EMBEDDING, NO_ROWS, None)
+NOTHING = Released("a", exchange(0), Point.EMBEDDING, NO_ROWS, tensors=None)
 EXAMPLES: dict[type[acts.Act[Any]], acts.Act[Any]] = {
     type(act): act
     for act in (
         acts.Describe(RUN),
         acts.Salt(RUN),
         acts.Identify(RUN, bytes(32)),
-        acts.Prepare(Federation(RUN, MEMBERS, 0, NO_ROWS, NO_ROWS, Training(), True), NO_ROWS),
-        acts.Rejoin(RUN, Standing("1", 0, "training", -1, 0, b"")),
+        acts.Prepare(
+            VerticalAgreement(
+                run=RUN,
+                parties=MEMBERS,
+                rows=0,
+                train=NO_ROWS,
+                predict=NO_ROWS,
+                training=Training(),
+                lab=True,
+            ),
+            NO_ROWS,
+        ),
+        acts.Rejoin(RUN, Standing("1", 0, "training", -1, released=0, federation=b"")),
         acts.Step(exchange(0), NO_ROWS, None),
         acts.Train(RUN),
         acts.Epoch(RUN, 0),
@@ -191,7 +204,7 @@ EXAMPLES: dict[type[acts.Act[Any]], acts.Act[Any]] = {
         acts.Stop(RUN),
         acts.Predict(NOTHING),
         acts.Finished(RUN, ""),
-        acts.Submission(RUN, "", "predict", NO_ROWS, ()),
+        acts.Submission(RUN, "", "predict", NO_ROWS, guesses=()),
         acts.Query("all"),
     )
 }

@@ -20,11 +20,11 @@ import numpy as np
 import pytest
 from accidents import trainer
 from laboratory import close, transcripts
+from oneprocess import LocalFederation
 
-from vflens.coordinator.server import Server
+from vflens.coordinator.horizontal.server import Server
 from vflens.errors import AlignmentError, ConfigError, KnowledgeError, ProtocolError, StateError
-from vflens.experiments.run.in_process import LocalFederation
-from vflens.protocol.access import ACCESS, DIRECT_ACCESS, HORIZONTAL_ACCESS, Access
+from vflens.protocol.access import Access
 from vflens.protocol.acts import (
     Act,
     Describe,
@@ -41,6 +41,8 @@ from vflens.protocol.acts import (
     Submission,
     Train,
 )
+from vflens.protocol.horizontal.access import HORIZONTAL_ACCESS
+from vflens.protocol.vertical.access import ACCESS, DIRECT_ACCESS
 from vflens.types import Estimate, Phase, Point, statuses
 
 REFUSALS = (ProtocolError, StateError, KnowledgeError, ConfigError, AlignmentError)
@@ -203,7 +205,7 @@ SETTINGS = {
         HORIZONTAL_ACCESS,
         (
             *SERVED,
-            Cell(Step, "server", "b", "train", Point.UPDATE),
+            Cell(Step, "server", "b", "train", point=Point.UPDATE),
             Cell(Submission, "server", "b", "submit"),
         ),
     ),

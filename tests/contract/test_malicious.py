@@ -13,8 +13,8 @@ from laboratory import SYNTHETIC, close, deal, estimates, experiment, federation
 from vflens.config import load_party
 from vflens.errors import ConfigError
 from vflens.experiments.pages.report import render
-from vflens.experiments.results.folders import read_runs
 from vflens.experiments.results.ledger import notes
+from vflens.experiments.results.record import read_runs
 from vflens.experiments.results.verdict import alarms, verdict
 from vflens.experiments.run.check import check_party
 from vflens.experiments.run.run import run

@@ -13,10 +13,10 @@ import pytest
 from horizontal import deal, federation, server_of, table
 from laboratory import close
 
-from vflens.coordinator import rounds
-from vflens.experiments.log_audit.audit import audit_logs
-from vflens.experiments.log_audit.finding import Found
+from vflens.experiments.verify_log.finding import Found
+from vflens.experiments.verify_log.verify import verify_logs
 from vflens.protocol.acts import Act, Step
+from vflens.recorded.horizontal.parameters import averaged
 from vflens.services.folder import write_status
 from vflens.storage.journal import Journal
 from vflens.types import Exchange, Phase, Point, Released, sealed
@@ -50,7 +50,7 @@ def _run(home: Path, change: Callable[[Any], object] = lambda server: None, **ho
 
 
 def _found(*folders: Path) -> Found:
-    (audited,) = audit_logs(folders)
+    (audited,) = verify_logs(folders)
     return audited.found
 
 
@@ -69,13 +69,16 @@ def test_every_mean_of_an_honest_server_is_computed_again(tmp_path: Path, kind: 
         assert not [note for note in found.notes if "computed again" in note]
 
 
-def test_a_client_without_part_in_the_mean_is_found_in_the_server_s_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def unfair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run whose server leaves the client c1 out of every mean."""
     with monkeypatch.context() as patched:
-        patched.setattr("vflens.coordinator.rounds.averaged", unfair_of(rounds.averaged))
-        home = _run(tmp_path / "run")
-    for folders in ([home / "server"], [home / "server", home / "c2"]):
+        patched.setattr("vflens.coordinator.horizontal.rounds.averaged", unfair_of(averaged))
+        return _run(tmp_path / "run")
+
+
+def test_a_client_without_part_in_the_mean_is_found_in_the_server_s_folder(unfair: Path) -> None:
+    for folders in ([unfair / "server"], [unfair / "server", unfair / "c2"]):
         (finding,) = _found(*folders).findings
         assert str(finding).startswith(
             "server: released/digests.bin: the parameters of round 1 are not those of round 0 plus the mean "
@@ -83,16 +86,11 @@ def test_a_client_without_part_in_the_mean_is_found_in_the_server_s_folder(
         )
 
 
-def test_a_first_model_that_differs_is_found_without_own_arrays_by_a_client_s_record(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with monkeypatch.context() as patched:
-        patched.setattr("vflens.coordinator.rounds.averaged", unfair_of(rounds.averaged))
-        home = _run(tmp_path / "run")
-    (home / "server" / "own.npz").unlink()
-    alone = _found(home / "server")
+def test_a_first_model_that_differs_is_found_without_own_arrays_by_a_client_s_record(unfair: Path) -> None:
+    (unfair / "server" / "own.npz").unlink()
+    alone = _found(unfair / "server")
     assert (alone.findings, [n for n in alone.notes if "0 of 4 means" in n] != []) == ([], True)
-    assert len(_found(home / "server", home / "c3").findings) == 1
+    assert len(_found(unfair / "server", unfair / "c3").findings) == 1
 
 
 def unfair_of(honest: Callable[..., Any]) -> Callable[..., Any]:

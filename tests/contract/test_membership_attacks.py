@@ -12,6 +12,8 @@ import pytest
 from accidents import rebuild
 from horizontal import CLASSES, clients_of, deal, federation, server_of
 from laboratory import close
+from nonempty import nonempty
+from oneprocess import LocalFederation
 from pydantic import ValidationError
 
 from vflens.cli.evidence import _scored
@@ -19,11 +21,10 @@ from vflens.cli.federation import _summary
 from vflens.config.settings import Disclosure
 from vflens.errors import ConfigError, ProtocolError
 from vflens.experiments.pages.report import write_report
-from vflens.experiments.results.folders import read_runs
-from vflens.experiments.results.membership import membership_results
+from vflens.experiments.results.labels_membership import membership_results
+from vflens.experiments.results.record import read_runs
 from vflens.experiments.results.verdict import to_json
-from vflens.experiments.run.in_process import LocalFederation
-from vflens.numerics.ranking import auc
+from vflens.numerics.measures.ranking import auc
 from vflens.tables.table import Table
 from vflens.types import Array, ColumnInfo, Phase, Point
 
@@ -44,7 +45,7 @@ def noisy(rows: int, seed: int, predict: int) -> Table:
     split = (np.arange(rows) >= rows - predict).astype(np.uint8)
     ids = np.array([f"{seed}-{i}".encode() for i in range(rows)])
     features, labels = rng.random((rows, len(columns))), rng.integers(0, len(CLASSES), rows)
-    return Table(ids, columns, features, labels, CLASSES, split)
+    return Table(ids, columns, features, labels, class_names=CLASSES, split=split)
 
 
 TABLES = {"a": noisy(80, 1, 40), "b": noisy(80, 2, 40)}
@@ -60,7 +61,7 @@ def made(
 
 def figures(folder: Path) -> dict[tuple[str, str, str], float]:
     rows: list[Mapping[str, Any]] = pq.read_table(folder / "metrics.parquet").to_pylist()
-    return {(r["metric"], r["attack"], r["column"]): r["value"] for r in rows}
+    return {(r["metric"], r["attack"], r["detail"]): r["value"] for r in rows}
 
 
 def granted(local: LocalFederation, client: str) -> tuple[Array, Array]:
@@ -117,15 +118,15 @@ def test_the_candidates_order_says_nothing_and_is_the_same_after_a_restart(tmp_p
     local = made(tmp_path)
     before = {}
     server_of(local).prepare()
-    for name, client in clients_of(local).items():
-        before[name] = client._grants.candidates
+    for name, client in nonempty(clients_of(local).items()):
+        before[name] = client._made.grants.candidates
         rows, members = before[name]
         train = set(client.run.federation.rows_of(name, Phase.TRAIN).tolist())
         assert [row in train for row in rows.tolist()] == members.tolist()
         assert len(set(rows.tolist())) == 60
         assert 8 <= members[:30].sum() <= 22  # a shuffle: 15 ± 2·1.9
     rebuild(local, "a")
-    for one, other in zip(before["a"], clients_of(local)["a"]._grants.candidates, strict=True):
+    for one, other in zip(before["a"], clients_of(local)["a"]._made.grants.candidates, strict=True):
         np.testing.assert_array_equal(one, other)
     close(local)
 
@@ -165,7 +166,7 @@ def test_without_candidates_or_a_whole_model_they_are_skipped(
     local = made(tmp_path, **changes)
     local.run()
     rows = pq.read_table(tmp_path / "server" / "metrics.parquet").to_pylist()
-    skipped = {r["attack"]: r["column"] for r in rows if r["metric"] == "skipped" and r["target"] == "a"}
+    skipped = {r["attack"]: r["detail"] for r in rows if r["metric"] == "skipped" and r["target"] == "a"}
     assert set(skipped) == {"loss_threshold", "lira"}
     assert all(words in reason for reason in skipped.values())
 
@@ -184,7 +185,7 @@ def test_too_many_candidates_are_refused(tmp_path: Path) -> None:
 def test_a_server_refuses_candidates_of_no_class_or_width(tmp_path: Path) -> None:
     from dataclasses import replace
 
-    from vflens.coordinator.granted import check_granted
+    from vflens.coordinator.horizontal.granted import check_granted
 
     local = made(tmp_path)
     local.run()

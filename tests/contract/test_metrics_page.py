@@ -13,10 +13,10 @@ from pathlib import Path
 
 import pytest
 from laboratory import close, federation
+from oneprocess import LocalFederation
 
 from vflens.config import MetricsPage
 from vflens.errors import AccessError, ConfigError
-from vflens.experiments.run.in_process import LocalFederation
 from vflens.protocol.acts import Describe
 from vflens.services import metrics_page as metrics_page_module
 from vflens.services.metrics_page import Calls, calls_of, metrics_page, page

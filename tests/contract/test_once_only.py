@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from accidents import Around
+from accidents import Recorder
 from laboratory import close, federation, fingerprint, finish, same
+from oneprocess import LocalFederation
 from scipy.special import log_softmax
 
 from vflens.errors import ProtocolError, StateError
-from vflens.experiments.run.in_process import LocalFederation
 from vflens.protocol.acts import (
     Act,
     Begin,
@@ -29,23 +29,9 @@ from vflens.protocol.acts import (
     Prepare,
     Step,
 )
-from vflens.protocol.embeddings import predicted_embeddings
-from vflens.protocol.federation import Federation
-from vflens.protocol.link import Link
+from vflens.protocol.vertical.agreement import VerticalAgreement
+from vflens.protocol.vertical.embeddings import predicted_embeddings
 from vflens.types import Exchange, Phase, Point, Released
-
-
-class Recorder(Around):
-    """Keeps every act that passed and its reply."""
-
-    def __init__(self, inner: Link) -> None:
-        super().__init__(inner)
-        self.seen: list[tuple[Act[Any], Any]] = []
-
-    def submit(self, act: Act[Any]) -> Any:
-        reply = super().submit(act)
-        self.seen.append((act, reply.result()))
-        return reply
 
 
 def _recorded(local: LocalFederation) -> dict[str, Recorder]:
@@ -177,7 +163,7 @@ def test_requests_that_overlap_release_each_row_once(
         both_asked.wait(20)  # each has the embeddings of rows 3 to 5 before the other has released them
         return found
 
-    monkeypatch.setattr("vflens.coordinator.predictions.predicted_embeddings", side_by_side)
+    monkeypatch.setattr("vflens.coordinator.vertical.answers.predicted_embeddings", side_by_side)
     with ThreadPoolExecutor(2) as callers:
         first, second = callers.map(active.predictions.ask, (rows[:6], rows[3:9]))
     np.testing.assert_array_equal(first[3:], second[:3])
@@ -213,7 +199,7 @@ def test_figures_are_recorded_once_where_the_last_two_parties_finish_at_a_time(
     coordinator, recorded = local.coordinator, list[int]()
     coordinator._unfinished = _Meeting({"passive", "active"})
 
-    def record(federation: Federation) -> None:
+    def record(federation: VerticalAgreement) -> None:
         recorded.append(1)
         sleep(0.1)  # meanwhile the other would find that none is left, and nothing finished
 
@@ -299,7 +285,7 @@ def test_a_prediction_that_is_refused_leaves_no_trace(local: LocalFederation) ->
         Exchange("tiny/run", Phase.PREDICT, 1, 5),
         Point.EMBEDDING,
         rows[:2],
-        {"embedding": np.zeros((2, 3))},
+        tensors={"embedding": np.zeros((2, 3))},
     )
     for changes, sentence in (
         ({"rows": rows[[0, 0]]}, "named twice"),

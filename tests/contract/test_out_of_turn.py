@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import pytest
 from laboratory import NOISY, NOTHING, close, federation, fingerprint, payload
+from nonempty import nonempty
+from oneprocess import LocalFederation
 
 from vflens.clients.vertical.aligned_run import AlignedRun
 from vflens.clients.vertical.party import VerticalParty
 from vflens.errors import ProtocolError, StateError, VflensError
-from vflens.experiments.run.in_process import LocalFederation
 from vflens.models.part import Part
 from vflens.protocol.acts import (
     Act,
     Begin,
-    Deliver,
     Disclose,
     Finished,
     Forward,
@@ -29,6 +29,7 @@ from vflens.protocol.acts import (
     Step,
 )
 from vflens.protocol.link import InProcessLink
+from vflens.protocol.vertical.agreement import VerticalAgreement
 from vflens.types import Array, Exchange, Phase, Point, Released, Role
 
 
@@ -49,7 +50,9 @@ def _train_step(
 def _gradient(party: VerticalParty[AlignedRun[Part]], step: int, **changes: Any) -> Released:
     """A gradient as the active party would send it for ``step``."""
     rows = party.run.federation.train[4 * step :][:4]
-    sealed = Released("active", _exchange(party, step), Point.GRADIENT, rows, {"gradient": np.ones((4, 3))})
+    sealed = Released(
+        "active", _exchange(party, step), Point.GRADIENT, rows, tensors={"gradient": np.ones((4, 3))}
+    )
     return replace(sealed, **changes)
 
 
@@ -73,7 +76,7 @@ def test_before_alignment_nothing_is_answered(tmp_path: Path) -> None:
 def test_a_refused_begin_has_no_effect(tmp_path: Path) -> None:
     """It is refused before any work that was put off is done, and before anything is written."""
     local, done = federation(tmp_path), list[str]()
-    for party in local.data_parties.values():
+    for party in nonempty(local.data_parties.values()):
         party._deferred = lambda: done.append("work")
         before = sorted(file.name for file in party.folder.iterdir())
         words = f"^party '{party.name}' has no run yet: 'coordinator' prepares it first$"
@@ -85,16 +88,14 @@ def test_a_refused_begin_has_no_effect(tmp_path: Path) -> None:
     close(local)
 
 
-def test_a_skipped_step_is_refused_and_changes_nothing(local: LocalFederation) -> None:
+@pytest.mark.parametrize(("step", "gradient"), [(3, None), (1, None), (2, 1)])
+def test_a_skipped_step_is_refused_and_changes_nothing(
+    local: LocalFederation, step: int, gradient: int | None
+) -> None:
     passive, before = local.passive["passive"], fingerprint(local)
-    link = local.coordinator.links["passive"]
-    for act in (
-        _train_step(passive, 3),
-        _train_step(passive, 1),
-        _train_step(passive, 2, received=_gradient(passive, 1)),
-    ):
-        with pytest.raises(StateError, match=r"^step \d came before step 0: send the missing steps first$"):
-            link.call(act)
+    act = _train_step(passive, step, received=None if gradient is None else _gradient(passive, gradient))
+    with pytest.raises(StateError, match=r"^step \d came before step 0: send the missing steps first$"):
+        local.coordinator.links["passive"].call(act)
     assert fingerprint(local) == before
 
 
@@ -247,175 +248,115 @@ def test_a_gradient_of_prediction_rows_is_refused(local: LocalFederation) -> Non
         link.call(_train_step(passive, 1, received=_gradient(passive, 0, rows=rows)))
 
 
-def _wrong_rows(local: LocalFederation, phase: Phase) -> list[tuple[list[int], str]]:
-    federation = local.active.run.federation
-    others = federation.predict if phase is Phase.TRAIN else federation.train
-    mine = federation.train if phase is Phase.TRAIN else federation.predict
-    return [
-        (
-            [int(mine[0]), int(others[0])],
-            f"^row {others[0]} is no {phase.value} row of run 'tiny/run': ask for rows",
+#: Who is asked for rows: in which phase they are due, and how they are asked for.
+ASKED: dict[str, tuple[Phase, Callable[[LocalFederation, Array], Any]]] = {
+    "a step of the passive party": (Phase.TRAIN, lambda local, rows: _step_of(local, "passive", rows)),
+    "a step of the active party": (Phase.TRAIN, lambda local, rows: _step_of(local, "active", rows)),
+    "an embedding": (
+        Phase.PREDICT,
+        lambda local, rows: local.coordinator.links["passive"].call(
+            Forward(Exchange("tiny/run", Phase.PREDICT, 1, 0), rows)
         ),
-        ([federation.rows], f"^row {federation.rows} is no {phase.value} row"),
-        ([int(mine[0]), -1], f"^row -1 is no {phase.value} row"),
-        ([2**31 - 1], f"^row {2**31 - 1} is no {phase.value} row"),
-    ]
+    ),
+    "scores": (Phase.PREDICT, lambda local, rows: local.active.predictions.ask(rows)),
+}
+#: Rows of which the last is wrong, of those that are due and those of the other phase.
+WRONG: dict[str, Callable[[Array, Array], list[int]]] = {
+    "of the other phase": lambda due, other: [int(due[0]), int(other[0])],
+    "behind the last": lambda due, other: [len(due) + len(other)],
+    "negative": lambda due, other: [int(due[0]), -1],
+    "far behind the last": lambda due, other: [2**31 - 1],
+}
 
 
-def test_rows_of_another_set_are_refused_everywhere(local: LocalFederation) -> None:
-    local.coordinator.train()
-    before = fingerprint(local)
+def _step_of(local: LocalFederation, name: str, rows: Array) -> Any:
     step = local.active.recovery.learned + 1
-    calls: list[tuple[Phase, Callable[[Array], Any]]] = [
-        (Phase.TRAIN, lambda r: local.coordinator.links["passive"].call(_train_step(local.active, step, r))),
-        (Phase.TRAIN, lambda r: local.coordinator.links["active"].call(_train_step(local.active, step, r))),
-        (
-            Phase.PREDICT,
-            lambda r: local.coordinator.links["passive"].call(
-                Forward(Exchange("tiny/run", Phase.PREDICT, 1, 0), r)
-            ),
-        ),
-        (Phase.PREDICT, local.active.predictions.ask),
-    ]
-    for phase, call in calls:
-        if phase is Phase.PREDICT:
-            local.coordinator.open_predictions()
-        for rows, sentence in _wrong_rows(local, phase):
-            with pytest.raises(ProtocolError, match=sentence):
-                call(np.array(rows, np.int32))
-    for call in (calls[2][1], calls[3][1]):
-        with pytest.raises(ProtocolError, match=r"^an empty list of predict rows: ask for at least one$"):
-            call(NOTHING)
+    return local.coordinator.links[name].call(_train_step(local.active, step, rows))
+
+
+@pytest.mark.parametrize("wrong", WRONG)
+@pytest.mark.parametrize("asked", ASKED)
+def test_rows_of_another_set_are_refused_everywhere(local: LocalFederation, asked: str, wrong: str) -> None:
+    (phase, ask), run = ASKED[asked], local.coordinator.aligned
+    local.coordinator.train()
+    if phase is Phase.PREDICT:
+        local.coordinator.open_predictions()
+    rows = WRONG[wrong](*((run.train, run.predict) if phase is Phase.TRAIN else (run.predict, run.train)))
+    before = fingerprint(local)
+    with pytest.raises(
+        ProtocolError, match=f"^row {rows[-1]} is no {phase.value} row of run 'tiny/run': ask"
+    ):
+        ask(local, np.array(rows, np.int32))
     assert fingerprint(local) == before
 
 
-def test_a_model_version_that_does_not_exist_draws_no_fresh_noise(local: LocalFederation) -> None:
-    rows = local.active.run.federation.predict[:2]
-    acts: list[tuple[str, Act[Any]]] = [
-        ("passive", Forward(Exchange("tiny/run", Phase.PREDICT, 2, 0), rows)),
+@pytest.mark.parametrize("asked", [name for name, (phase, _) in ASKED.items() if phase is Phase.PREDICT])
+def test_no_prediction_rows_are_refused(local: LocalFederation, asked: str) -> None:
+    local.coordinator.train()
+    local.coordinator.open_predictions()
+    before = fingerprint(local)
+    with pytest.raises(ProtocolError, match=r"^an empty list of predict rows: ask for at least one$"):
+        ASKED[asked][1](local, NOTHING)
+    assert fingerprint(local) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "act"),
+    [
+        ("passive", Forward(Exchange("tiny/run", Phase.PREDICT, 2, 0), np.zeros(1, np.int32))),
         ("passive", Disclose("tiny/run", 2, "active")),
         ("active", Begin("tiny/run", 2)),
-    ]
-    for name, act in acts:
-        with pytest.raises(ProtocolError, match=r"^model version 2 does not exist: ask for version 1$"):
-            local.coordinator.links[name].call(act)
+    ],
+    ids=["rows", "disclosures", "the end of training"],
+)
+def test_a_model_version_that_does_not_exist_draws_no_fresh_noise(
+    local: LocalFederation, name: str, act: Act[Any]
+) -> None:
+    with pytest.raises(ProtocolError, match=r"^model version 2 does not exist: ask for version 1$"):
+        local.coordinator.links[name].call(act)
 
 
-def test_an_alignment_that_does_not_fit_is_refused(tmp_path: Path, local: LocalFederation) -> None:
-    whole = local.coordinator.aligned
+#: What the coordinator sends in place of an agreement and its order of rows, and the words of the refusal.
+ALIGNMENTS: dict[str, tuple[Callable[[VerticalAgreement, Array], Prepare], str]] = {
+    "a row less": (
+        lambda whole, order: Prepare(whole, order[1:]),
+        "^the aligned order names 89 rows, 90 distinct ones were announced$",
+    ),
+    "a row twice": (
+        lambda whole, order: Prepare(whole, np.append(order[1:], order[1])),
+        "^the aligned order names 90 rows, 90 distinct ones were announced$",
+    ),
+    "a row that no file has": (
+        lambda whole, order: Prepare(whole, order + order[1]),
+        "^the aligned order names row 90 of a file with 90 rows$",
+    ),
+    "rows of both phases": (
+        lambda whole, order: Prepare(replace(whole, predict=whole.train[:1]), order),
+        "^training and prediction rows overlap",
+    ),
+    "rows outside": (
+        lambda whole, order: Prepare(replace(whole, predict=np.array([90], np.int32)), order),
+        "overlap or lie outside the aligned rows$",
+    ),
+    "another run": (
+        lambda whole, order: Prepare(replace(whole, run="other"), order),
+        "^run 'other' is not this party's: 'passive' is configured for run",
+    ),
+    "without the party": (
+        lambda whole, order: Prepare(replace(whole, parties=whole.parties[:1]), order),
+        "does not know passive 'passive' with its columns",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", ALIGNMENTS)
+def test_an_alignment_that_does_not_fit_is_refused(tmp_path: Path, local: LocalFederation, case: str) -> None:
+    whole, (changed, words) = local.coordinator.aligned, ALIGNMENTS[case]
     order = np.arange(whole.rows, dtype=np.int32)
-    twice, beyond = order.copy(), order.copy()
-    twice[0], beyond[0] = 1, 90
     fresh = federation(tmp_path / "fresh", defenses=NOISY)
-    cases: list[tuple[Prepare, str]] = [
-        (Prepare(whole, order[1:]),
-                f"^the aligned order names {whole.rows - 1} rows, {whole.rows} distinct "
-                "ones"),
-        (Prepare(whole, twice), f"^the aligned order names {whole.rows} rows, {whole.rows} distinct ones"),
-        (Prepare(whole, beyond), f"^the aligned order names row 90 of a file with {whole.rows} rows$"),
-        (Prepare(replace(whole, predict=whole.train[:1]), order), "^training and prediction rows overlap"),
-        (Prepare(replace(whole, predict=np.array([90], np.int32)), order),
-                "overlap or lie outside the aligned rows$"),
-        (Prepare(replace(whole, run="other"), order),
-                "^run 'other' is not this party's: 'passive' is configured for run"),
-        (Prepare(replace(whole, parties=whole.parties[:1]), order),
-                "does not know passive 'passive' with its columns"),
-    ]  # fmt: skip
-    for act, sentence in cases:
-        with pytest.raises(ProtocolError, match=sentence):
-            fresh.coordinator.links["passive"].call(act)
+    link = fresh.coordinator.links["passive"]
+    with pytest.raises(ProtocolError, match=words):
+        link.call(changed(whole, order))
     assert fresh.passive["passive"].federation is None
-    fresh.coordinator.links["passive"].call(Prepare(whole, order))
+    link.call(Prepare(whole, order))
     close(fresh)
-
-
-def test_only_disclosures_of_passive_parties_are_delivered(local: LocalFederation) -> None:
-    link = local.coordinator.links["active"]
-    weights = Released("passive", Exchange("tiny/run", Phase.DISCLOSE, 1, 3), Point.PARAMETERS, NOTHING, {})
-    cases: list[tuple[Released, str]] = [
-        (
-            replace(weights, sender="mallory"),
-            "^a disclosure of 'mallory': only a passive party discloses$",
-        ),
-        (
-            replace(weights, exchange=Exchange("x", Phase.DISCLOSE, 1, 3)),
-            "^parameters that 'passive' discloses came in phase 'disclose' of run 'x', version 1: phase",
-        ),
-        (
-            replace(weights, exchange=Exchange("tiny/run", Phase.PREDICT, 1, 3)),
-            "^parameters that 'passive' discloses came in phase 'predict' of run",
-        ),
-        (
-            replace(weights, point=Point.SCORES),
-            "^scores delivered as a disclosure: parameters, auxiliary rows, moments and tables are disclosed",
-        ),
-        (
-            replace(weights, point=Point.AUXILIARY, rows=local.coordinator.aligned.predict[:2]),
-            "is no train row of run",
-        ),
-        (
-            weights,
-            r"^parameters of 'passive' hold tensors of shapes {}: {'weight': \(3, 4\), 'bias': \(3,\)} are "
-            r"due$",
-        ),
-        (
-            replace(weights, tensors={"weight": np.zeros((3, 5))}),
-            r"hold tensors of shapes {'weight': \(3, 5\)}: {'weight': \(3, 4\), ",
-        ),
-        (
-            replace(weights, tensors={"bias": np.zeros(3)}),
-            r"hold tensors of shapes {'bias': \(3,\)}: {'weight'",
-        ),
-        (
-            replace(weights, tensors={"weight": np.zeros((3, 4)), "more": np.zeros(9)}),
-            r"'more': \(9,\)}: {'weight'",
-        ),
-        (
-            replace(weights, tensors={"weight": np.full((3, 4), np.inf)}),
-            "^parameters of 'passive': weight of float64 holds something else than moderate numbers of",
-        ),
-        (
-            replace(
-                weights,
-                point=Point.MOMENTS,
-                tensors={"mean": np.zeros(4)},
-                exchange=weights.exchange._replace(step=6),
-            ),
-            r"^moments of 'passive' hold tensors of shapes {'mean': \(4,\)}: .*'covariance': \(4, 4\)} are",
-        ),
-        (
-            replace(
-                weights,
-                point=Point.AUXILIARY,
-                rows=local.coordinator.aligned.train[:2],
-                tensors={"features": np.zeros((3, 4))},
-                exchange=weights.exchange._replace(step=5 + 7 * 2),
-            ),
-            r"^auxiliary of 'passive' hold tensors of shapes {'features': \(3, 4\)}: {'features': \(2, 4\)} "
-            r"are due$",
-        ),
-        (
-            replace(weights, exchange=Exchange("tiny/run", Phase.DISCLOSE, 1, 7 * 73)),
-            "^parameters of 'passive' as disclosure number 511: 3 is its number$",
-        ),
-        (
-            replace(weights, tensors={"weight": np.zeros((3, 4), "<f4")}),
-            "^parameters of 'passive': weight of float32 holds something else",
-        ),
-        (
-            replace(weights, rows=local.coordinator.aligned.train[:1]),
-            "^parameters of 'passive': numbers of no",
-        ),
-        (
-            replace(weights, point=Point.AUXILIARY, rows=local.coordinator.aligned.train[[1, 0]]),
-            "^auxiliary of 'passive': each row is due once, ascending$",
-        ),
-        (
-            replace(weights, point=Point.MOMENTS, tensors=None, exchange=weights.exchange._replace(step=6)),
-            "^moments of 'passive' were withheld: parameters can be$",
-        ),
-    ]
-    for released, sentence in cases:
-        with pytest.raises(ProtocolError, match=sentence):
-            link.call(Deliver(released))
-    assert list(local.active.transcript) == []

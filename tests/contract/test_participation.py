@@ -13,12 +13,12 @@ import pytest
 from accidents import Fuse, Interrupted, Killed, over_grpc, rebuild
 from horizontal import clients_of, deal, federation, learned, server_of, table
 from laboratory import close, transcripts
+from oneprocess import LocalFederation
 from stubparty import short_folder
 
 from vflens.config import load_party
 from vflens.errors import ConfigError
-from vflens.experiments.run.horizontal import HorizontalExperiment
-from vflens.experiments.run.in_process import LocalFederation
+from vflens.experiments.run.horizontal.experiment import HorizontalExperiment
 from vflens.types import Point
 
 TABLES = {

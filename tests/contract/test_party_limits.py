@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 from laboratory import SYNTHETIC, federation
+from nonempty import nonempty
 
 from vflens.errors import ConfigError
 from vflens.experiments.run.check import check
 from vflens.models.family import checked_model
 from vflens.models.settings import Training
 from vflens.protocol.acts import Prepare
-from vflens.protocol.federation import Federation
+from vflens.protocol.vertical.agreement import VerticalAgreement
 
 LIMITS = {"epochs": 100, "min_learning_rate": 1e-3, "max_width": 16, "memory_mib": 4}
 MLP: dict[str, Any] = {"architecture": "mlp", "width": 8}
@@ -46,17 +47,17 @@ def test_a_run_beyond_a_limit_is_refused_and_nothing_is_built(
     local = federation(tmp_path, limits=LIMITS, attacks=[])
     parties = local.coordinator._describe()
     rows = np.arange(90, dtype=np.int32)
-    asked = Federation(
-        "tiny/run",
-        parties,
-        90,
-        rows[:72],
-        rows[72:],
-        Training(**training),
-        True,
-        checked_model(model),
+    asked = VerticalAgreement(
+        run="tiny/run",
+        parties=parties,
+        rows=90,
+        train=rows[:72],
+        predict=rows[72:],
+        training=Training(**training),
+        lab=True,
+        model=checked_model(model),
     )
-    for party in local.data_parties.values():
+    for party in nonempty(local.data_parties.values()):
         monkeypatch.setattr(party, "begin_run", lambda *_: pytest.fail("built"))
         if "memory_mib" in words:
             limits = party.config.limits.model_copy(update={"max_width": 65536})

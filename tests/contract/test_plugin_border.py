@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from vflens.errors import ConfigError, DefenseError
 from vflens.experiments.audit.bench import Plan
 from vflens.experiments.audit.run import audit
-from vflens.experiments.audit.subject import Subject
+from vflens.experiments.audit.subject import AuditSubject
 from vflens.experiments.audit.words import left_out
 from vflens.experiments.run.run import run
 from vflens.models.part import Site
@@ -254,7 +254,13 @@ def test_keys_belong_to_a_defence_and_its_names() -> None:
 
     def key(*names: str, position: int = 0, secret: bytes = b"secret", run: str = "run") -> bytes:
         context = Context(
-            Owner("party"), exchange._replace(run=run), nothing, {}, "on_inputs", position, secret
+            Owner("party"),
+            exchange._replace(run=run),
+            nothing,
+            {},
+            hook="on_inputs",
+            position=position,
+            secret=secret,
         )
         return context.key(*names)
 
@@ -268,7 +274,15 @@ def test_keys_belong_to_a_defence_and_its_names() -> None:
     ]
     assert len({*keys}) == len(keys)
     assert all(len(k) == 32 for k in keys)
-    later = Context(Owner("party"), exchange._replace(step=3), nothing, {}, "on_dataset", 0, b"secret")
+    later = Context(
+        Owner("party"),
+        exchange._replace(step=3),
+        nothing,
+        {},
+        hook="on_dataset",
+        position=0,
+        secret=b"secret",
+    )
     assert later.key("a") == key("a")
 
 
@@ -341,7 +355,7 @@ def _audited(monkeypatch: pytest.MonkeyPatch) -> Facts:
     """An audit with the plug-ins of the other package alone."""
     monkeypatch.setattr(Registry, "_files", lambda registry: {})
     x = np.random.default_rng(0).random((40, 3))
-    subject = Subject("mine.csv", tuple(ColumnInfo(f"c{j}", 0.0, 1.0) for j in range(3)), x, 3)
+    subject = AuditSubject("mine.csv", tuple(ColumnInfo(f"c{j}", 0.0, 1.0) for j in range(3)), x, 3)
     return audit(subject, Plan(models=1, known=5, rows=40), lambda stage, done, total: None)
 
 

@@ -54,7 +54,7 @@ def _submitted(folder: Path, errors: dict[str, float], *, lab: bool, rows: int =
     kinds: dict[str, Attack] = {name: ATTACKS.get(name)() for name in ("half", "gradient_sign")}
     found = {
         name: Estimate(
-            "passive", np.arange(2, dtype=np.int32), np.zeros((2, 3)), np.full(2, RowStatus.OK), {}
+            "passive", np.arange(2, dtype=np.int32), np.zeros((2, 3)), np.full(2, RowStatus.OK), extras={}
         )
         for name in kinds
     }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -29,17 +30,20 @@ from laboratory import (
     same,
     trained,
 )
+from oneprocess import LocalFederation
 
-from vflens.clients.passive import PassiveParty
+from vflens.clients.vertical.passive import PassiveParty
 from vflens.config import PassiveConfig, load_party
 from vflens.errors import StateError, StorageError
-from vflens.experiments.results.folders import read_runs
-from vflens.experiments.run.in_process import Joined, LocalFederation
+from vflens.experiments.results.record import read_runs
+from vflens.experiments.run.in_process import Joined
+from vflens.member.recovery import checkpoint_digest
 from vflens.protocol.acts import Act, Step
 from vflens.randomness import stream
 from vflens.storage.files import load_arrays, save_arrays
+from vflens.storage.metrics import Name
 from vflens.tables.order import save_order
-from vflens.types import Exchange, Phase, Point
+from vflens.types import Array, Exchange, Phase, Point
 
 EPOCHS, STEPS, CHECKPOINT = 4, 16, 3  # 72 training rows in batches of 20: four steps an epoch
 SETTINGS: dict[str, Any] = {
@@ -202,16 +206,6 @@ def test_a_party_rebuilt_between_predictions_releases_the_same_rows(
     close(local)
 
 
-def test_a_folder_without_a_prepared_run_cannot_be_resumed(tmp_path: Path) -> None:
-    local = federation(tmp_path)
-    for party in local.members():
-        with pytest.raises(
-            StorageError, match=r"holds no aligned federation .*: give the folder of a party that took part"
-        ):
-            party.resume()
-    close(local)
-
-
 @pytest.mark.parametrize("who", ["passive", "active", "coordinator"])
 @pytest.mark.parametrize("damaged", ["log", "checkpoint", "empty checkpoint"])
 def test_a_damaged_log_or_checkpoint_is_refused_in_words(tmp_path: Path, who: str, damaged: str) -> None:
@@ -226,18 +220,26 @@ def test_a_damaged_log_or_checkpoint_is_refused_in_words(tmp_path: Path, who: st
         payload.write_bytes(b"\x7f" * payload.stat().st_size)  # every row position among them
     elif damaged == "checkpoint":
         gone = ("moments", "exchange")
-        save_arrays(file, {n: a for n, a in load_arrays(file).items() if not n.endswith(gone)})
+        put_in_place(file, {n: a for n, a in load_arrays(file).items() if not n.endswith(gone)})
     else:
-        save_arrays(file, {})
+        put_in_place(file, {})
     with (
         _started_again(local, who) as party,
         pytest.raises(
             StorageError,
-            match=rf"^checkpoint or log of .*{who} do not continue its run \(ProtocolError: .*: use a "
+            match=rf"^checkpoint or log of .*{who} do not continue its run \(.*: use a "
             r"folder that",
         ),
     ):
         party.resume()
+
+
+def put_in_place(file: Path, arrays: Mapping[str, Array]) -> None:
+    """Another checkpoint, which ``state.json`` names: a forged one, or one of a defect."""
+    save_arrays(file, arrays)
+    state = file.parent.parent / "state.json"
+    named = {"checkpoints": [checkpoint_digest(arrays)]}
+    state.write_text(json.dumps(json.loads(state.read_text(encoding="utf-8")) | named), encoding="utf-8")
 
 
 @contextmanager
@@ -259,10 +261,10 @@ def test_an_array_of_another_shape_in_a_checkpoint_is_refused_in_words(tmp_path:
     saved = load_arrays(file)
     assert len(saved) > 3
     for name, array in saved.items():
-        save_arrays(file, {**saved, name: np.zeros((2, *array.shape), array.dtype)})
+        put_in_place(file, {**saved, name: np.zeros((2, *array.shape), array.dtype)})
         with (
             _started_again(local, who) as party,
-            pytest.raises(StorageError, match=rf"ProtocolError: the checkpoint holds '{name}' of shape \(2,"),
+            pytest.raises(StorageError, match=rf"the checkpoint holds '{name}' of shape \(2,"),
         ):
             party.resume()
 
@@ -320,7 +322,7 @@ def test_a_checkpoint_of_another_table_is_refused(tmp_path: Path) -> None:
     save_order(party.folder, order, party.table.digest())  # a folder put together from two runs
     with pytest.raises(
         StorageError,
-        match=r"ProtocolError: the checkpoint holds 'theta' of shape \(15,\) float64: \(9,\) float64 is "
+        match=r"the checkpoint holds 'theta' of shape \(15,\) float64: \(9,\) float64 is "
         r"due\): use a folder that nobody changed$",
     ):
         party.resume()
@@ -364,7 +366,7 @@ def test_a_sampled_transcript_changes_nothing_that_is_learned_or_recovered(tmp_p
     assert received[0] == received[1]
     close(whole)
     close(sampled)
-    reported = [read_runs([tmp_path / name])[0].value("bytes_received") for name in ("whole", "sampled")]
+    reported = [read_runs([tmp_path / name])[0].value(Name.BYTES_RECEIVED) for name in ("whole", "sampled")]
     assert reported == [received[0]["coordinator"][1]] * 2, "not what came before the restart alone"
 
 
@@ -373,7 +375,7 @@ def test_an_attack_that_needs_what_was_not_kept_says_so(tmp_path: Path) -> None:
     attacks = [{"name": "clear_features"}]
     local = federation(tmp_path, attacks=attacks, training=early, transcript={"every": 4})
     local.run()
-    (reason,) = [m["column"] for m in local.active.metrics._rows if m["metric"] == "skipped"]
+    (reason,) = [m["detail"] for m in local.active.metrics._rows if m["metric"] == "skipped"]
     assert "no logits of 72 rows" in reason
     assert "its transcript leaves out (transcript.every = 4)" in reason
 

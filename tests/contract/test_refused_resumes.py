@@ -8,12 +8,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from accidents import anew, over_grpc, rebuild, train_until
-from laboratory import deal, experiment, federation, fingerprint
+from accidents import (
+    anew,
+    over_grpc,
+    rebuild,
+    train_until,
+)
+from laboratory import (
+    close,
+    deal,
+    experiment,
+    federation,
+    fingerprint,
+)
+from nonempty import nonempty
+from oneprocess import LocalFederation
 
-from vflens.config import MemberConfig, PassiveConfig, load_party
-from vflens.errors import ConfigError, StateError
-from vflens.experiments.run.in_process import LocalFederation
+from vflens.config import PartyConfig, PassiveConfig, load_party
+from vflens.errors import ConfigError, StateError, StorageError
 from vflens.services import process
 from vflens.services.folder import begin, exclusive
 
@@ -21,7 +33,7 @@ PARTIES = ("passive", "active", "coordinator")
 
 
 @pytest.fixture
-def config(tmp_path: Path) -> MemberConfig:
+def config(tmp_path: Path) -> PartyConfig:
     """Of a passive party that resumes an unfinished run."""
     found = load_party(deal(experiment(tmp_path), tmp_path)["passive"]).model_copy(update={"resume": True})
     begin(found)
@@ -144,3 +156,13 @@ def test_a_shortened_log_of_released_rows_is_refused(tmp_path: Path, who: str) -
         StateError, match=rf"^party '{who}' came back older than it was, with 2 released rows where 3"
     ):
         local.coordinator.rejoin()
+
+
+def test_a_folder_without_a_prepared_run_cannot_be_resumed(tmp_path: Path) -> None:
+    local = federation(tmp_path)
+    for party in nonempty(local.members()):
+        with pytest.raises(
+            StorageError, match=r"holds no federation .*: give the folder of a party that took part"
+        ):
+            party.resume()
+    close(local)

@@ -12,7 +12,7 @@ import pytest
 from laboratory import close, federation, finish
 
 from vflens.config import Recording
-from vflens.coordinator.score_release import _divergence
+from vflens.coordinator.vertical.score_release import _divergence
 from vflens.errors import ConfigError, StateError
 from vflens.member.released_rows import RowLog
 from vflens.protocol.acts import Step

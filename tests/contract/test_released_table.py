@@ -12,14 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 import tomli_w
 from laboratory import close, deal, experiment, federation, finish
+from oneprocess import LocalFederation
 
 from vflens.errors import ConfigError, ProtocolError
 from vflens.experiments.pages.report import render
-from vflens.experiments.results.folders import read_runs
-from vflens.experiments.results.verdict import figure
+from vflens.experiments.results.record import read_runs
+from vflens.experiments.results.verdict import number
 from vflens.experiments.run.check import check
-from vflens.experiments.run.in_process import LocalFederation
-from vflens.protocol.acts import Deliver
+from vflens.protocol.acts import Deliver, Disclose
 from vflens.table_noise.svm import solve_svm
 from vflens.types import Point, Released
 
@@ -69,8 +69,8 @@ def test_the_table_arrives_under_noise_and_attacks_meet_what_theory_says(
         member.flush()
     shown = render(read_runs([tmp_path]))
     shrunk = found["mse", "shrunk_table"]
-    assert f"shrunk_table {figure(shrunk)}, released_table {figure(error)}" in shown  # the least error first
-    assert f"<td>{figure(bound)}</td>" in shown
+    assert f"shrunk_table {number(shrunk)}, released_table {number(error)}" in shown  # the least error first
+    assert f"<td>{number(bound)}</td>" in shown
     assert "accuracy, released tables" in shown
     assert not {r.point for r in local.coordinator.transcript} & {Point.DATASET}
 
@@ -79,9 +79,11 @@ def test_a_release_asked_for_again_is_the_same_release(tmp_path: Path) -> None:
     local = federation(tmp_path, defenses=_release(), attacks=ATTACKS, disclose=GRANTS)
     local.coordinator.prepare()
     local.coordinator.disclose()
-    local.coordinator.disclose()
-    first, *others = _tables(local)
-    assert all(other.tensor("dataset").tobytes() == first.tensor("dataset").tobytes() for other in others)
+    asked = Disclose("tiny/run", 1, "active")
+    again = [r for r in local.coordinator.links["passive"].call(asked) if r.point is Point.DATASET]
+    first, second = ([t.tensor("dataset").tobytes() for t in tables] for tables in (_tables(local), again))
+    assert len(first) == 1
+    assert second == first
 
 
 def test_other_settings_draw_other_noise(tmp_path: Path) -> None:
@@ -107,7 +109,9 @@ def test_a_table_of_another_shape_is_refused(tmp_path: Path) -> None:
     local.coordinator.prepare()
     local.coordinator.disclose()
     (table,) = _tables(local)
-    wrong = Released(table.sender, table.exchange, table.point, table.rows, {"dataset": np.zeros((2, 2))})
+    wrong = Released(
+        table.sender, table.exchange, table.point, table.rows, tensors={"dataset": np.zeros((2, 2))}
+    )
     with pytest.raises(ProtocolError, match="dataset"):
         local.active.deliver(Deliver(wrong))
 

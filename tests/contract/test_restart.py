@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from accidents import anew, rebuild
 from laboratory import NOTHING, deal, experiment, federation
+from oneprocess import LocalFederation
 
-from vflens.clients.passive import PassiveParty
+from vflens.clients.vertical.passive import PassiveParty
 from vflens.config import load_party
 from vflens.errors import ProtocolError, StateError, StorageError
-from vflens.experiments.run.in_process import LocalFederation
 from vflens.member.stage import Reached
 from vflens.member.start_nonce import start_nonce
 from vflens.member.step_log import StepLog
@@ -58,7 +58,7 @@ def _ask(local: LocalFederation, step: int, rows: Array, received: Released | No
 
 def _gradient(step: int, rows: Array) -> Released:
     tensors = {"gradient": np.full((len(rows), 3), 0.01)}
-    return Released("active", _exchange(step), Point.GRADIENT, rows, tensors)
+    return Released("active", _exchange(step), Point.GRADIENT, rows, tensors=tensors)
 
 
 def test_a_step_asked_with_other_rows_after_a_restart_is_refused(noisy: LocalFederation) -> None:
@@ -133,7 +133,9 @@ def test_a_refused_step_leaves_the_model_with_the_rows_it_sent(tmp_path: Path) -
 def _summed(step: int, rows: Array) -> Step:
     """The step of the active party, with the sum of the passive parties' logits."""
     sent = {"embedding": np.zeros((len(rows), 3))}
-    return Step(_exchange(step), rows, Released("coordinator", _exchange(step), Point.EMBEDDING, rows, sent))
+    return Step(
+        _exchange(step), rows, Released("coordinator", _exchange(step), Point.EMBEDDING, rows, tensors=sent)
+    )
 
 
 def test_a_refused_step_of_the_active_party_leaves_nothing_that_a_restart_learns(
@@ -163,7 +165,7 @@ def test_refused_embeddings_leave_nothing_that_a_restart_learns(tmp_path: Path, 
     rows = _rows(local, 0)
     for taken, refused in ((np.append(rows, rows[:1]), True), (rows, False)):
         sent = Released(
-            "passive", _exchange(0), Point.EMBEDDING, taken, {"embedding": np.zeros((len(taken), 3))}
+            "passive", _exchange(0), Point.EMBEDDING, taken, tensors={"embedding": np.zeros((len(taken), 3))}
         )
         if refused:
             with pytest.raises(ProtocolError, match=r"^step 0 asks for a row twice"):
@@ -187,7 +189,7 @@ def test_logged_rows_that_the_party_refuses_are_told_as_a_changed_folder(local: 
     again = anew(local.active, {})
     with pytest.raises(
         StorageError,
-        match=r"do not continue its run \(StateError: step 1 was asked for before with other rows: .*: use a "
+        match=r"do not continue its run \(step 1 was asked for before with other rows: .*: use a "
         r"folder",
     ):
         again.resume()
@@ -209,7 +211,11 @@ def test_a_rebuilt_party_knows_that_training_is_over(local: LocalFederation, las
     rebuild(local, "active")
     before = {n: p.tobytes() for n, p in local.passive["passive"].parameters().items()}
     summed = Released(
-        "coordinator", _exchange(0), Point.EMBEDDING, _rows(local, 0), {"embedding": np.zeros((20, 3))}
+        "coordinator",
+        _exchange(0),
+        Point.EMBEDDING,
+        _rows(local, 0),
+        tensors={"embedding": np.zeros((20, 3))},
     )
     acts: list[tuple[str, Any]] = [
         ("passive", Step(_exchange(0), _rows(local, 0), None)),
@@ -234,7 +240,7 @@ def test_a_coordinator_that_had_opened_predictions_answers_them_after_a_restart(
         Exchange("tiny/run", Phase.PREDICT, 1, 0),
         Point.EMBEDDING,
         rows,
-        {"embedding": np.zeros((2, 3))},
+        tensors={"embedding": np.zeros((2, 3))},
     )
     with pytest.raises(StateError, match="is still training"):
         local.coordinator.predict(Predict(own))
@@ -264,9 +270,12 @@ def test_restarts_are_counted_before_there_is_a_state(tmp_path: Path) -> None:
         reached = Reached(tmp_path)
         reached.start_again()
         assert reached.incarnation == due
-    (tmp_path / "starts.json").write_bytes(b'{"restarts":1e400}')
-    with pytest.raises(StorageError, match=r"starts\.json does not say how often the party was started \("):
-        Reached(tmp_path).start_again()
+    for odd in (b"1e400", b"-1", b"true", b'"3"'):
+        (tmp_path / "starts.json").write_bytes(b'{"restarts":' + odd + b"}")
+        with pytest.raises(
+            StorageError, match=r"starts\.json does not say how often the party was started \(restarts: "
+        ):
+            Reached(tmp_path).start_again()
 
 
 @pytest.mark.parametrize("lost", [False, True])

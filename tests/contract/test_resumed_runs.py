@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 from accidents import Around, Faulty, Interrupted, Outcome, lose_reply, lose_request, rebuild
 from laboratory import SYNTHETIC, close, estimates, federation, trained, transcripts
+from oneprocess import LocalFederation
 
 from vflens.errors import UnavailableError
-from vflens.experiments.run.in_process import LocalFederation
 from vflens.protocol.acts import (
     Act,
     Begin,

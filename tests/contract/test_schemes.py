@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 import tomli_w
 from laboratory import THREE, close, deal, experiment, federation
+from oneprocess import LocalFederation
 
 from vflens.errors import ConfigError
-from vflens.experiments.run.in_process import LocalFederation
+from vflens.storage.metrics import Name
 from vflens.types import Point
 
 TO_BOTH = [{"what": "parameters", "to": to} for to in ("active", "coordinator")]
@@ -30,8 +31,8 @@ def test_a_scheme_acts_on_the_disclosed_weights_of_all_passive_parties(tmp_path:
     np.testing.assert_array_equal(local.coordinator.disclosed_parameters()["weight"], np.hstack(passive))
     received = [r for r in local.coordinator.transcript if r.point is Point.PARAMETERS]
     assert [r.sender for r in received] == ["a", "b", "c"]
-    assert local.coordinator.metrics.last("argmax_kept") == 1.0
-    kl = local.coordinator.metrics.last("mean_kl")
+    assert local.coordinator.metrics.last(Name.ARGMAX_KEPT) == 1.0
+    kl = local.coordinator.metrics.last(Name.MEAN_KL)
     assert kl is not None
     assert 0 < kl < 10
     local.coordinator.gate.check_fired()

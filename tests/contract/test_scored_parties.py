@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from laboratory import federation, figures, finish
 
-from vflens.clients.passive import PassiveParty
-from vflens.errors import ProtocolError, StateError
+from vflens.clients.vertical.passive import PassiveParty
+from vflens.errors import ProtocolError, StateError, StorageError
+from vflens.experiments.offline.score import score_estimate
 from vflens.protocol.acts import Guess, Receipt, Submission
 from vflens.types import Array, Phase, numbered, statuses
 
@@ -18,7 +19,7 @@ RELEASED = np.arange(60, dtype=np.int32)
 
 def _submit(party: PassiveParty, scored_set: str, rows: Array) -> Receipt:
     guess = Guess("x", np.full((len(rows), len(party.table.columns)), 0.5), numbered(statuses(len(rows))))
-    return party.score(Submission("tiny/run", "active", scored_set, rows, (guess,)))
+    return party.score(Submission("tiny/run", "active", scored_set, rows, guesses=(guess,)))
 
 
 def test_disclosed_auxiliary_rows_are_not_scored(tmp_path: Path) -> None:
@@ -87,3 +88,17 @@ def test_outside_the_lab_the_adversary_has_receipts_and_nofigures(tmp_path: Path
     receipts = _events(tmp_path / "active", "receipt")
     assert len(receipts) == 2  # 50 rows, and all 65
     assert not any("mse" in line for line in receipts)
+
+
+@pytest.mark.parametrize("log", ["transcript", "released"])
+def test_a_score_leaves_a_cut_log_as_it_is(tmp_path: Path, log: str) -> None:
+    """To open a log cuts what no line names: of a finished run it can still be brought back."""
+    federation(tmp_path, lab=True).run()
+    folder = tmp_path / "passive"
+    (lines := folder / log / "index.jsonl").write_bytes(b"")
+    before = {file: file.read_bytes() for file in (folder / log).iterdir()}
+    estimate, *_ = (tmp_path / "active" / "estimates").glob("passive.*.npz")
+    with pytest.raises(StorageError, match=rf"/{log} has 0 records, and had [1-9]\d*"):
+        score_estimate(estimate, folder / "config.toml")
+    assert lines in before
+    assert {file: file.read_bytes() for file in (folder / log).iterdir()} == before

@@ -19,7 +19,7 @@ from vflens.score.columns import ColumnScoring, nearest
 from vflens.score.service import ScoringService, milestones
 from vflens.score.theory import ReleasedModel
 from vflens.storage.log import party_log
-from vflens.storage.metrics import Metrics
+from vflens.storage.metrics import Metrics, Name
 from vflens.types import Array, ColumnInfo, RowStatus, numbered, statuses
 from vflens.wire.messages import RPCS
 
@@ -48,7 +48,7 @@ def _service(folder: Path, truth: Array = TRUTH, *, lab: bool = False, pictures:
 
 
 def _submission(rows: Array = RELEASED, *guesses: Guess, scored_set: str = "predict") -> Submission:
-    return Submission("run", "active", scored_set, rows, guesses or (_guess(len(rows)),))
+    return Submission("run", "active", scored_set, rows, guesses=guesses or (_guess(len(rows)),))
 
 
 def _guess(n: int, name: str = "ls", values: Array | None = None) -> Guess:
@@ -72,7 +72,7 @@ PROBES: dict[str, Submission] = {
     "two attacks": _submission(RELEASED, _guess(N, "a"), _guess(N, "b", np.zeros((N, D)))),
     "huge values": _submission(RELEASED, _guess(N, "a", np.full((N, D), 1e300))),
     "the first rows": _submission(RELEASED[:50]),
-    "no attack": Submission("run", "active", "predict", RELEASED, ()),
+    "no attack": Submission("run", "active", "predict", RELEASED, guesses=()),
     "too few rows": _submission(RELEASED[:49]),
     "one row": _submission(RELEASED[:1]),
     "no row": _submission(RELEASED[:0]),
@@ -314,11 +314,11 @@ def test_attacks_stop_at_the_attacked_rows_and_utility_does_not(tmp_path: Path) 
     local = federation(tmp_path, attacked_rows=10)
     local.run()
     rows = {
-        m.metric: m.rows
+        m.name: m.rows
         for folder in (local.passive["passive"].folder, local.active.folder)
         for m in read_party(folder).metrics
     }
-    assert (rows["mse"], rows["accuracy"]) == (10, 18)
+    assert (rows[Name.MSE], rows[Name.ACCURACY]) == (10, 18)
 
 
 @pytest.mark.parametrize("rows", [49, 60, 250])

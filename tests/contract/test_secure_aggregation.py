@@ -2,43 +2,29 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from accidents import Around, Fuse, Interrupted, over_grpc, rebuild
+from accidents import Fuse, Interrupted, over_grpc, rebuild
 from horizontal import clients_of, deal, federation, server_of, table
 from laboratory import close, figures, transcripts
+from oneprocess import LocalFederation
 from scipy.stats import chisquare, kstest
 from stubparty import short_folder
+from summing import FOUR, NO_ROWS, SECURE, TABLES, local, masked, numbers
 
-from vflens.config import load_party
-from vflens.coordinator.adversary import owned, parameters_of
-from vflens.coordinator.rounds import averaged
-from vflens.errors import ConfigError, ProtocolError, StateError, UnavailableError, VflensError
-from vflens.experiments.log_audit.audit import audit_logs
-from vflens.experiments.run.in_process import LocalFederation
+from vflens.errors import ProtocolError, StateError
 from vflens.numerics.fixed_point import decoded
-from vflens.protocol.acts import Act, Describe, Prepare, Step, StepReply
-from vflens.protocol.horizontal import HorizontalFederation
-from vflens.protocol.link import Link
-from vflens.protocol.masked_update import FRACTION_BITS, MaskedRound
-from vflens.protocol.secure_sum import Masking
-from vflens.types import Array, Exchange, Phase, Point, Released, sealed
+from vflens.protocol.acts import Step
+from vflens.protocol.horizontal.masked_update import FRACTION_BITS, MaskedRound
+from vflens.recorded.horizontal.parameters import averaged, owned, parameters_of
+from vflens.types import Exchange, Phase, Point, Released
 
-TABLES = {name: table(rows, seed) for seed, (name, rows) in enumerate({"a": 30, "b": 17, "c": 23}.items())}
-FOUR = {**TABLES, "d": table(20, 9)}
+_FIXTURES = (local,)  # used by name
 MLP = {"architecture": "mlp", "width": 5, "hidden": [6], "top": [4], "precision": "float64"}
-SECURE: dict[str, Any] = {
-    "training": {"batch_size": 8, "learning_rate": 0.01},
-    "horizontal": {"rounds": 3, "secure_aggregation": True},
-    "secure_aggregation": True,  # at the clients
-    "limits": {"checkpoint_steps": 2},
-}
-NO_ROWS = np.zeros(0, np.int32)
 
 
 def bits(local: LocalFederation, home: Path) -> tuple[dict[str, bytes], dict[str, str]]:
@@ -47,16 +33,6 @@ def bits(local: LocalFederation, home: Path) -> tuple[dict[str, bytes], dict[str
     held = {"server": server_of(local).parameters}
     held |= {name: party.run.model.parameters() for name, party in clients_of(local).items()}
     return {who: b"".join(v.tobytes() for v in of.values()) for who, of in held.items()}, transcripts(home)
-
-
-def masked(local: LocalFederation) -> list[Released]:
-    """The updates that the server received."""
-    return list(server_of(local).transcript.select(Point.MASKED_UPDATE))
-
-
-def numbers(released: Released) -> Array:
-    """Its numbers modulo 2⁶⁴."""
-    return released.tensor("masked").view(np.uint64)
 
 
 #: The whole model is summed, or the top models: every client keeps a bottom model of its own.
@@ -169,16 +145,6 @@ def test_a_restart_changes_no_bit(tmp_path: Path, whole: Whole, who: str) -> Non
     assert bits(local, tmp_path) == whole.bits
 
 
-@pytest.fixture
-def local(tmp_path: Path) -> Any:
-    made = federation(
-        deal(tmp_path, FOUR, **{**SECURE, "horizontal": {**SECURE["horizontal"], "participants": 3}})
-    )
-    server_of(made).prepare()
-    yield made
-    close(made)
-
-
 def asked(local: LocalFederation, participants: tuple[str, ...], shift: float = 0.0) -> Any:
     """What "a" answers to the first round with ``participants``, from parameters moved by ``shift``."""
     server, exchange = server_of(local), Exchange("tiny/run", Phase.TRAIN, 0, 0)
@@ -234,7 +200,7 @@ def test_clients_that_are_told_different_weights_mask_differently(tmp_path: Path
     ]
     told = replace(server.prepared, parties=tuple(heavy))
     exchange = Exchange("tiny/run", Phase.TRAIN, 0, 0)
-    received = Released("server", exchange, Point.PARAMETERS, NO_ROWS, dict(server.parameters))
+    received = Released("server", exchange, Point.PARAMETERS, NO_ROWS, tensors=dict(server.parameters))
     update = {name: np.ones_like(value) for name, value in server.parameters.items()}
     sums = []
     for others in (server.prepared, told):
@@ -242,21 +208,11 @@ def test_clients_that_are_told_different_weights_mask_differently(tmp_path: Path
         for name, client in clients.items():
             assert client.masking is not None
             known = server.prepared if name == "a" else others
-            sent = MaskedRound(known, client.masking, name, tuple(TABLES), received)(update)
+            sent = MaskedRound(known, client.masking, name, tuple(TABLES), received=received)(update)
             total += sent["masked"].view(np.uint64)
         sums.append(decoded(total, FRACTION_BITS))
     np.testing.assert_allclose(sums[0], 1, rtol=0, atol=1e-11)  # the weights sum to 1
     assert np.abs(sums[1]).min() > 10  # masks that did not cancel
-    close(local)
-
-
-def test_an_update_that_no_mask_hides_is_refused(tmp_path: Path) -> None:
-    huge = {"optimizer": "sgd", "learning_rate": 1e12, "batch_size": 8, "l2": 0.0}
-    local = federation(deal(tmp_path, TABLES, **{**SECURE, "training": huge}))
-    with pytest.raises(
-        VflensError, match=r"update of 'a' in round 0 holds NaN, infinite or huge numbers, which"
-    ):
-        local.leader.lead()
     close(local)
 
 
@@ -281,142 +237,3 @@ def test_an_attack_on_one_update_is_skipped_in_words_and_the_sum_gives_all_param
     last = [r for r in masked(local) if r.exchange.round == 2]
     for name, value in averaged(server.prepared, view(2), last).items():
         np.testing.assert_array_equal(value, server.parameters[name])
-
-
-def test_a_sum_that_lacks_an_update_is_refused(tmp_path: Path) -> None:
-    """As of a folder from which a message was taken: what remains are masks."""
-    local = federation(deal(tmp_path, TABLES, **SECURE))
-    local.run()
-    server = server_of(local)
-    some = [r for r in masked(local) if not r.exchange.round and r.sender != "b"]
-    with pytest.raises(UnavailableError, match=r"round 0: no masked update came from 'b'"):
-        averaged(server.prepared, server.parameters, some)
-
-
-class Swaps(Around):
-    """A server that gives this client a key of its own for "b"."""
-
-    def __init__(self, inner: Link, key: str) -> None:
-        super().__init__(inner)
-        self._key = key
-
-    def submit(self, act: Act[Any]) -> Any:
-        if isinstance(act, Prepare) and isinstance(act.federation, HorizontalFederation):
-            parties = [replace(p, mask_key=self._key) if p.name == "b" else p for p in act.federation.parties]
-            act = replace(act, federation=replace(act.federation, parties=tuple(parties)))
-        return super().submit(act)
-
-
-@pytest.mark.parametrize("given", ["ab", "abc", "ac"])
-def test_the_audit_of_two_clients_finds_a_server_that_swaps_keys(tmp_path: Path, given: str) -> None:
-    """The owner of the key must be among them."""
-    local = federation(deal(tmp_path, TABLES, **SECURE))
-    server = server_of(local)
-    other = Masking(b"the server's", "tiny/run", "b").public.hex()
-    server.links["a"] = Swaps(server.links["a"], other)
-    server.prepare()
-    close(local)
-    (audited,) = audit_logs([tmp_path / name for name in given])
-    problems = [(finding.party, finding.problem) for finding in audited.found.findings]
-    swapped = "its key of masks of 'b' is not that of 'b': who put it there could read updates"
-    assert problems == ([("a", swapped)] if "b" in given else [])
-
-
-def test_the_audit_finds_a_server_that_tells_clients_other_numbers_of_rows(tmp_path: Path) -> None:
-    local = federation(deal(tmp_path, TABLES, **SECURE))
-    server_of(local).prepare()
-    close(local)
-    file = tmp_path / "b" / "federation.json"
-    facts = json.loads(file.read_text())
-    (heavy,) = (party for party in facts["parties"] if party["name"] == "a")
-    heavy["train_rows"] = 10**13
-    file.write_text(json.dumps(facts))
-    (audited,) = audit_logs([tmp_path / name for name in "abc"])
-    assert [(f.party, f.problem) for f in audited.found.findings] == [
-        (
-            "b",
-            "its number of training rows of 'a' is not that of 'a': who put it there could change the "
-            "weights of updates",
-        )
-    ]
-
-
-WRONG: dict[str, tuple[Any, str]] = {
-    "plain numbers": (
-        lambda r: replace(r, point=Point.UPDATE),
-        "update of 'a' came instead of masked_update",
-    ),
-    "another modulus": (lambda r: changed(r, numbers(r).astype("<i4")), r"has shape \(15,\) int32: expected"),
-    "real numbers": (lambda r: changed(r, numbers(r).astype("<f8")), r"has shape \(15,\) float64: expected"),
-    "too few": (
-        lambda r: changed(r, numbers(r)[:-1].view("<i8")),
-        r"has shape \(14,\) int64: expected \(15,\)",
-    ),
-    "by name": (lambda r: replace(r, tensors={"weight": r.tensor("masked")}), "carries no tensor 'masked'"),
-}
-
-
-def changed(released: Released, values: Array) -> Released:
-    return replace(released, tensors={"masked": sealed(values)})
-
-
-@pytest.mark.parametrize("what", WRONG)
-def test_a_server_refuses_another_answer_than_a_masked_update(tmp_path: Path, what: str) -> None:
-    change, sentence = WRONG[what]
-    local = federation(deal(tmp_path, TABLES, **SECURE))
-    client = clients_of(local)["a"]
-    answer = client.step
-
-    def step(act: Step) -> StepReply:
-        reply = answer(act)
-        assert reply.released is not None
-        return StepReply(change(reply.released))
-
-    client.__dict__["_answers"] = {**client.handlers(), Step: step}
-    with pytest.raises(ProtocolError, match=sentence):
-        local.leader.lead()
-    assert not masked(local)
-    close(local)
-
-
-@pytest.mark.parametrize("clients", [False, True])
-def test_server_and_clients_must_agree_on_masks(tmp_path: Path, clients: bool) -> None:
-    horizontal = {"rounds": 3, "secure_aggregation": not clients}
-    settings = {**SECURE, "secure_aggregation": clients, "horizontal": horizontal}
-    local = federation(deal(tmp_path, TABLES, **settings))
-    said = str(clients).lower(), str(not clients).lower()
-    with pytest.raises(
-        ConfigError, match=rf"secure_aggregation = {said[0]} at 'a' and {said[1]} at the server"
-    ):
-        local.leader.lead()
-    close(local)
-
-
-def test_a_client_refuses_to_send_in_the_clear_whatever_the_server_sends(tmp_path: Path) -> None:
-    local = federation(deal(tmp_path, TABLES, **SECURE))
-    server = server_of(local)
-    infos = tuple(server.links[name].call(Describe("tiny/run")) for name in TABLES)
-    config = server.config
-    plain = config.horizontal.model_copy(update={"secure_aggregation": False})
-    settings = (config.training, config.lab, config.model, plain)
-    with pytest.raises(ConfigError, match=r"secure_aggregation = true at 'a' and false at the server"):
-        server.links["a"].call(Prepare(HorizontalFederation("tiny/run", infos, *settings), NO_ROWS))
-    stripped = tuple(replace(info, mask_key="") for info in infos)
-    with pytest.raises(ProtocolError, match=r"does not know client 'a' with its columns"):
-        server.links["a"].call(Prepare(HorizontalFederation("tiny/run", stripped, *settings), NO_ROWS))
-    close(local)
-
-
-@pytest.mark.parametrize(
-    ("tables", "more"),
-    [({n: TABLES[n] for n in "ab"}, {}), (TABLES, {"participants": 2})],
-    ids=["two", "drawn"],
-)
-def test_a_sum_of_two_is_refused(tmp_path: Path, tables: Any, more: Any) -> None:
-    horizontal = {**SECURE["horizontal"], **more}
-    files = deal(tmp_path, tables, **{**SECURE, "horizontal": horizontal})
-    sentence = (
-        r"horizontal.secure_aggregation of 2 clients in a round: from the sum one would know the other's"
-    )
-    with pytest.raises(ConfigError, match=sentence):
-        load_party(files["server"])

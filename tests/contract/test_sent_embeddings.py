@@ -22,7 +22,7 @@ from vflens.experiments.offline.score import score_estimate
 from vflens.experiments.results.folders import read_party
 from vflens.models.families.split_network import SplitNetwork
 from vflens.models.settings import Horizontal, Training
-from vflens.plugins.server_view import ServerView
+from vflens.plugins.views.horizontal import ServerView
 from vflens.protocol.acts import Guess, Submission
 from vflens.registry import ATTACKS
 from vflens.storage.files import load_arrays
@@ -129,13 +129,13 @@ def test_each_batch_is_inverted_through_the_model_that_it_met() -> None:
 
     def released(place: int, point: Point, rows: int, **tensors: Array) -> Released:
         exchange = Exchange("tiny/run", Phase.TRAIN, 0, place)
-        return Released("a", exchange, point, np.arange(rows, dtype=np.int32), tensors)
+        return Released("a", exchange, point, np.arange(rows, dtype=np.int32), tensors=tensors)
 
     labels = np.zeros((5, 2))
     log = [released(p, Point.EMBEDDING, 5, embedding=sent(p), labels=labels) for p in range(2)]
     attack = WhiteBoxInversion(embeddings="sent", steps=500, starts=1)
     agreed: Any = SimpleNamespace(
-        parties=[PartyInfo("a", Role.CLIENT, COLUMNS, 2)],
+        parties=[PartyInfo("a", Role.CLIENT, columns=COLUMNS, n_classes=2)],
         n_classes=2,
         model=SplitNetwork(architecture="mlp", width=6, precision="float64"),
         training=Training(batch_size=5),

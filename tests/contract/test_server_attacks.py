@@ -18,11 +18,11 @@ from vflens.config.writing import toml_text
 from vflens.errors import ConfigError, ProtocolError, StateError, VflensError
 from vflens.experiments.offline.attack import attack_recorded
 from vflens.experiments.offline.score import score_estimate
-from vflens.experiments.results.folders import read_runs
+from vflens.experiments.results.record import read_runs
 from vflens.experiments.results.results import final
 from vflens.experiments.results.verdict import result_table
 from vflens.plugins.attack import Attack
-from vflens.plugins.server_view import ServerView
+from vflens.plugins.views.horizontal import ServerView
 from vflens.protocol.acts import Act, Disclose, Guess, Submission
 from vflens.registry import Registry
 from vflens.storage.files import load_arrays
@@ -210,7 +210,7 @@ def test_a_round_s_rows_are_those_that_the_client_trained_on(trained: Any) -> No
     """The update of one step of one row is a multiple of that row."""
     client = clients_of(trained)["a"]
     for released in trained.leader.transcript.select(sender="a"):
-        (row,) = client._scoring.rows_of(released.exchange.round)
+        (row,) = client._made.scoring.rows_of(released.exchange.round)
         gradient, x = released.tensor("weight"), client.run.truth[np.array([row])][0]
         if released.exchange.round == 0:  # the penalty has no part at 0
             assert abs(np.corrcoef(gradient[0], x)[0, 1]) > 1 - 1e-9
@@ -331,7 +331,7 @@ def test_attack_and_score_on_the_folders_give_the_run_s_figures(whole: Any, tmp_
     scored = score_estimate(out, home / "a/config.toml")
     assert scored["matched_mse"] == figures(home / "a")["matched_mse", "softmax_inversion", ""]
     assert scored["blind_matched_mse"] > scored["matched_mse"]
-    with pytest.raises(ConfigError, match="--target None: name one of a, b"):
+    with pytest.raises(ConfigError, match="--target is missing: name a or b"):
         attack_recorded(home / "server", "softmax_inversion", None, out)
     with pytest.raises(ConfigError, match="is made for vertical federations: this folder is of a horizontal"):
         attack_recorded(home / "server", "half_star", "a", out)

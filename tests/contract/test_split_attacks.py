@@ -22,7 +22,7 @@ from vflens.models.networks.architectures import bottom, top
 from vflens.models.networks.parameters import to_arrays
 from vflens.plugins.attack import Attack
 from vflens.plugins.malicious import SendingAttack
-from vflens.plugins.view import AdversaryView
+from vflens.plugins.views.vertical import AdversaryView
 from vflens.registry import ATTACKS
 from vflens.score.labels import named
 from vflens.storage.journal import Messages
@@ -127,9 +127,11 @@ class World:
         kind: type[AdversaryView] = AdversaryView,
         **changes: Any,
     ) -> AdversaryView:
-        me = PartyInfo("me", Role.PASSIVE if self.labels_wanted else Role.ACTIVE, COLUMNS, n_classes=2)
+        me = PartyInfo(
+            "me", Role.PASSIVE if self.labels_wanted else Role.ACTIVE, columns=COLUMNS, n_classes=2
+        )
         target = PartyInfo(
-            "target", Role.ACTIVE if self.labels_wanted else Role.PASSIVE, COLUMNS, n_classes=2
+            "target", Role.ACTIVE if self.labels_wanted else Role.PASSIVE, columns=COLUMNS, n_classes=2
         )
         settings: dict[str, Any] = {
             "party": "me",
@@ -151,7 +153,7 @@ class World:
 
 
 def _released(sender: str, phase: Phase, point: Point, rows: Array, **tensors: Array) -> Released:
-    return Released(sender, Exchange("run", phase, 0, 0), point, rows, tensors)
+    return Released(sender, Exchange("run", phase, 0, 0), point, rows, tensors=tensors)
 
 
 def _run(name: str, view: AdversaryView, **settings: Any) -> Any:
@@ -321,8 +323,8 @@ def test_what_is_missing_is_named(name: str, changes: Any, message: str) -> None
 
 def test_embeddings_of_several_parties_are_told_apart_only_where_they_are_not_summed() -> None:
     world = World("wmi")
-    other = PartyInfo("another", Role.PASSIVE, COLUMNS)
-    parties = [other, PartyInfo("me", Role.ACTIVE), PartyInfo("target", Role.PASSIVE, COLUMNS)]
+    other = PartyInfo("another", Role.PASSIVE, columns=COLUMNS)
+    parties = [other, PartyInfo("me", Role.ACTIVE), PartyInfo("target", Role.PASSIVE, columns=COLUMNS)]
     with pytest.raises(KnowledgeError, match="saw sums of the embeddings of another, target only"):
         world.view(parties=parties).embeddings()
     both = np.concatenate([world.h[TRAIN:] + 9, world.h[TRAIN:]], axis=1)
@@ -338,7 +340,9 @@ def test_messages_are_read_exchange_by_exchange() -> None:
     world = World("wmi")
     rows = np.arange(3, dtype=np.int32)
     both = [
-        Released("coordinator", Exchange("run", Phase.TRAIN, 0, step), point, rows[:n], {str(point): h[:n]})
+        Released(
+            "coordinator", Exchange("run", Phase.TRAIN, 0, step), point, rows[:n], tensors={str(point): h[:n]}
+        )
         for point, h in ((Point.EMBEDDING, world.h), (Point.GRADIENT, world.h[:, :2]))
         for step, n in ((0, 3), (1, 2))
     ]

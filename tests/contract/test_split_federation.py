@@ -4,7 +4,7 @@ network.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
@@ -16,25 +16,22 @@ import pytest
 import torch
 from accidents import REBUILD, Outcome, outcome, over_grpc, rebuild, rebuild_all, train_until
 from laboratory import THREE, close, estimates, experiment, federation, finish, trained, transcripts
+from nonempty import nonempty
+from oneprocess import LocalFederation
 from splitcases import CONCATENATED, DIRECT, MODEL, PLACES, SETTINGS, STALE
 from stubparty import short_folder
 
 from vflens.clients.vertical.aligned_run import AlignedRun
 from vflens.clients.vertical.party import VerticalParty
-from vflens.defenses.passport import Passport
 from vflens.experiments.results.folders import read_party
-from vflens.experiments.run.in_process import LocalFederation
 from vflens.experiments.run.run import run
 from vflens.models.families.split_network import SplitNetwork
-from vflens.models.networks.architectures import bottom
-from vflens.models.networks.parameters import to_arrays
-from vflens.models.networks.passport import Passport as PassportLayer
 from vflens.models.networks.training import Bottom, Top
 from vflens.models.part import Part
 from vflens.models.softmax_regression import batches, one_hot
-from vflens.plugins.defense import Context
 from vflens.randomness import stream
 from vflens.storage import journal
+from vflens.storage.metrics import Name
 from vflens.types import Array, Phase, Point
 
 #: Behind servers in one process two parties that compute side by side would share torch's generator: no
@@ -216,77 +213,6 @@ def test_a_row_asked_again_after_a_restart_has_the_same_scores(tmp_path: Path, p
     close(local)
 
 
-# -- what crosses the wire -----------------------------------------------------------------------------
-
-
-@pytest.fixture
-def keys(monkeypatch: pytest.MonkeyPatch) -> list[Array]:
-    """Every key that a passport draws, as it is drawn."""
-    drawn, found = PassportLayer._key, list[Array]()
-
-    def remembered(layer: PassportLayer, *given: Any) -> torch.Tensor:
-        key = drawn(layer, *given)
-        found.append(key.numpy())
-        return key
-
-    monkeypatch.setattr(PassportLayer, "_key", remembered)
-    return found
-
-
-def _sent(home: Path) -> bytes:
-    """All that any party received."""
-    return b"".join(f.read_bytes() for f in sorted(home.glob("*/transcript/payload.bin")))
-
-
-def _found(key: Array, sent: bytes) -> bool:
-    """Whether four numbers of ``key`` in a row were sent, in either precision."""
-    windows = [key[i : i + 4].astype(kind) for i in range(len(key) - 3) for kind in ("<f4", "<f8")]
-    return any(w.tobytes() in sent for w in windows)
-
-
-def test_keys_and_autoencoder_are_in_no_transcript(tmp_path: Path, keys: list[Array]) -> None:
-    local = federation(tmp_path, **SETTINGS)
-    local.run()
-    names = set(
-        to_arrays(
-            dict(bottom(SplitNetwork(**MODEL), local.passive["passive"].table.columns).named_parameters())
-        )
-    )
-    received = [r for f in tmp_path.glob("*/transcript") for r in journal.read(f)]
-    disclosed = [r for r in received if r.point is Point.PARAMETERS]
-    assert disclosed
-    assert all(set(r.tensors or ()) == names for r in disclosed)
-    others = {n for r in received if r.point is not Point.PARAMETERS for n in r.tensors or ()}
-    assert others == {"embedding", "gradient", "features"}
-    sent = _sent(tmp_path)
-    secret = {
-        n: a
-        for party in (local.passive["passive"], local.active)
-        for n, a in party.run.model.state().items()
-        if "encoder" in n or "decoder" in n
-    }
-    assert len(secret) == 4
-    assert not [n for n, a in secret.items() if a.tobytes() in sent]
-    weight = local.passive["passive"].run.model.parameters()["0.weight"]
-    assert weight.tobytes() in sent  # the search finds what was sent
-    assert len(keys) > 2 * 2 * 4 * 4  # (s^γ, s^β) of two parties in every step, then of predictions
-    assert not any(_found(key, sent) for key in keys)
-
-
-def test_a_key_that_is_sent_is_found(
-    tmp_path: Path, keys: list[Array], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The search above finds it: here the first numbers of a key leave in place of the layer's bias."""
-
-    def leaking(_: Passport, w: Mapping[str, Array], ctx: Context) -> Mapping[str, Array]:
-        return {**w, "3.bias": keys[0][: len(w["3.bias"])]}
-
-    monkeypatch.setattr(Passport, "on_parameters", leaking)
-    federation(tmp_path, **SETTINGS).run()
-    sent = _sent(tmp_path)
-    assert [i for i, key in enumerate(keys) if _found(key, sent)] == [0]
-
-
 def test_a_passive_party_with_labels_of_its_own_guards_its_last_layer(tmp_path: Path) -> None:
     """As one without: labels alone do not make it the active party."""
     local = federation(tmp_path, **SETTINGS)
@@ -320,7 +246,7 @@ def test_of_embeddings_side_by_side_each_party_gets_its_own_gradient(tmp_path: P
         return [r.tensor("gradient") for r in received if r.point is Point.GRADIENT]
 
     whole = gradients("coordinator")
-    for place, party in enumerate(THREE["passive"]):
+    for place, party in enumerate(nonempty(THREE["passive"])):
         own = gradients(party)
         assert len(own) == len(whole) > 0
         for mine, everybodys in zip(own, whole, strict=True):
@@ -402,9 +328,9 @@ def test_a_model_that_trains_alone_stays_below_the_federation(tmp_path: Path) ->
         tmp_path, **{**SETTINGS, "data": data, "training": training, "defenses": [], "attacks": []}
     )
     local.run()
-    found = {m.metric: m.value for m in read_party(tmp_path / "active").metrics}
-    assert found["accuracy"] > found["accuracy_alone"] + 0.03
-    assert found["accuracy"] > 0.8
+    found = {m.name: m.value for m in read_party(tmp_path / "active").metrics}
+    assert found[Name.ACCURACY] > found[Name.ACCURACY_ALONE] + 0.03
+    assert found[Name.ACCURACY] > 0.8
     assert trained(local)
 
 
@@ -426,6 +352,6 @@ def test_an_active_party_with_labels_alone_trains_on_tiles(
     local = federation(tmp_path, **changes)
     local.run()
     assert len(local.active.table.columns) == 0
-    found = {m.metric: m.value for m in read_party(tmp_path / "active").metrics}
-    assert found["accuracy"] > 0.6
-    assert found["accuracy_alone"] < 0.2
+    found = {m.name: m.value for m in read_party(tmp_path / "active").metrics}
+    assert found[Name.ACCURACY] > 0.6
+    assert found[Name.ACCURACY_ALONE] < 0.2

@@ -13,7 +13,8 @@ from splitcases import CONCATENATED, MODEL, PLACES, SETTINGS
 
 from vflens.config import load_party
 from vflens.errors import ConfigError, KnowledgeError
-from vflens.experiments.run.check import check, clip_notes
+from vflens.experiments.run.check import check
+from vflens.experiments.run.vertical.check import clip_notes
 from vflens.models.families.split_network import SplitNetwork
 
 #: Of the digits' eight lines the passive party holds two.

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from accidents import Fuse, Interrupted, rebuild
 from horizontal import acting, clients_of, deal, federation, learned, scaled, server_of, table
-from laboratory import close, transcripts
+from laboratory import close, let_go_later, transcripts
+from oneprocess import LocalFederation
 
-from vflens.coordinator.split_rounds import SplitRounds
-from vflens.coordinator.split_server import SplitServer
+from vflens.coordinator.horizontal.split_rounds import SplitRounds
+from vflens.coordinator.horizontal.split_server import SplitServer
 from vflens.errors import ConfigError, ProtocolError, StateError
-from vflens.experiments.run.in_process import LocalFederation
 from vflens.protocol.acts import Step
 from vflens.types import Array, Exchange, Phase, Point, Released, sealed
 
@@ -47,7 +47,7 @@ def parameters(local: LocalFederation, step: int = 0, shift: float = 0.0) -> Ste
     """The step that begins a round."""
     bottom = {n: v for n, v in server_of(local).parameters.items() if n.startswith("bottom.")}
     tensors = {n: sealed(v + np.float32(shift)) for n, v in bottom.items()}
-    sent = Released("server", exchange(step), Point.PARAMETERS, NO_ROWS, tensors)
+    sent = Released("server", exchange(step), Point.PARAMETERS, NO_ROWS, tensors=tensors)
     return Step(exchange(step), NO_ROWS, sent)
 
 
@@ -55,7 +55,7 @@ def gradient(step: int, rows: int = 8, width: int = 5, **changed: Any) -> Step:
     """A step that brings the gradient of the embedding before."""
     values = sealed(np.full((rows, width), 0.1, np.float32))
     places = np.arange(rows, dtype=np.int32)
-    sent = Released("server", exchange(step - 1), Point.GRADIENT, places, {"gradient": values})
+    sent = Released("server", exchange(step - 1), Point.GRADIENT, places, tensors={"gradient": values})
     return Step(exchange(step), NO_ROWS, replace(sent, **changed))
 
 
@@ -137,7 +137,7 @@ def test_other_parameters_of_the_same_round_are_refused(local: LocalFederation) 
     first = _bits(client.step(parameters(local)).released)
     assert _bits(client.step(parameters(local, shift=0.5)).released) == first  # the answer of the log
     whole = {n: sealed(v) for n, v in server_of(local).parameters.items()}
-    sent = Released("server", exchange(4), Point.PARAMETERS, NO_ROWS, whole)
+    sent = Released("server", exchange(4), Point.PARAMETERS, NO_ROWS, tensors=whole)
     with pytest.raises(ProtocolError, match=r"top\."):
         client.step(Step(exchange(4), NO_ROWS, sent))
 
@@ -206,6 +206,12 @@ def test_rounds_without_some_clients_are_refused(
     files = deal(tmp_path, TABLES, **{**SPLIT, "horizontal": {**SPLIT["horizontal"], **horizontal}})
     with pytest.raises(ConfigError, match=words):
         federation(files)
+
+
+def test_a_client_that_comes_back_before_the_run_is_prepared_is_taken_back(tmp_path: Path) -> None:
+    made = let_go_later(federation(deal(tmp_path, TABLES, **SPLIT)))
+    assert server_of(made).federation is None
+    assert server_of(made).learned_by("a", -1) == -1
 
 
 def test_a_budget_is_refused_where_embeddings_leave(tmp_path: Path) -> None:

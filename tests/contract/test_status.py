@@ -15,10 +15,10 @@ from accidents import train_until
 from certs import files, subject
 from commandline import Run
 from laboratory import close, deal, experiment
+from oneprocess import LocalFederation
 from processes import change
 
 from vflens.config import load_party
-from vflens.experiments.run.in_process import LocalFederation
 from vflens.services.folder import begin, exclusive, write_status
 from vflens.services.process import start_server
 from vflens.services.status import status, words
@@ -130,6 +130,16 @@ def test_the_code_says_how_a_run_ended(home: Home, state: str, code: int, senten
     ended, found, error = home.ask("passive")
     assert (ended, found["state"]) == (code, state)
     assert sentence in error
+
+
+@pytest.mark.parametrize("text", ["", "garbage", "[]", '{"reason": ""}'])
+def test_a_damaged_status_is_unknown_and_no_party_that_never_began(home: Home, text: str) -> None:
+    folder = load_party(home.files["passive"]).out
+    (folder / "status.json").write_text(text)
+    (folder / "state.json").write_text('{"stage": "finished"}')
+    code, found, error = home.ask("passive")
+    assert (code, found["state"], found["phase"]) == (1, "unknown", "finished")
+    assert f"{folder}/status.json does not say how its run ended: bring it back as it was, or go on" in error
 
 
 def test_a_sampled_transcript_and_torn_lines_do_not_hide_the_step(home: Home) -> None:

@@ -20,16 +20,19 @@ from vflens.cli.main import app
 from vflens.experiments.offline.attack import attack_recorded
 from vflens.experiments.offline.score import score_estimate
 from vflens.experiments.results import theory
-from vflens.experiments.results.folders import Run, read_runs
+from vflens.experiments.results.record import RecordedRun, read_runs
 from vflens.numerics.theory.believed import closed_form
 from vflens.storage import metrics
+from vflens.storage.metrics import Name
 from vflens.types import Estimate
 
 ESTIMATORS = ("ls", "half_star", "clamped_ls", "rcc2")
 AGNOSTIC = ({"name": "agnostic", "outside": "keep"}, {"name": "refined_agnostic", "received": 5})
 
 
-def _run(home: Path, *, classes: int = 3, share: float = 0.5, told: bool = False, **changes: Any) -> Run:
+def _run(
+    home: Path, *, classes: int = 3, share: float = 0.5, told: bool = False, **changes: Any
+) -> RecordedRun:
     to = ["active", "coordinator"] if told else ["active"]
     settings: dict[str, Any] = {
         "data": {**SYNTHETIC, "classes": classes, "informative": 6},
@@ -44,7 +47,7 @@ def _run(home: Path, *, classes: int = 3, share: float = 0.5, told: bool = False
     return found
 
 
-def _found(done: Run, scored_set: str = "predict") -> dict[str, theory.Comparison]:
+def _found(done: RecordedRun, scored_set: str = "predict") -> dict[str, theory.Comparison]:
     return {c.attack: c for c in theory.comparisons(done) if c.scored_set == scored_set}
 
 
@@ -126,11 +129,11 @@ def test_noise_on_many_classes_is_neither_kept_nor_compared(
     monkeypatch.setattr(metrics, "MOST_ROWS", 2)
     monkeypatch.setattr(theory, "MOST_ROWS", 2)
     plain = _run(tmp_path / "plain")
-    assert not [*plain.metrics("theory_noise_weight"), *plain.metrics("guessed_scores_error")]
+    assert not [*plain.metrics(Name.THEORY_NOISE_WEIGHT), *plain.metrics(Name.GUESSED_SCORES_ERROR)]
     said = {s: _found(plain, s)["agnostic"].verdict for s in ("predict", "train")}
     assert set(said.values()) == {"not comparable: the noise on more than 2 classes is not kept"}
     noisy = _run(tmp_path / "noisy", defenses=[_at("coordinator", "gaussian_scores")])
-    assert not [*noisy.metrics("score_noise")]
+    assert not [*noisy.metrics(Name.SCORE_NOISE)]
     assert _found(noisy)["half_star"].verdict == "not comparable: defended by gaussian_scores at coordinator"
 
 
@@ -155,7 +158,7 @@ def test_a_disagreement_is_loud_in_report_terminal_and_json(
 
     def moved(self: Any, A: Any, b: Any, **given: Any) -> Estimate:
         e = honest(self, A, b, **given)
-        return Estimate(e.target, e.rows, e.values + 1e-3, e.status, e.extras)
+        return Estimate(e.target, e.rows, e.values + 1e-3, e.status, extras=e.extras)
 
     monkeypatch.setattr(vflens.attacks.half_star.HalfStar, "solve", moved)
     done = _run(tmp_path, defenses=[_at("passive", INPUTS)])

@@ -12,17 +12,18 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from laboratory import close, experiment, federation, trained
+from oneprocess import LocalFederation
 from pydantic import Field
 
-from vflens.config.compatibility import HOOKS, acts_among
+from vflens.config.compatibility import acts_among
 from vflens.errors import ConfigError, DefenseError, KnowledgeError
-from vflens.experiments.run.in_process import LocalFederation
 from vflens.experiments.run.run import run
 from vflens.plugins.attack import Attack
 from vflens.plugins.chain import DefenseChain
 from vflens.plugins.defense import Context, Defense
-from vflens.plugins.view import AdversaryView
+from vflens.plugins.views.vertical import AdversaryView
 from vflens.registry import DEFENSES
+from vflens.roles import ROLES
 from vflens.types import Array, Estimate, Knowledge, Owner, Phase, Point, Released, Role, statuses
 
 # --- spies in a real federation
@@ -167,7 +168,7 @@ def _mse(home: Path, attack: str) -> list[float]:
 def _skipped(home: Path, metric: str = "skipped") -> dict[str, str]:
     rows = [r for r in _rows(home, "active") if r["metric"] == metric]
     assert len({r["attack"] for r in rows}) == len(rows), "each attack is reported once"
-    return {r["attack"]: r["column"] for r in rows}
+    return {r["attack"]: r["detail"] for r in rows}
 
 
 class _Failing(Attack):
@@ -321,7 +322,7 @@ def test_a_finished_run_says_so(tmp_path: Path) -> None:
 def test_every_defence_at_home_acts(tmp_path: Path, name: str) -> None:
     """The other side of the refusals: each installed defence where it belongs lets a run finish."""
     kind: type[Defense] = DEFENSES.get(name)
-    homes = [role for role, hooks in HOOKS.items() if acts_among(hooks, kind)]
+    homes = [role for role, facts in ROLES.items() if acts_among(facts.hooks, kind)]
     labels = kind().needs_labels  # a passive party that is dealt has none
     role = next(role for role in homes if role is not Role.PASSIVE or not labels)
     if role is Role.CLIENT:

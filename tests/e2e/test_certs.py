@@ -13,7 +13,7 @@ from laboratory import deal
 from processes import change, experiment_file
 
 from vflens.config import load_party
-from vflens.experiments.run.experiment import load_experiment
+from vflens.experiments.run.loading import load_experiment
 from vflens.services.identity import check_trust, identity_of
 from vflens.types import Role
 from vflens.wire.tls import identity

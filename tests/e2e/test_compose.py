@@ -15,12 +15,14 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+import terminals
 import yaml
-from forks import Fork
+from nonempty import nonempty
 
 from vflens.experiments.run.any_experiment import AnyPartiesExperiment
 from vflens.experiments.run.dealer import SERVICES, TLS, deal_tables, write_parties
-from vflens.experiments.run.experiment import load_any
+from vflens.experiments.run.loading import load_any
+from vflens.services.forking.forks import Fork
 
 ROOT = Path(__file__).parents[2]
 
@@ -119,7 +121,7 @@ def test_each_party_mounts_its_own_volume_only(topology: Topology) -> None:
 
 
 def test_the_dealer_ends_before_anybody_starts(topology: Topology) -> None:
-    for service in topology.served.values():
+    for service in nonempty(topology.served.values()):
         assert service["depends_on"] == {"dealer": {"condition": "service_completed_successfully"}}
 
 
@@ -168,7 +170,7 @@ def test_the_commands_make_a_federation(topology: Topology, tmp_path: Path) -> N
     served = topology.served
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     dealt = _command(topology.dealer["command"], tmp_path, tmp_path / "dealer.log")
-    assert dealt.wait(60) == 0, dealt.said()
+    assert dealt.wait(60) == 0, (tmp_path / "dealer.log").read_text(encoding="utf-8")
     started: dict[str, Fork] = {}
     try:
         first, *others = sorted(served, reverse=True)  # any order will do
@@ -177,7 +179,7 @@ def test_the_commands_make_a_federation(topology: Topology, tmp_path: Path) -> N
             if party == first:
                 _wait_until_healthy(served[party], tmp_path)
         codes = {party: process.wait(90) for party, process in started.items()}
-        said = {party: process.said() for party, process in started.items()}
+        said = {party: (tmp_path / f"{party}.log").read_text(encoding="utf-8") for party in started}
     finally:
         for process in started.values():
             process.kill()
@@ -204,7 +206,7 @@ def test_docker_compose_takes_the_file(topology: Topology) -> None:
 def _command(command: list[str], folder: Path, output: Path) -> Fork:
     """A container's command as a process in ``folder``."""
     assert command[0] == "vflens"  # its environment has no VFLENS_NETWORK
-    return Fork(command[1:], output, folder=folder)
+    return terminals.start(command[1:], output, folder=folder)
 
 
 def _wait_until_healthy(service: dict[str, Any], folder: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
-from forks import Fork
+import terminals
 from processes import eventually, forked
 from pyarrow import csv
 from stubparty import short_folder
@@ -23,6 +23,7 @@ from vflens.config import load_party
 from vflens.errors import ConfigError
 from vflens.experiments.run.check import check
 from vflens.services.certificates.make import init
+from vflens.services.forking.forks import Fork
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PARTIES = ("passive", "active", "coordinator")
@@ -89,15 +90,15 @@ def test_three_terminals(examples: Path, order: tuple[str, ...]) -> None:
     folder = examples.parent
     with _serving(folder) as start:
         started = {party: start(party, party) for party in order}
-        eventually(lambda: "serving predictions" in started["coordinator"].said())
+        eventually(lambda: "serving predictions" in said(folder, "coordinator"))
         answers = _predict(folder)
         started["coordinator"].send_signal(signal.SIGINT)
         codes = {party: process.wait(60) for party, process in started.items()}
-        said = {party: process.said() for party, process in started.items()}
+        words = {party: said(folder, party) for party in started}
     assert {mode(folder / "runs/example" / party) for party in PARTIES} == {0o700}
     assert len(answers) == 5
     assert all(ANSWER.match(line) for line in answers), answers
-    assert codes == dict.fromkeys(PARTIES, 0), said
+    assert codes == dict.fromkeys(PARTIES, 0), words
     folders = [f"runs/example/{party}" for party in PARTIES]
     (run,) = json.loads(forked("report", *folders, "--json", folder=folder).stdout)["runs"]
     assert {p["state"] for p in run["parties"].values()} == {"finished"}
@@ -118,18 +119,22 @@ def test_two_clients_with_own_files_and_a_server(examples: Path) -> None:
     with _serving(folder) as start:
         started = {party: start(party, role, "--resume") for party, role in BRANCHES.items()}
         codes = {party: process.wait(90) for party, process in started.items()}
-        said = {party: process.said() for party, process in started.items()}
-    assert codes == dict.fromkeys(BRANCHES, 0), said
-    assert "training 20/20" in said["server"]
+        words = {party: said(folder, party) for party in started}
+    assert codes == dict.fromkeys(BRANCHES, 0), words
+    assert "training 20/20" in words["server"]
     for party, rows in (("north", 39), ("south", 27)):
-        assert f"on {rows} rows of its own" in said[party]
+        assert f"on {rows} rows of its own" in words[party]
         asked = forked("predict", "--config", f"examples/{party}.toml", "--json", folder=folder)
         answers = json.loads(asked.stdout)
         table = (examples / f"branch_{party}.csv").read_text(encoding="utf-8").splitlines()
         truth = {line.split(",")[0]: line.split(",")[-1] for line in table}
         right = sum(a["class"] == truth[a["id"]] for a in answers)
-        assert f"accuracy {right / rows:.3f} " in said[party]
+        assert f"accuracy {right / rows:.3f} " in words[party]
         assert len(answers) == rows
+
+
+def said(folder: Path, party: str) -> str:
+    return (folder / f"{party}.log").read_text(encoding="utf-8")
 
 
 def mode(path: Path) -> int:
@@ -143,7 +148,7 @@ def _serving(folder: Path) -> Iterator[Callable[..., Fork]]:
 
         def start(party: str, role: str, *flags: str) -> Fork:
             command = ["serve", role, "--config", f"examples/{party}.toml", *flags]
-            process = Fork(command, folder / f"{party}.log", folder=folder)
+            process = terminals.start(command, folder / f"{party}.log", folder=folder)
             ends.callback(process.kill)
             return process
 

@@ -138,12 +138,10 @@ def _deep_demo(out: Path) -> None:
     errors, accuracies = [], []
     for home in (out / "digits-deep" / name for name in ("undefended", "passports")):
         target = [m for m in read_party(home / "passive").metrics if m.rows == 359 and not m.column]
-        blind = min(m.value for m in target if m.metric == "blind_mse")
-        mse = {m.attack: m.value for m in target if m.metric == "mse" and m.scored_set == "predict"}
+        blind = min(m.value for m in target if m.name == "blind_mse")
+        mse = {m.attack: m.value for m in target if m.name == "mse" and m.scored_set == "predict"}
         errors.append({name: mse[name] / blind for name in ("wmi", "bmi", "wmi_moments")})
-        accuracies.append(
-            next(m.value for m in read_party(home / "active").metrics if m.metric == "accuracy")
-        )
+        accuracies.append(next(m.value for m in read_party(home / "active").metrics if m.name == "accuracy"))
     undefended, defended = errors
     assert undefended["wmi"] < 0.35
     assert undefended["bmi"] < 0.5

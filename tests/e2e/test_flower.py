@@ -16,7 +16,7 @@ from commandline import Run
 
 from vflens.errors import ConfigError, DataError, StorageError
 from vflens.experiments.imports.flower import import_flower
-from vflens.protocol.horizontal import HorizontalFederation
+from vflens.protocol.horizontal.agreement import HorizontalAgreement
 from vflens.storage.journal import Reader
 
 ROOT = Path(__file__).parents[2]
@@ -45,12 +45,12 @@ def test_an_attack_finds_each_clients_digit(vflens: Run, tmp_path: Path) -> None
         assert min(np.abs(guess - digit).max() for guess in found) < 1e-12
     assert vflens("report", tmp_path / "runs", "--out", tmp_path / "report.html").code == 0
     assert "flower/digits" in (tmp_path / "report.html").read_text(encoding="utf-8")
-    assert "all that could be checked fits" in vflens("audit-log", server).out
+    assert "all that could be checked fits" in vflens("verify-log", server).out
 
 
 def test_updates_are_what_clients_returned_less_what_they_were_sent(tmp_path: Path) -> None:
     import_flower(RECORDED, APP, tmp_path / "server")
-    federation = HorizontalFederation.load(tmp_path / "server")
+    federation = HorizontalAgreement.load(tmp_path / "server")
     assert [(p.name, p.train_rows) for p in federation.parties] == [(f"client-{i}", 8) for i in (1, 2, 3)]
     lines = [json.loads(line) for line in (RECORDED / "messages.jsonl").read_text().splitlines()]
     for released in Reader(tmp_path / "server" / "transcript"):

@@ -68,7 +68,7 @@ def test_a_horizontal_experiment_gives_the_accuracy_of_each_client(tmp_path: Pat
 
 
 def test_a_horizontal_experiment_is_refused_in_a_sentence(tmp_path: Path) -> None:
-    with pytest.raises(vl.errors.ConfigError, match=r"^experiment: horizontal\.rounds: Input should be gr"):
+    with pytest.raises(vl.errors.ConfigError, match=r"^experiment: horizontal\.rounds: give 1 or more"):
         vl.HorizontalExperiment(**{**CLIENTS, "horizontal": {"rounds": 0}})
     with pytest.raises(vl.errors.ConfigError, match=r"a sweep without \[\[attacks\]\] measures nothing: add"):
         vl.sweep({**CLIENTS, "sweep": {}}, out=tmp_path)

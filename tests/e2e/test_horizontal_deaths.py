@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import signal
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
-from forks import failing
 from laboratory import transcripts
 from processes import dealt_from
 
-from vflens.experiments.run.horizontal import HorizontalExperiment
+from vflens.experiments.run.horizontal.experiment import HorizontalExperiment
 from vflens.experiments.run.run import run
 
 SECONDS = 200  # on a loaded machine
@@ -40,10 +38,7 @@ def test_deaths_in_rounds_change_no_bit(tmp_path: Path, secure: bool) -> None:
     (home,) = run(experiment, in_process=True).scenarios
     with dealt_from(experiment, tmp_path / "killed") as federation:
         for party in federation.roles:
-            if fault := DEATHS.get(party):
-                federation.start(party, prepare=partial(failing, fault))
-            else:
-                federation.start(party)
+            federation.start(party, environment={"VFLENS_FAIL": DEATHS.get(party, "")})
         for party in ("server", "client-1"):  # in this order: the client is killed in a later round
             assert federation.processes[party].wait(SECONDS) == -signal.SIGKILL, federation.said(party)
             federation.start(party, flags=["--resume"])
@@ -62,10 +57,8 @@ def test_the_others_end_well_without_a_client_that_stays_away(tmp_path: Path) ->
     experiment = HorizontalExperiment.model_validate({**SETTINGS, **changes, "out": tmp_path})
     with dealt_from(experiment, tmp_path / "dealt") as federation:
         for party in federation.roles:
-            if party == "client-1":
-                federation.start(party, prepare=partial(failing, "Step.answered:2:kill"))
-            else:
-                federation.start(party)
+            fault = "Step.answered:2:kill" if party == "client-1" else ""
+            federation.start(party, environment={"VFLENS_FAIL": fault})
         codes = federation.codes(SECONDS)
         assert codes == {**dict.fromkeys(federation.roles, 0), "client-1": -signal.SIGKILL}
         assert "4 rounds of 4 clients" in federation.said("server")

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import psutil
 import pytest
+import terminals
 from commandline import STAGE
-from forks import Fork
 from processes import SLOW, eventually, experiment_file
+
+from vflens.services.forking.forks import Fork
 
 
 def descendants(launcher: Fork) -> list[psutil.Process]:
@@ -21,7 +23,7 @@ def descendants(launcher: Fork) -> list[psutil.Process]:
 class TestLauncher:
     def test_nobody_survives_a_killed_launcher(self, tmp_path: Path) -> None:
         file = experiment_file(tmp_path, training=SLOW)
-        launcher = Fork(["run", str(file)], tmp_path / "said")
+        launcher = terminals.start(["run", str(file)], tmp_path / "said")
         eventually(lambda: len(descendants(launcher)) == 4)  # the parties, and the process that forks them
         children = descendants(launcher)
         eventually(lambda: (tmp_path / "runs/tiny/run/active/transcript/payload.bin").stat().st_size > 0)
@@ -39,7 +41,7 @@ class TestLauncher:
         scenarios = [{"name": "first"}, {"name": "second"}]
         file = experiment_file(tmp_path, scenarios=scenarios, training={"epochs": 120, "batch_size": 20})
         home, said = tmp_path / "runs/tiny", tmp_path / "said"
-        launcher = Fork(["run", str(file)], tmp_path / "told", errors=said)
+        launcher = terminals.start(["run", str(file)], tmp_path / "told", errors=said)
         eventually(lambda: (home / "second/passive/transcript/payload.bin").stat().st_size > 0)
         assert "first  finished\n" in said.read_text()  # each stage is said when it ends, not with the run
         launcher.send_signal(how)
@@ -52,7 +54,7 @@ class TestLauncher:
     @pytest.mark.parametrize("who", ["passive"])
     def test_the_one_that_was_killed_is_named(self, tmp_path: Path, who: str) -> None:
         file = experiment_file(tmp_path, training=SLOW)
-        launcher = Fork(["run", str(file)], tmp_path / "told", errors=tmp_path / "said")
+        launcher = terminals.start(["run", str(file)], tmp_path / "told", errors=tmp_path / "said")
         home = tmp_path / "runs/tiny/run"
         eventually(lambda: (home / "active/transcript/payload.bin").stat().st_size > 0)
         party = next(c for c in descendants(launcher) if str(home / who / "config.toml") in c.cmdline())
@@ -65,7 +67,7 @@ class TestLauncher:
 
     def test_the_process_that_forks_them_was_killed(self, tmp_path: Path) -> None:
         file = experiment_file(tmp_path, training=SLOW)
-        launcher = Fork(["run", str(file)], tmp_path / "told", errors=tmp_path / "said")
+        launcher = terminals.start(["run", str(file)], tmp_path / "told", errors=tmp_path / "said")
         home = tmp_path / "runs/tiny/run"
         eventually(lambda: (home / "active/transcript/payload.bin").stat().st_size > 0)
         parties = descendants(launcher)
@@ -82,7 +84,8 @@ class TestLauncher:
         file = experiment_file(tmp_path)
         told = [tmp_path / "one", tmp_path / "two"]
         runs = [
-            Fork(["run", str(file), "--in-process", "--json"], out, errors=tmp_path / "said") for out in told
+            terminals.start(["run", str(file), "--in-process", "--json"], out, errors=tmp_path / "said")
+            for out in told
         ]
         assert [run.wait(60) for run in runs] == [0, 0]
         folders = {json.loads(out.read_text())["folder"] for out in told}

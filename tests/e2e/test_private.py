@@ -15,7 +15,7 @@ from laboratory import deal
 from processes import experiment_file, forked
 
 from vflens.experiments.pages.page import write_page
-from vflens.experiments.run.experiment import load_experiment
+from vflens.experiments.run.loading import load_experiment
 from vflens.storage.private import owner_only
 
 
@@ -51,14 +51,9 @@ def umask() -> Iterator[Callable[[int], None]]:
     os.umask(before)
 
 
-def open_to_all() -> None:
-    """The process keeps nothing of its files from others by its umask."""
-    os.umask(0)
-
-
 @pytest.mark.parametrize("how", [[], ["--in-process"]], ids=["processes", "in process"])
 def test_a_run_is_its_users_alone(tmp_path: Path, how: list[str]) -> None:
-    done = forked("run", str(experiment_file(tmp_path)), *how, prepare=open_to_all)
+    done = forked("run", str(experiment_file(tmp_path)), *how, umask=0)
     assert done.returncode == 0, done.stderr
     home = tmp_path / "runs/tiny"
     assert mode(home) == 0o700

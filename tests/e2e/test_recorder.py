@@ -53,11 +53,13 @@ def test_the_recorder_writes_what_a_transcript_of_ours_writes(tmp_path: Path, re
         written.received("bob", "gradient", GRADIENT + step, range(6), epoch=step)
         at = Exchange("mine", Phase.TRAIN, step, step)
         tensors = {"gradient": sealed(GRADIENT + step)}
-        ours.record(Released("bob", at, Point.GRADIENT, sealed(np.arange(6, dtype=np.int32)), tensors))
+        ours.record(
+            Released("bob", at, Point.GRADIENT, sealed(np.arange(6, dtype=np.int32)), tensors=tensors)
+        )
     written.received("bob", "parameters", weights, (), phase="disclose")
     at = Exchange("mine", Phase.DISCLOSE, 0, 0)
     sent = {name: sealed(array) for name, array in weights.items()}
-    ours.record(Released("bob", at, Point.PARAMETERS, np.zeros(0, np.int32), sent))
+    ours.record(Released("bob", at, Point.PARAMETERS, np.zeros(0, np.int32), tensors=sent))
     ours.close()
     theirs = tmp_path / "alice/transcript"
     assert (theirs / "payload.bin").read_bytes() == (tmp_path / "ours/payload.bin").read_bytes()
@@ -119,11 +121,11 @@ def test_secretflow_gradients_give_the_labels(vflens: Run, tmp_path: Path) -> No
 
 def test_a_changed_record_is_found(vflens: Run, tmp_path: Path) -> None:
     copied = Path(shutil.copytree(ALICE, tmp_path / "alice"))
-    assert "36 linked records" in vflens("audit-log", copied).out
+    assert "36 linked records" in vflens("verify-log", copied).out
     payload = bytearray((copied / "transcript/payload.bin").read_bytes())
     payload[-1] ^= 1
     (copied / "transcript/payload.bin").write_bytes(payload)
-    ended = vflens("audit-log", copied)
+    ended = vflens("verify-log", copied)
     assert ended.code == 12
     assert "index.jsonl, line 36" in ended.out
 
@@ -144,7 +146,7 @@ def test_fate_sends_the_partial_scores_in_the_clear(vflens: Run, tmp_path: Path)
     np.testing.assert_allclose(found @ weight[0], x @ weight[0], atol=1e-5)
     (line,) = json.loads(vflens("ledger", saved / "guest", "--json").out)["runs"][0]["lines"]
     assert (line["sender"], line["phase"], line["rows"]) == ("host", "predict", 180)
-    assert "all that could be checked fits" in vflens("audit-log", saved / "guest").out
+    assert "all that could be checked fits" in vflens("verify-log", saved / "guest").out
 
 
 def test_the_line_that_converts_a_part_of_secretflow_converts_it(
@@ -183,7 +185,7 @@ def described(change: Change) -> Callable[[Path], None]:
     ("change", "words"),
     [
         (lambda f: f["parties"][1].update(role="passive"), "describes no party with labels"),
-        (lambda f: f["parties"][0].update(role="active"), "describes no party with labels"),
+        (lambda f: f["parties"][0].update(role="active"), "'alice' is passive, and active in parties"),
         (lambda f: f["parties"][1].update(n_classes=1), "describes no party with labels"),
         (lambda f: f.update(party="carol"), "does not describe 'carol' and every other party once"),
         (lambda f: f["parties"].append(f["parties"][0]), "does not describe 'alice' and every other"),

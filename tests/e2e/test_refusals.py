@@ -18,7 +18,7 @@ from laboratory import deal
 from processes import change, experiment_file
 
 from vflens.errors import StorageError
-from vflens.experiments.run.experiment import load_experiment
+from vflens.experiments.run.loading import load_experiment
 
 
 @pytest.fixture
@@ -33,47 +33,47 @@ NINE = BASE.replace("rows = 40", "rows = 30000\nclasses = 9\ninformative = 9")
 
 
 WRONG_EXPERIMENTS = [
-    (b"", 2, "name: Field required"),
+    (b"", 2, "name: it is missing"),
     (b"name = ", 2, "is not TOML: Invalid value (at end of document)"),
     (b"\xff\xfe", 2, "is not TOML: 'utf-8' codec can't decode byte 0xff in position 0: invalid start byte"),
     (b"a = " + b"[" * 5000, 2, "is not TOML: it is nested too deeply"),
-    (b"name = 3", 2, "name: Input should be a valid string (got 3)"),
+    (b"name = 3", 2, "name: give a text (got 3)"),
     (b'name = "../x"', 2, "name: give 1 to 64 letters, digits"),
     (
         BASE.replace("0.5", "1.5").encode(),
         2,
-        "split.fraction.fraction: Input should be less than 1 (got 1.5)",
+        "split.fraction.fraction: give less than 1 (got 1.5)",
     ),
-    (f"colour = 1\n{BASE}".encode(), 2, "colour: Extra inputs are not permitted"),
+    (f"colour = 1\n{BASE}".encode(), 2, "colour: there is no such setting"),
     (
         f"{BASE}[training]\nepochs = {10**30}".encode(),
         2,
-        "training.epochs: Input should be less than or equal to 2147483647",
+        "training.epochs: give 2147483647 or less",
     ),
     (
         f"{BASE}[training]\nlearning_rate = nan".encode(),
         2,
-        "training.learning_rate: Input should be a finite number (got nan)",
+        "training.learning_rate: give a finite number (got nan)",
     ),
     (
         f"{BASE}[training]\nlearning_rate = inf".encode(),
         2,
-        "training.learning_rate: Input should be a finite number (got inf)",
+        "training.learning_rate: give a finite number (got inf)",
     ),
     (
         f"{BASE}[training]\nepochs = 0".encode(),
         2,
-        "training.epochs: Input should be greater than or equal to 1 (got 0)",
+        "training.epochs: give 1 or more (got 0)",
     ),
     (
         f"{BASE}[limits]\nwait_seconds = inf".encode(),
         2,
-        "limits.wait_seconds: Input should be less than or equal to 1000000 (got inf)",
+        "limits.wait_seconds: give 1000000 or less (got inf)",
     ),
     (
         f"{BASE}[limits]\nmessage_mib = 4096".encode(),
         2,
-        "limits.message_mib: Input should be less than or equal to 2047 (got 4096)",
+        "limits.message_mib: give 2047 or less (got 4096)",
     ),
     (
         BASE.replace("synthetic", "nosuch").encode(),
@@ -83,7 +83,7 @@ WRONG_EXPERIMENTS = [
     (
         BASE.replace("rows = 40", "rows = 4").encode(),
         2,
-        "data set 'synthetic': rows: Input should be greater than or equal to 10 (got 4)",
+        "data set 'synthetic': rows: give 10 or more (got 4)",
     ),
     (f"{BASE}[[attacks]]\nname = 'nosuch'".encode(), 9, "unknown attacks plug-in 'nosuch': known are "),
     (f"{BASE}[[attacks]]\nname = 'half'\nstrength = 3".encode(), 2, "attacks plug-in 'half': strength: "),
@@ -146,7 +146,7 @@ def test_tables_that_share_too_few_rows(refused: Callable[..., str], tmp_path: P
     )
     (tmp_path / "active.csv").write_text("id,y\n1,no\n2,yes\n4,no\n5,no\n", encoding="utf-8")
     file.write_text(tomli_w.dumps(settings), encoding="utf-8")
-    assert "disclose labels rows = 2 at 'active': there are 1 training rows" in refused(2, "check", file)
+    assert "disclose labels rows = 2 at 'active': there are 1 training row," in refused(2, "check", file)
 
 
 def changed_table(dealt: Path, column: str, value: Any) -> None:
@@ -207,7 +207,7 @@ class TestWrongParties:
                 2,
                 "rows (at least 1) belong to all but parameters and moments, and only there",
             ),
-            ({"alignment_key": "short"}, 2, "alignment_key: String should have at least 16 characters"),
+            ({"alignment_key": "short"}, 2, "alignment_key: give a text of length 16 or more"),
             ({"defenses": [{"name": "nosuch"}]}, 9, "unknown defenses plug-in 'nosuch': known are "),
             ({"out": "/dev/null/x"}, 12, "cannot be written"),
         ],
@@ -235,17 +235,19 @@ class TestWrongParties:
             ("x7", float("nan"), "column 'x7'"),
             ("x7", float("inf"), "column 'x7'"),
             ("id", None, "column 'id'"),
-            ("id", "synthetic-000001", "'synthetic-000001'"),
-            ("split", "tomorrow", "'tomorrow'"),
+            ("id", "synthetic-000001", "id_column 'id' repeats the id of an earlier row in data row"),
+            ("split", "tomorrow", "split_column 'split' holds another text in data row 1: "),
         ],
     )
-    def test_tables(
-        self, refused: Callable[..., str], dealt: Path, column: str, value: Any, words: str
-    ) -> None:
+    def test_tables(self, vflens: Run, dealt: Path, column: str, value: Any, words: str) -> None:
         changed_table(dealt, column, value)
         file = dealt / "passive/config.toml"
         for command in (("check", file), ("serve", "passive", "--config", file)):
-            assert words in refused(3, *command)
+            ended = vflens(*command)
+            assert (ended.code, ended.out) == (3, "")
+            error = ended.err.splitlines()[-1]  # after all that is to be mended
+            assert error.startswith("error: ")
+            assert words in error
 
     def test_grants_beyond_its_table(self, refused: Callable[..., str], dealt: Path) -> None:
         file = dealt / "passive/config.toml"
@@ -257,7 +259,9 @@ class TestWrongParties:
         file = dealt / "active/config.toml"
         data = tomllib.loads(file.read_text())["data"]
         change(file, data=data | {"classes": ["0", "1"]})
-        assert "'2'" in refused(3, "check", file)
+        said = refused(3, "check", file)
+        assert "label_column 'label' holds another text in data row" in said
+        assert said.endswith(": its classes are 0, 1 (--show-ids prints which)")
 
     def test_the_wrong_role(self, refused: Callable[..., str], dealt: Path) -> None:
         file = dealt / "passive/config.toml"
@@ -323,15 +327,13 @@ class TestWrongPaths:
         passive = finished_run / "run/passive/config.toml"
         assert refused(3, "report", tmp_path / "x").startswith(f"{tmp_path / 'x'} is no folder: ")
         assert refused(3, "compare", tmp_path, finished_run).startswith(f"{tmp_path} holds no run: ")
-        assert refused(12, "attack", tmp_path, "--attack", "ls").startswith(
-            f"{tmp_path} holds no aligned federation"
-        )
+        assert refused(12, "attack", tmp_path, "--attack", "ls").startswith(f"{tmp_path} holds no federation")
         assert refused(9, "attack", finished_run / "run/active", "--attack", "x").startswith(
             "unknown attacks plug-in 'x'"
         )
         assert (
             refused(2, "attack", finished_run / "run/active", "--attack", "ls", "--target", "x")
-            == "--target 'x': name one of passive"
+            == "--target 'x' is none of the run: name passive"
         )
         for name, written in (("torn.npz", b"PK\3\4"), ("empty.npz", b""), ("text.npz", b"hello")):
             (tmp_path / name).write_bytes(written)

@@ -10,9 +10,7 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,45 +18,19 @@ import pyarrow as pa
 import pytest
 from commandline import STAGE, Run
 from processes import ATTENDED, ENVIRONMENT
+from releases import facts_of, numbers_in, table, vflens
 from sklearn.datasets import load_breast_cancer
 
-from vflens.experiments.release.file import TableFile
 from vflens.table_noise import preserving
 from vflens.table_noise.svm import SvmSolution, solve_svm
 from vflens.types import Array
 
+_FIXTURES = (
+    table,
+    vflens,
+)  # used by name
 ROOT = Path(__file__).parents[2]
 KEYS = {"mechanism", "parameters", "cramer_rao", "ldp", "not_protected"}
-
-
-@pytest.fixture
-def vflens(vflens: Run) -> Run:
-    """``vflens release`` in this process."""
-    return partial(vflens, "release")
-
-
-@pytest.fixture
-def table(tmp_path: Path) -> Path:
-    """400 rows: an identifier, a float, a whole number, text, a label, in that order."""
-    rng = np.random.default_rng(3)
-    frame = pd.DataFrame(
-        {
-            "who": [f"p{i}" for i in rng.permutation(400)],
-            "income": rng.normal(50, 20, 400),
-            "age": rng.integers(18, 80, 400),
-            "job": rng.choice(["clerk", "cook, chef", 'a "sir"'], 400),
-            "y": rng.choice(["no", "yes"], 400),
-        }
-    )
-    frame.to_csv(tmp_path / "table.csv", index=False)
-    return tmp_path / "table.csv"
-
-
-def _json(run: Run, *arguments: str | Path) -> dict[str, Any]:
-    code, out, err = run(*arguments, "--json")
-    assert code == 0, err
-    facts: dict[str, Any] = json.loads(out, parse_constant=pytest.fail)
-    return facts
 
 
 def _read(file: Path) -> pd.DataFrame:
@@ -69,19 +41,11 @@ def _read(file: Path) -> pd.DataFrame:
         return pd.read_csv(io.BytesIO(stream.read()), float_precision="round_trip")
 
 
-def _numbers(folder: Path, x: Array, y: Array | None = None) -> Path:
-    frame = pd.DataFrame(x, columns=[f"c{j}" for j in range(x.shape[1])])
-    if y is not None:
-        frame["y"] = y
-    frame.to_csv(folder / "numbers.csv", index=False)
-    return folder / "numbers.csv"
-
-
 def test_names_order_and_label_are_kept_and_the_noise_has_the_size_it_should(
     vflens: Run, table: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out.csv"
-    facts = _json(
+    facts = facts_of(
         vflens,
         table,
         "--label",
@@ -130,8 +94,8 @@ def test_every_format_holds_the_same_bits(vflens: Run, table: Path, tmp_path: Pa
         "s",
     )
     first, other = tmp_path / "first.csv", tmp_path / f"other{suffix}"
-    _json(vflens, table, *options, "--out", first)
-    _json(vflens, table, *options, "--out", other)
+    facts_of(vflens, table, *options, "--out", first)
+    facts_of(vflens, table, *options, "--out", other)
     pd.testing.assert_frame_equal(
         _read(other), pd.read_csv(first, float_precision="round_trip"), check_exact=True
     )
@@ -141,7 +105,7 @@ def test_every_format_holds_the_same_bits(vflens: Run, table: Path, tmp_path: Pa
 
 def test_a_seed_repeats_a_release_and_only_that_one(vflens: Run, tmp_path: Path) -> None:
     x = np.arange(600.0).reshape(200, 3) / 7
-    table = _numbers(tmp_path, x)
+    table = numbers_in(tmp_path, x)
 
     def noise(name: str, *options: str) -> Array:
         out = tmp_path / f"{name}.csv"
@@ -167,7 +131,7 @@ def test_a_seed_repeats_a_release_and_only_that_one(vflens: Run, tmp_path: Path)
 def test_the_page_opens_offline_and_escapes_what_the_table_says(vflens: Run, tmp_path: Path) -> None:
     frame = pd.DataFrame({"<script>alert(1)</script>": np.arange(50.0) ** 2, "b": np.arange(50) % 7})
     frame.to_csv(tmp_path / "t.csv", index=False)
-    _json(vflens, tmp_path / "t.csv", "--lambda", "1", "--out", tmp_path / "o.csv")
+    facts_of(vflens, tmp_path / "t.csv", "--lambda", "1", "--out", tmp_path / "o.csv")
     page = (tmp_path / "o.csv.certificate.html").read_text()
     assert "<script>alert(1)" not in page
     assert "default-src 'none'" in page
@@ -184,8 +148,8 @@ def test_the_page_opens_offline_and_escapes_what_the_table_says(vflens: Run, tmp
 def test_the_written_file_gives_the_same_classifier(vflens: Run, tmp_path: Path, m: str) -> None:
     bunch = load_breast_cancer()
     x, y = np.asarray(bunch.data), np.where(np.asarray(bunch.target) == 1, 1.0, -1.0)
-    table, out = _numbers(tmp_path, x, y), tmp_path / "out.csv"
-    facts = _json(vflens, table, "--label", "y", "--mechanism", "correlated", "--m", m, "--out", out)
+    table, out = numbers_in(tmp_path, x, y), tmp_path / "out.csv"
+    facts = facts_of(vflens, table, "--label", "y", "--mechanism", "correlated", "--m", m, "--out", out)
     released = pd.read_csv(out, float_precision="round_trip")
     before = solve_svm(x, y, theta=1.0, rho=1e-2)
     after = solve_svm(released.iloc[:, :30].to_numpy(), released["y"].to_numpy(), theta=1.0, rho=1e-2)
@@ -203,17 +167,17 @@ def test_the_classifier_is_solved_again_from_its_definition(
     """A wrong β does not pass, and the check is no part of what the noise depends on."""
     rng = np.random.default_rng(0)
     x = rng.normal(size=(60, 3))
-    table = _numbers(tmp_path, x, np.where(x[:, 0] + 0.3 * rng.normal(size=60) > 0, 1, -1))
+    table = numbers_in(tmp_path, x, np.where(x[:, 0] + 0.3 * rng.normal(size=60) > 0, 1, -1))
     options = ["--label", "y", "--mechanism", "correlated", "--m", "1", "--seed", "4 owners", "--force"]
     out = tmp_path / "out.csv"
-    assert _json(vflens, table, *options, "--out", out)["classifier"]["verified"] is None
+    assert facts_of(vflens, table, *options, "--out", out)["classifier"]["verified"] is None
     unverified = out.read_bytes()
-    right = _json(vflens, table, *options, "--out", out, "--verify")
+    right = facts_of(vflens, table, *options, "--out", out, "--verify")
     assert right["classifier"]["verified"] < 1e-9
     assert out.read_bytes() == unverified
     assert "solved again in CVXPY it differs by" in Path(f"{out}.certificate.html").read_text("utf-8")
     monkeypatch.setattr(preserving, "solve_svm", lambda *given, **sizes: _moved(solve_svm(*given, **sizes)))
-    wrong = _json(vflens, table, *options, "--out", out, "--verify")
+    wrong = facts_of(vflens, table, *options, "--out", out, "--verify")
     assert wrong["classifier"]["preserved"]
     assert wrong["classifier"]["verified"] == pytest.approx(1e-3)
 
@@ -225,7 +189,7 @@ def _moved(solution: SvmSolution) -> SvmSolution:
 def test_where_the_classifier_moves_it_is_not_called_preserved(vflens: Run, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(60, 3))
-    table = _numbers(tmp_path, x, np.where(x[:, 0] + 0.3 * rng.normal(size=60) > 0, 1, -1))
+    table = numbers_in(tmp_path, x, np.where(x[:, 0] + 0.3 * rng.normal(size=60) > 0, 1, -1))
     options = ("--label", "y", "--mechanism", "correlated", "--m", "1e16", "--out", tmp_path / "out.csv")
     code, out, err = vflens(table, *options, "--json")
     assert code == 0
@@ -237,7 +201,7 @@ def test_undone_cells_are_counted_as_one_who_reads_the_file_counts_them(
     vflens: Run, table: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out.csv"
-    facts = _json(
+    facts = facts_of(
         vflens, table, "--label", "y", "--id", "who", "--encode", "one-hot", "--lambda", "40", "--out", out
     )
     before, after = pd.read_csv(table), pd.read_csv(out)
@@ -263,141 +227,20 @@ def test_epsilon_and_target_error_choose_the_noise(vflens: Run, table: Path, tmp
         "--out",
         tmp_path / "o.csv",
     )
-    private = _json(vflens, *common, "--epsilon", "1.5", "--diameter", "200,62,2")
+    private = facts_of(vflens, *common, "--epsilon", "1.5", "--diameter", "200,62,2")
     assert private["ldp"]["epsilon_exact"] == pytest.approx(1.5, rel=1e-9)
     for options in ((), ("--mechanism", "laplace"), ("--mechanism", "laplace", "--matched", "variance")):
-        facts = _json(vflens, *common, "--target-mse", "12", *options)
+        facts = facts_of(vflens, *common, "--target-mse", "12", *options)
         assert facts["cramer_rao"]["min_row"] == pytest.approx(12)
-    bounded = _json(vflens, *common, "--mechanism", "bounded", "--lower=-1", "--upper", "3", "--lambda", "1")
+    bounded = facts_of(
+        vflens, *common, "--mechanism", "bounded", "--lower=-1", "--upper", "3", "--lambda", "1"
+    )
     assert bounded["parameters"]["mean"][0] > 0
     assert bounded["ldp"]["epsilon_exact"] is None
     assert "supports" in bounded["ldp"]["reason"]
-    scaled = _json(vflens, *common, "--pi", "standardise", "--lambda", "1", "--diameter", "200")
+    scaled = facts_of(vflens, *common, "--pi", "standardise", "--lambda", "1", "--diameter", "200")
     assert scaled["ldp"]["epsilon_exact"] is None
     assert "computed from the table" in scaled["ldp"]["reason"]
-
-
-def test_identifiers_leave_only_on_request(vflens: Run, table: Path, tmp_path: Path) -> None:
-    options = (
-        table,
-        "--label",
-        "y",
-        "--encode",
-        "ordinal",
-        "--lambda",
-        "1",
-        "--id",
-        "who",
-        "--out",
-        tmp_path / "o.csv",
-    )
-    facts = _json(vflens, *options)
-    assert not any("identifier" in w for w in facts["not_protected"])
-    code, out, err = vflens(*options, "--keep-ids", "--force", "--json")
-    assert code == 0
-    assert pd.read_csv(tmp_path / "o.csv")["who"].tolist() == pd.read_csv(table)["who"].tolist()
-    assert "can re-link the rows" in err
-    assert any("re-link" in w for w in json.loads(out)["not_protected"])
-
-
-HOSTILE = "=cmd|' /C calc'!A0"
-
-
-def _formulas(folder: Path) -> Path:
-    """A table whose header, label and identifiers hold formulas, and texts that resemble them."""
-    frame = pd.DataFrame(
-        {
-            HOSTILE: [1.5, 2.5, 4.0, -3.0],
-            "who": ["-1", "@SUM(1)", "+1 (555)", "a=b"],
-            "y": ["-1", "-1e3", "=1+1", "=1+1"],
-        }
-    )
-    frame.to_csv(folder / "t.csv", index=False)
-    return folder / "t.csv"
-
-
-def test_formulas_are_named_and_left_alone(vflens: Run, tmp_path: Path) -> None:
-    common = (_formulas(tmp_path), "--label", "y", "--id", "who", "--keep-ids", "--lambda", "1")
-    facts = _json(vflens, *common, "--out", tmp_path / "o.csv")
-    words = (
-        "5 names or cells of the released file begin like a formula (=, +, -, @, tab): "
-        "a spreadsheet may run them, --excel-safe puts an apostrophe before each"
-    )
-    assert words in facts["warnings"]
-    released = pd.read_csv(tmp_path / "o.csv")
-    assert list(released) == [HOSTILE, "who", "y"]
-    assert released["who"].tolist() == ["-1", "@SUM(1)", "+1 (555)", "a=b"]
-    parquet = _json(vflens, *common, "--out", tmp_path / "o.parquet")
-    assert not any("formula" in w for w in parquet["warnings"])
-
-
-def test_excel_safe_puts_an_apostrophe_before_formulas_alone(vflens: Run, tmp_path: Path) -> None:
-    common = (
-        _formulas(tmp_path),
-        "--label",
-        "y",
-        "--id",
-        "who",
-        "--keep-ids",
-        "--lambda",
-        "1",
-        "--seed",
-        "a",
-    )
-    facts = _json(vflens, *common, "--excel-safe", "--out", tmp_path / "safe.csv")
-    assert any(
-        w.startswith("5 names or cells") and w.endswith("each has an apostrophe before it")
-        for w in facts["warnings"]
-    )
-    released = pd.read_csv(tmp_path / "safe.csv")
-    assert list(released) == [f"'{HOSTILE}", "who", "y"]
-    assert released["who"].tolist() == ["-1", "'@SUM(1)", "'+1 (555)", "a=b"]
-    assert released["y"].tolist() == ["-1", "-1e3", "'=1+1", "'=1+1"]
-    _json(vflens, *common, "--out", tmp_path / "plain.csv")
-    assert pd.read_csv(tmp_path / "plain.csv")[HOSTILE].tolist() == released[f"'{HOSTILE}"].tolist()
-    ended = vflens(*common, "--excel-safe", "--out", tmp_path / "o.parquet")
-    assert (ended.code, "--excel-safe: no spreadsheet runs what" in ended.err) == (2, True)
-
-
-def test_excel_safe_keeps_the_classifier(vflens: Run, tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    x = rng.normal(size=(60, 2))
-    table = _numbers(tmp_path, x, np.where(x[:, 0] > 0, "a", "b"))
-    table.write_text(table.read_text().replace("c0", "=c0", 1))
-    options = ("--label", "y", "--mechanism", "correlated", "--m", "0.01", "--excel-safe")
-    facts = _json(vflens, table, *options, "--out", tmp_path / "o.csv")
-    assert facts["classifier"]["preserved"]
-    assert list(pd.read_csv(tmp_path / "o.csv")) == ["'=c0", "c1", "y"]
-
-
-def test_a_counting_column_is_suspected(vflens: Run, tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text("n,a,y\n1,2,u\n2,9,v\n3,4,v\n")
-    facts = _json(vflens, tmp_path / "t.csv", "--label", "y", "--lambda", "1", "--out", tmp_path / "o.csv")
-    assert any("column 'n' counts upwards" in w for w in facts["warnings"])
-    assert any("widened to float64 (n, a)" in w for w in facts["warnings"])
-
-
-def test_existing_files_and_the_table_itself_are_not_overwritten(
-    vflens: Run, table: Path, tmp_path: Path
-) -> None:
-    options = ("--label", "y", "--id", "who", "--encode", "ordinal", "--lambda", "1")
-    out = tmp_path / "o.csv"
-    out.write_text("mine")
-    code, _, err = vflens(table, *options, "--out", out)
-    assert (code, out.read_text()) == (2, "mine")
-    assert "--force" in err
-    original = table.read_bytes()
-    assert vflens(table, *options, "--out", table, "--force")[0] == 2
-    assert table.read_bytes() == original
-    assert vflens(table, *options, "--out", out, "--force")[0] == 0
-    assert len(TableFile(out).names) == 4
-
-
-def test_semicolons_without_a_label_are_named_too(vflens: Run, tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text("a;b\n1;2\n2;1\n")
-    code, _, err = vflens(tmp_path / "t.csv", "--lambda", "1", "--out", tmp_path / "o.csv")
-    assert code == 3
-    assert "its one name holds ';'" in err
 
 
 def test_pandas_is_not_loaded_to_release_a_table(tmp_path: Path) -> None:
@@ -434,7 +277,7 @@ main()
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_kill_in_the_middle_leaves_no_half_output(tmp_path: Path, sent: signal.Signals) -> None:
-    table = _numbers(tmp_path, np.random.default_rng(0).random((600, 8)))
+    table = numbers_in(tmp_path, np.random.default_rng(0).random((600, 8)))
     out = tmp_path / "made" / "o.csv"
     command = [*ATTENDED, sys.executable, "-c", HELD, "release", str(table), "--mechanism", "bounded"]
     command += ["--lower=-1", "--upper", "1", "--lambda", "1", "--out", str(out)]

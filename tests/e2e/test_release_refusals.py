@@ -10,19 +10,21 @@ from commandline import Run
 
 REFUSED: dict[str, tuple[str, tuple[str, ...], int, str]] = {
     "text": ("a,y\n1,u\nx,v\n", ("--lambda", "1"), 3,
-        "column 'a' holds 'x' in data row 2, which is not a number: choose --encode a=ordinal"),
+        "column 'a' holds text in data row 2, which is not a number: choose --encode a=ordinal"),
     "constant label": ("a,y\n1,u\n2,u\n", ("--lambda", "1"), 3,
-        "label column 'y' is constant ('u' in every row)"),
+        "label column 'y' is constant: name another --label"),
     "constant label as a number": ("a,y\n1,1\n2,1.0\n", ("--lambda", "1"), 3, "label column 'y' is constant"),
     "one row": ("a,y\n1,u\n", ("--lambda", "1"), 3, "label column 'y' is constant"),
     "no rows": ("a,y\n", ("--lambda", "1"), 3, "it holds no rows"),
-    "nothing": ("", ("--lambda", "1"), 3, "it cannot be read"),
-    "infinite": ("a,y\n1,u\ninf,v\n", ("--lambda", "1"), 3, "column 'a' holds inf"),
-    "huge": ("a,y\n1,u\n1e200,v\n", ("--lambda", "1"), 3, "column 'a' holds 1e+200, and squares"),
-    "short row": ("a,b,y\n1,2,u\n3\n", ("--lambda", "1"), 3, "Expected 3 columns, got 1"),
+    "nothing": ("", ("--lambda", "1"), 3, "its header is empty"),
+    "infinite": ("a,y\n1,u\ninf,v\n", ("--lambda", "1"), 3,
+        "infinite or beyond 1e+150, where squares overflow, in data row 2"),
+    "huge": ("a,y\n1,u\n1e200,v\n", ("--lambda", "1"), 3,
+        "infinite or beyond 1e+150, where squares overflow, in data row 2"),
+    "short row": ("a,b,y\n1,2,u\n3\n", ("--lambda", "1"), 3, "data row 2 has 1 cell, the header 3 names"),
     "twice": ("a,a,y\n1,2,u\n3,4,v\n", ("--lambda", "1"), 3, "column 'a' occurs twice"),
     "rounded away": ("a,y\n1e20,u\n2,v\n", ("--lambda", "1"), 2,
-        "column 'a' reaches 1e+20, where float64 has steps of"),
+        "column 'a' holds numbers where float64 has steps of"),
     "no size": ("a,y\n1,u\n2,v\n", (), 2, "choose exactly one of --lambda, --target-mse and --epsilon"),
     "two sizes": ("a,y\n1,u\n2,v\n", ("--lambda", "1", "--target-mse", "2"), 2,
         "--lambda and --target-mse given"),
@@ -31,7 +33,7 @@ REFUSED: dict[str, tuple[str, tuple[str, ...], int, str]] = {
     "epsilon from data": ("a,y\n1,u\n2,v\n", ("--epsilon", "1", "--diameter", "1", "--pi", "standardise"), 2,
         "--epsilon with --pi standardise"),
     "diameters": ("a,y\n1,u\n2,v\n", ("--epsilon", "1", "--diameter", "1,2"), 2,
-        "--diameter has 2 numbers, the table 1 columns"),
+        "--diameter has 2 numbers, the table 1 column"),
     "refuted diameter": ("a,y\n1,u\n4,v\n", ("--epsilon", "1", "--diameter", "2.5"), 3,
         "two rows differ in column 'a' by more than --diameter 2.5"),
     "refuted diameter beside lambda": ("a,b,y\n1,0,u\n1,4,v\n", ("--lambda", "1", "--diameter", "2.5"), 3,
@@ -44,7 +46,7 @@ REFUSED: dict[str, tuple[str, tuple[str, ...], int, str]] = {
         ("--mechanism", "bounded", "--lambda", "1", "--lower", "1e12", "--upper", "2e12"), 2,
         "move the box nearer to 0"),
     "epsilon beyond numbers": ("a,y\n1,u\n2,v\n", ("--epsilon", "1e300", "--diameter", "1"), 2,
-        "epsilon is 1e+300: give a number up to 17.2, for which Gaussian noise on 1 columns"),
+        "epsilon is 1e+300: give a number up to 17.2, for which Gaussian noise on 1 column"),
     "delta beyond numbers": ("a,y\n1,u\n2,v\n", ("--epsilon", "1", "--diameter", "1", "--delta", "1e-320"), 2,
         "delta is 1e-320: give a probability from 1e-300"),
     "diameter beyond numbers": ("a,y\n1,u\n2,v\n", ("--lambda", "1", "--diameter", "1e300"), 2,
@@ -82,7 +84,7 @@ REFUSED: dict[str, tuple[str, tuple[str, ...], int, str]] = {
     "box": ("a,y\n1,u\n2,v\n", ("--mechanism", "bounded", "--lambda", "1", "--lower", "2", "--upper", "1"), 2,
         "lower"),
     "encode": ("a,y\n1,u\nx,v\n", ("--lambda", "1", "--encode", "a=hash"), 2,
-        "--encode 'a=hash': give ordinal or one-hot"),
+        "--encode 'a=hash': give ordinal, one_hot, one_hot:missing, number, date"),
     "encode whom": ("a,y\n1,u\nx,v\n", ("--lambda", "1", "--encode", "z=ordinal"), 2,
         "there is no column 'z' to release"),
     "id whom": ("a,y\n1,u\n2,v\n", ("--lambda", "1", "--id", "z"), 2, "has no column 'z'"),
@@ -104,10 +106,10 @@ def test_what_cannot_be_released_is_refused_in_one_sentence(vflens: Run, tmp_pat
     assert [f.name for f in tmp_path.iterdir()] == ["t.csv"]
 
 
-def test_a_cell_as_long_as_a_file_is_not_repeated_whole(refused: Callable[..., str], tmp_path: Path) -> None:
+def test_a_cell_is_not_repeated(refused: Callable[..., str], tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text(f"a,y\n1,u\n{'x' * 100_000},v\n")
     out = ("--out", tmp_path / "o.csv")
     said = refused(3, "release", tmp_path / "t.csv", "--label", "y", "--lambda", "1", *out)
-    assert len(said) < 5_000
-    assert said.startswith(f"{tmp_path / 't.csv'}: column 'a' holds 'xxx")
+    assert "xxx" not in said
+    assert said.startswith(f"{tmp_path / 't.csv'}: column 'a' holds text in data row 2, ")
     assert "which is not a number: choose --encode a=ordinal" in said

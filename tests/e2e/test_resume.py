@@ -13,10 +13,11 @@ from typing import Any
 import psutil
 import pyarrow.parquet as pq
 import pytest
-from forks import Fork
+import terminals
 from laboratory import estimates, transcripts
 from processes import ENVIRONMENT, VFLENS, Federation, dealt, eventually, experiment_file
 
+from vflens.services.forking.forks import Fork
 from vflens.storage import journal
 
 TIMES = ("train_seconds", "predict_seconds", "steps_per_second")
@@ -143,7 +144,7 @@ def test_a_launched_run_is_resumed_and_restarts_its_parties(tmp_path: Path, undi
 @contextmanager
 def launched(output: Path, *arguments: str) -> Iterator[Fork]:
     """A command with party processes, which end with it."""
-    process = Fork(list(arguments), output)
+    process = terminals.start(list(arguments), output)
     try:
         yield process
     finally:

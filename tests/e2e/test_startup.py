@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from nonempty import nonempty
 from processes import dealt, experiment_file
 
 from vflens.experiments.run.processes import LOADED
 from vflens.services.forking.forks import Forks
+from vflens.services.lifeline import LAUNCHED
 
 HEAVY = {"pandas", "sklearn", "scipy", "plotly", "torch"}
 
@@ -35,20 +37,20 @@ def parties(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any
         for party, role in federation.roles.items():
             command = ["serve", role, "--config", str(federation.config(party))]
             with (federation.home / party / "output.log").open("ab") as output:
-                started[party] = forks.start(command, output.fileno())
+                started[party] = forks.start(command, output.fileno(), {LAUNCHED: "1"})
         assert {party: child.wait(60) for party, child in started.items()} == dict.fromkeys(started, 0)
         return {party: json.loads(federation.said(party).splitlines()[-1]) for party in started}
 
 
 def test_no_party_loads_libraries_of_figures_and_tables(parties: dict[str, dict[str, Any]]) -> None:
-    for party, facts in parties.items():
+    for party, facts in nonempty(parties.items()):
         assert {"numpy", "grpc", "pyarrow.parquet"} < set(facts["shared"])
         assert not HEAVY & {*facts["shared"], *facts["loaded"]}, party
 
 
 def test_a_party_loads_its_plug_ins_alone(parties: dict[str, dict[str, Any]]) -> None:
     """All else was loaded before the fork; what a party loads itself it loads in each process again."""
-    for facts in parties.values():
+    for facts in nonempty(parties.values()):
         others = [name for name in facts["loaded"] if name.partition(".")[0] != "vflens"]
         assert {name.partition(".")[0] for name in others} <= {"encodings", "typer"}, others
         own = {name for name in facts["loaded"] if name.partition(".")[0] == "vflens"}
@@ -62,7 +64,7 @@ def test_a_party_begins_with_one_thread_and_draws_of_its_own(parties: dict[str, 
 
 
 def test_ps_shows_the_command_of_a_party(parties: dict[str, dict[str, Any]]) -> None:
-    for party, facts in parties.items():
+    for party, facts in nonempty(parties.items()):
         assert facts["shown"].startswith(f"vflens serve {party} --config /")
         assert facts["shown"].endswith(f"/{party}/config.toml")
 

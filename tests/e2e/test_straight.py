@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from forks import small_disk
+import terminals
 from processes import SLOW, Federation, dealt, eventually
 
 from vflens.config import Limits
@@ -77,7 +77,7 @@ def test_a_disk_that_is_full(tmp_path: Path, who: str) -> None:
     """No file of the party may grow beyond 200 kB; what every party recorded stays readable."""
     wide = {"architecture": "mlp", "width": 64}  # the log is full after a few steps
     with dealt(tmp_path, **{**STRAIGHT, "model": wide}) as federation:
-        federation.start(who, prepare=small_disk)
+        federation.start(who, file_bytes=terminals.SMALL)
         federation.start(*set(PARTIES) - {who})
         codes = federation.codes(BEGUN_SECONDS)
         assert codes[who] == 12

@@ -33,7 +33,7 @@ ACTIVE = subject("active", Role.ACTIVE)
 COORDINATOR = subject("coordinator", Role.COORDINATOR)
 NOW = datetime.now(UTC)
 LIMITS = Limits(call_seconds=10)
-SUBMISSION = Submission("tiny/run", "active", "predict", np.zeros(0, np.int32), ())
+SUBMISSION = Submission("tiny/run", "active", "predict", np.zeros(0, np.int32), guesses=())
 
 
 @dataclass
@@ -79,7 +79,7 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         federation.start("passive")
         config = load_party(file)
         eventually(lambda: serves_itself(config))
-        yield Server(federation, made.pop(PASSIVE), made, config.address, folder)
+        yield Server(federation, made.pop(PASSIVE), made, config.address, folder=folder)
 
 
 CLOSED = "closed the connection when it saw this party's certificate"
@@ -99,7 +99,7 @@ def test_plaintext(server: Server) -> None:
 
 
 def test_another_sender_in_the_message(server: Server) -> None:
-    forged = Submission("tiny/run", "coordinator", "predict", np.zeros(0, np.int32), ())
+    forged = Submission("tiny/run", "coordinator", "predict", np.zeros(0, np.int32), guesses=())
     with pytest.raises(AccessError, match="in the name of 'coordinator' came from 'active'"):
         server.ask(server.peers[ACTIVE], ACTIVE, forged)
 

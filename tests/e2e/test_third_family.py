@@ -14,6 +14,7 @@ import processes
 import pytest
 import tomli_w
 from commandline import Refused, Run
+from thirdfamily import fence, importable, installed
 
 from vflens.errors import ConfigError, PluginError
 from vflens.experiments.results.folders import read_party
@@ -22,7 +23,7 @@ from vflens.models.family import checked_model
 from vflens.storage import journal
 from vflens.types import Point
 
-CONTRIBUTING = (Path(__file__).parents[2] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+_FIXTURES = (importable, installed)  # used by name
 #: The passive party holds as many columns as there are classes: one released row determines them.
 EXPERIMENT: dict[str, Any] = {
     "name": "third",
@@ -36,29 +37,8 @@ EXPERIMENT: dict[str, Any] = {
 }
 
 
-def _section() -> str:
-    return CONTRIBUTING.split("\n## Add a family of models\n", 1)[1].split("\n## ", 1)[0]
-
-
-def _fence(language: str) -> str:
-    found = re.search(rf"```{language}\n(.*?)```", _section(), re.DOTALL)
-    assert found
-    return found[1]
-
-
-@pytest.fixture
-def installed(tmp_path: Path) -> Path:
-    """A folder that holds what pip leaves of a package with the family of CONTRIBUTING."""
-    (tmp_path / "linear_regression.py").write_text(_fence("python"), encoding="utf-8")
-    info = tmp_path / "linear_models-1.0.dist-info"
-    info.mkdir()
-    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: linear-models\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[vflens.models]\nlinear_regression = linear_regression\n")
-    return tmp_path
-
-
 def _file(folder: Path, **changes: Any) -> Path:
-    settings = {**EXPERIMENT, **tomllib.loads(_fence("toml")), **changes}
+    settings = {**EXPERIMENT, **tomllib.loads(fence("toml")), **changes}
     file = folder / "experiment.toml"
     file.write_text(tomli_w.dumps(settings), encoding="utf-8")
     return file
@@ -98,13 +78,9 @@ def test_it_trains_in_processes_predicts_and_is_attacked(
     assert words in refused(2, "audit", home)
 
 
-def test_a_family_that_builds_no_part_is_refused_in_one_sentence(
-    installed: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    source = _fence("python").replace("active_part = passive_part", "")
-    (installed / "linear_regression.py").write_text(source, encoding="utf-8")
-    monkeypatch.syspath_prepend(str(installed))
-    monkeypatch.delitem(sys.modules, "linear_regression", raising=False)
+def test_a_family_that_builds_no_part_is_refused_in_one_sentence(importable: Path) -> None:
+    source = fence("python").replace("active_part = passive_part", "")
+    (importable / "linear_regression.py").write_text(source, encoding="utf-8")
     with pytest.raises(PluginError, match=r"^model 'linear_regression' lacks active_part: define them$"):
         checked_model({"family": "linear_regression"})
 
@@ -118,11 +94,11 @@ def test_a_family_that_builds_no_part_is_refused_in_one_sentence(
         ),
         (
             {"model": {"family": "linear_regression", "height": 0}},
-            "model.height: Input should be greater than 0",
+            "model.height: give more than 0",
         ),
         (
             {"model": {"family": "linear_regression", "depth": 2}},
-            "model.depth: Extra inputs are not permitted",
+            "model.depth: there is no such setting",
         ),
         ({"aggregator": "active"}, "aggregator = 'active': linear regression releases its scores at the"),
         ({"device": "cuda"}, "device = 'cuda': linear regression computes on the processor"),
@@ -138,9 +114,7 @@ def test_a_family_that_builds_no_part_is_refused_in_one_sentence(
     ],
 )
 def test_what_does_not_fit_is_refused_before_the_run(
-    installed: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], words: str
+    importable: Path, changes: dict[str, Any], words: str
 ) -> None:
-    monkeypatch.syspath_prepend(str(installed))
-    monkeypatch.delitem(sys.modules, "linear_regression", raising=False)
     with pytest.raises((ConfigError, PluginError), match=re.escape(words)):
-        check(_file(installed, **changes))
+        check(_file(importable, **changes))

@@ -10,11 +10,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import terminals
 from commandline import Run
-from forks import Fork
 from processes import eventually
 
 from vflens.experiments.run.dealer import free_addresses
+from vflens.services.forking.forks import Fork
 from vflens.wire.tls import identity
 
 ROOT = Path(__file__).parents[2]
@@ -85,7 +86,9 @@ class Hospitals:
         """A command as it stands on the page; a party is left running."""
         folder = self.home / hospital
         if arguments[0] == "serve":
-            self.parties[arguments[1]] = Fork(arguments, folder / f"{arguments[1]}.log", folder=folder)
+            self.parties[arguments[1]] = terminals.start(
+                arguments, folder / f"{arguments[1]}.log", folder=folder
+            )
             return
         self._patch.chdir(folder)
         ended = self._vflens(*arguments)

@@ -23,22 +23,22 @@ from typing import Any
 import psutil
 import pytest
 from certs import files, subject
-from chains import link_anew
 from commandline import Ended
+from damages import DAMAGE, release_another_row, sizes_of
+from nonempty import nonempty
 from processes import change, dealt, eventually
 
 from vflens.cli import main
-from vflens.config import MemberConfig, Tls, load_party
+from vflens.config import PartyConfig, Tls, load_party
 from vflens.errors import AccessError
-from vflens.experiments.log_audit.audit import audit_logs
 from vflens.experiments.pages.report import write_report
 from vflens.experiments.run.dealer import free_addresses
+from vflens.experiments.verify_log.verify import verify_logs
 from vflens.member.event_loop import ENDING
 from vflens.protocol.acts import Describe
 from vflens.services.healthcheck import serves
 from vflens.services.identity import counterpart, identity_of
 from vflens.services.process import link_to
-from vflens.storage.chain import LINK_BYTES
 from vflens.types import Role
 from vflens.wire.tls.counterpart import Counterpart
 from vflens.wire.tls.identity import Identity
@@ -62,7 +62,7 @@ class Watched:
     """The folders of a finished run, and what was seen while it served."""
 
     home: Path
-    configs: dict[str, MemberConfig]
+    configs: dict[str, PartyConfig]
     serving: dict[str, Told]
     ended: dict[str, Told]
     listening: dict[str, set[str]]
@@ -119,7 +119,7 @@ def _code() -> int:
     return 0
 
 
-def _be_refused(configs: dict[str, MemberConfig]) -> None:
+def _be_refused(configs: dict[str, PartyConfig]) -> None:
     """The passive party refuses a call of its coordinator, whose token is another."""
     peer = next(p for p in configs["coordinator"].peers if p.name == "passive")
     link = link_to(peer.model_copy(update={"token": "another-token-of-20-1"}), configs["coordinator"])
@@ -182,7 +182,7 @@ def test_status_after_the_end(watched: Watched, party: str) -> None:
 # --- health
 
 
-def health(configs: dict[str, MemberConfig], folder: Path) -> dict[str, list[bool]]:
+def health(configs: dict[str, PartyConfig], folder: Path) -> dict[str, list[bool]]:
     """By caller: whether each party answers it that it serves."""
     federation = identity(configs["active"]).files.subject.federation
     forged = subject("coordinator", Role.COORDINATOR, federation)
@@ -204,7 +204,7 @@ def health(configs: dict[str, MemberConfig], folder: Path) -> dict[str, list[boo
     }
 
 
-def _shows(config: MemberConfig) -> Callable[[str], Counterpart | None]:
+def _shows(config: PartyConfig) -> Callable[[str], Counterpart | None]:
     return lambda peer: counterpart(peer, Role(peer), config)
 
 
@@ -212,7 +212,7 @@ def _of(tls: Tls) -> Identity:
     return Identity(tls, "coordinator", Role.COORDINATOR)
 
 
-def identity(config: MemberConfig) -> Identity:
+def identity(config: PartyConfig) -> Identity:
     found = identity_of(config)
     assert found is not None
     return found
@@ -271,7 +271,7 @@ def home(watched: Watched, tmp_path: Path) -> Path:
 
 
 def test_the_logs_fit_and_what_one_released_another_received(watched: Watched) -> None:
-    (audited,) = audit_logs([watched.home])
+    (audited,) = verify_logs([watched.home])
     assert audited.found.findings == []
     assert audited.compared["passive", "coordinator"] == {"releases": 12, "rows": 18}
     assert audited.compared["active", "passive"]["releases"] == 12
@@ -282,117 +282,28 @@ def test_the_logs_fit_and_what_one_released_another_received(watched: Watched) -
         assert watched.ended[party].found["heads"]["transcript"]["head"] == logs["transcript"].head.link.hex()
 
 
-def flip_a_byte(home: Path) -> None:
-    payload = home / "coordinator/transcript/payload.bin"
-    data = bytearray(payload.read_bytes())
-    data[sum(_sizes(home, "coordinator")[:2])] ^= 1  # the first of the third record
-    payload.write_bytes(data)
-
-
-def remove_a_record(home: Path) -> None:
-    _rearrange(home / "coordinator/transcript", lambda kept: kept.pop(2))
-
-
-def swap_two_records(home: Path) -> None:
-    _rearrange(home / "coordinator/transcript", lambda kept: kept.insert(2, kept.pop(3)))
-
-
-def shorten_the_payload(home: Path) -> None:
-    payload = home / "coordinator/transcript/payload.bin"
-    payload.write_bytes(payload.read_bytes()[:-1])
-
-
-def shorten_the_log(home: Path) -> None:
-    """By its last record, with its link."""
-    folder = home / "coordinator/transcript"
-    _rearrange(folder, lambda kept: kept.pop())
-    (folder / "chain.bin").write_bytes((folder / "chain.bin").read_bytes()[:-LINK_BYTES])
-
-
-def forget_a_release(home: Path) -> None:
-    digests = home / "active/released/digests.bin"
-    digests.write_bytes(digests.read_bytes()[:-50])
-
-
-def exchange_a_head_wrongly(home: Path) -> None:
-    """The active party holds the passive one's head as the coordinator's."""
-    file = home / "active/heads.json"
-    heads = json.loads(file.read_text())
-    heads["coordinator"]["transcript"]["head"] = heads["passive"]["transcript"]["head"]
-    file.write_text(json.dumps(heads))
-
-
-def release_another_row(home: Path) -> None:
-    """By the owner of the folder, all links anew; of the other folders nobody noted a head."""
-    folder = home / "passive/released"
-    payload = bytearray((folder / "payload.bin").read_bytes())
-    payload[0] ^= 1
-    (folder / "payload.bin").write_bytes(payload)
-    link_anew(folder)
-    (home / "passive/status.json").write_text('{"state": "finished", "reason": ""}')
-    for other in ("active", "coordinator"):
-        (home / other / "heads.json").unlink()
-
-
-def _sizes(home: Path, party: str) -> list[int]:
-    lines = (home / party / "transcript/index.jsonl").read_text().splitlines()
-    return [json.loads(line)["nbytes"] for line in lines]
-
-
-def _rearrange(folder: Path, change_order: Callable[[list[int]], object]) -> None:
-    """Write the log's records in another order: lines and payloads, with places that fit."""
-    lines = (folder / "index.jsonl").read_text().splitlines(keepends=True)
-    data, kept = (folder / "payload.bin").read_bytes(), list(range(len(lines)))
-    change_order(kept)
-    payload, written = b"", ""
-    for number in kept:
-        entry = json.loads(lines[number])
-        start = entry["rows"]["offset"]
-        written += _moved(lines[number], len(payload) - start)
-        payload += data[start : start + entry["nbytes"]]
-    (folder / "payload.bin").write_bytes(payload)
-    (folder / "index.jsonl").write_text(written)
-
-
-def _moved(line: str, by: int) -> str:
-    return re.sub(r'"offset":(\d+)', lambda found: f'"offset":{int(found[1]) + by}', line)
-
-
-CHANGED = "coordinator: transcript/index.jsonl, line 3: this record is not the one that was linked"
-DAMAGE: dict[Callable[[Path], None], str] = {
-    flip_a_byte: CHANGED,
-    remove_a_record: CHANGED,
-    swap_two_records: CHANGED,
-    shorten_the_payload: "coordinator: transcript/index.jsonl, line LAST: COUNT records were linked",
-    shorten_the_log: "coordinator: transcript/chain.bin: it has fewer records than the COUNT whose head",
-    forget_a_release: "active: released/digests.bin: it has fewer records than the",
-    exchange_a_head_wrongly: "active: heads.json: its heads of 'coordinator' are not those that ",
-    release_another_row: "coordinator: transcript/index.jsonl, line ",
-}
-
-
 @pytest.mark.parametrize("damage", DAMAGE, ids=lambda damage: damage.__name__)
 def test_what_was_changed_is_named(home: Path, damage: Callable[[Path], None]) -> None:
-    count = len(_sizes(home, "coordinator"))
+    count = len(sizes_of(home, "coordinator"))
     damage(home)
-    (audited,) = audit_logs([home])
+    (audited,) = verify_logs([home])
     found = [str(finding) for finding in audited.found.findings]
     words = DAMAGE[damage].replace("LAST", str(count)).replace("COUNT", str(count))
     assert found[0].startswith(words), found
 
 
 def test_the_audit_ends_with_its_code(home: Path) -> None:
-    ended = _called("audit-log", str(home))
+    ended = _called("verify-log", str(home))
     assert (ended.code, "all that could be checked fits" in ended.out) == (0, True)
     release_another_row(home)
-    ended = _called("audit-log", str(home))
+    ended = _called("verify-log", str(home))
     assert (ended.code, "DOES NOT FIT coordinator: transcript/index.jsonl" in ended.out) == (5, True)
 
 
 def test_reports_show_the_heads(watched: Watched, tmp_path: Path) -> None:
     page = write_report([watched.home], tmp_path / "report.html").read_text(encoding="utf-8")
     for party in PARTIES:
-        for log, head in watched.ended[party].found["heads"].items():
+        for log, head in nonempty(watched.ended[party].found["heads"].items()):
             assert f"head of {log}: {head['records']} records, <code>{head['head']}</code>" in page
 
 

@@ -18,7 +18,7 @@ from accidents import LINK_FAULTS, Killed
 from criterion import Bits, assert_numbered, assert_same, assert_untouched, logged
 from world import World, dealt, quick
 
-from vflens.config import MemberConfig
+from vflens.config import PartyConfig
 from vflens.errors import VflensError
 from vflens.failpoints import WRITES
 from vflens.protocol.acts import Act
@@ -64,12 +64,12 @@ class Cell:
 class Undisturbed:
     """A run without a fault: its bits, and where faults are possible."""
 
-    configs: list[MemberConfig]
+    configs: list[PartyConfig]
     bits: Bits
     places: list[tuple[str, Any, str, int]]  # who, place, fault, most arrivals
 
     @classmethod
-    def of(cls, configs: list[MemberConfig], home: Path) -> Undisturbed:
+    def of(cls, configs: list[PartyConfig], home: Path) -> Undisturbed:
         """Run ``configs`` once."""
         with closing(World(configs, home, "plain")) as world:
             ends = world.lead()
@@ -79,7 +79,7 @@ class Undisturbed:
         """Every place and fault, at an arrival that ``seed`` chooses."""
         rng = np.random.default_rng(seed)
         return [
-            Cell(who, place, fault, int(rng.integers(most)) + 1, link)
+            Cell(who, place, fault, int(rng.integers(most)) + 1, link=link)
             for who, place, fault, most in self.places
         ]
 

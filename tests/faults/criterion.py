@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import pyarrow.parquet as pq
 from horizontal import learned
 from laboratory import estimates, trained
+from oneprocess import LocalFederation
 
 from vflens.errors import StorageError, VflensError
-from vflens.experiments.run.in_process import LocalFederation
 from vflens.protocol.acts import Deliver, Predict, Step, StepReply
 from vflens.storage import journal
 from vflens.types import Phase, Released
@@ -130,7 +130,7 @@ def _figures(home: Path) -> dict[tuple[Any, ...], str]:
     found = {}
     for file in sorted(home.glob("*/metrics.parquet")):
         for row in pq.read_table(file).to_pylist():
-            value, _ = row.pop("value"), row.pop("values")
+            figures = row.pop("value"), row.pop("values")
             if not row["metric"].endswith(TIMES):
-                found[file.parent.name, *row.values()] = repr(value)
+                found[file.parent.name, *row.values()] = repr(figures)
     return found

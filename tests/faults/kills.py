@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import json
-import os
-import select
 import shutil
 import signal
-import subprocess
-import sys
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any
 
+import terminals
 from cells import Undisturbed
 from criterion import assert_same, assert_untouched, logged
 from laboratory import deal, experiment
-from processes import ENVIRONMENT
 from world import SETTINGS, World
 
 from vflens.config import load_party
 from vflens.errors import exit_codes
 from vflens.failpoints import POINTS
+from vflens.services.forking.forks import Fork
 
 ROLES = ("passive", "active", "coordinator")
 SHORT = {"wait_seconds": 15, "call_seconds": 20, "step_seconds": 20, "checkpoint_steps": 2}
@@ -50,43 +46,6 @@ class Folder:
         return Undisturbed.of([load_party(home / role / "config.toml") for role in ROLES], home)
 
 
-class Zygote:
-    """The process that forks parties; see ``zygote.py``."""
-
-    def __init__(self) -> None:
-        program = str(Path(__file__).with_name("zygote.py"))
-        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
-        self._process = subprocess.Popen(
-            [sys.executable, program], env=ENVIRONMENT, start_new_session=True, text=True, **pipes
-        )
-
-    def run(self, jobs: Sequence[tuple[str, str, str]]) -> list[int]:
-        """The exit codes of these party processes, started all at once."""
-        asked, answer = self._process.stdin, self._process.stdout
-        assert asked is not None
-        assert answer is not None
-        print(json.dumps(jobs), file=asked, flush=True)
-        assert select.select([answer], [], [], _MOST_SECONDS)[0], f"after {_MOST_SECONDS} s they still run"
-        found: list[int] = json.loads(answer.readline())
-        return found
-
-    def end(self) -> None:
-        """End it and all parties that it forked."""
-        with suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.communicate()
-
-
-@contextmanager
-def forking() -> Iterator[Zygote]:
-    """A zygote; no party outlives it."""
-    zygote = Zygote()
-    try:
-        yield zygote
-    finally:
-        zygote.end()
-
-
 def kill_points(undisturbed: Undisturbed) -> list[tuple[str, str, int]]:
     """Party, fail point and its most arrivals, wherever a party of the undisturbed run can be killed."""
     return [
@@ -96,20 +55,30 @@ def kill_points(undisturbed: Undisturbed) -> list[tuple[str, str, int]]:
     ]
 
 
+def serve(home: Path, role: str, fault: str) -> Fork:
+    """Start the party of the federation dealt below ``home``, with this VFLENS_FAIL; "" is none."""
+    command = ["serve", role, "--config", str(home / role / "config.toml")]
+    return terminals.start(command, home / role / "output.log", environment={"VFLENS_FAIL": fault})
+
+
 def killed(
-    zygote: Zygote, folder: Folder, homes: Path, faults: Sequence[tuple[str, str]]
+    folder: Folder, homes: Path, faults: Sequence[tuple[str, str]]
 ) -> list[tuple[Path, dict[str, int]]]:
     """Run a federation for each of ``faults`` (party, VFLENS_FAIL), all at once: most of their time they wait
     for each other. The folder and the exit codes of each.
     """
     copies = [folder.copied(homes / str(number)) for number in range(len(faults))]
-    jobs = [
-        (role, str(home / role / "config.toml"), fault if role == who else "")
-        for home, (who, fault) in zip(copies, faults, strict=True)
-        for role in ROLES
-    ]
-    codes = iter(zygote.run(jobs))
-    return [(home, {role: next(codes) for role in ROLES}) for home in copies]
+    with ExitStack() as ends:
+        started = []
+        for home, (who, fault) in zip(copies, faults, strict=True):
+            started.append({role: serve(home, role, fault if role == who else "") for role in ROLES})
+            for process in started[-1].values():
+                ends.callback(process.kill)
+        deadline = time.monotonic() + _MOST_SECONDS
+        return [
+            (home, {role: p.wait(deadline - time.monotonic()) for role, p in processes.items()})
+            for home, processes in zip(copies, started, strict=True)
+        ]
 
 
 def judge(home: Path, who: str, codes: Mapping[str, int], undisturbed: Undisturbed) -> None:

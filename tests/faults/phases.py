@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import json
-import os
 import signal
-import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 from cells import Undisturbed
 from criterion import assert_same
+from kills import ROLES, serve
 from laboratory import deal, experiment
-from processes import ENVIRONMENT
+from processes import eventually
 from world import KINDS, World
 
 from vflens.config import load_party
 
-ROLES = ("passive", "active", "coordinator")
 SECONDS = 200.0  # on a loaded machine
 LIMITS = {"wait_seconds": SECONDS, "rejoin_seconds": SECONDS, "checkpoint_steps": 2}
 DIRECT = KINDS["active aggregates"]
@@ -48,45 +44,40 @@ PHASES: dict[str, tuple[str, list[tuple[str, str]]]] = {
 
 
 class Reborn:
-    """The processes of ``reborn.py``: of each job the one that lives now."""
+    """The parties of federations dealt below folders, each started again whenever it is killed; in each
+    federation one party has a fault at its first start.
+    """
 
-    def __init__(self, program: subprocess.Popen[str]) -> None:
-        self._program = program
-        self.processes: dict[int, int] = {}
+    def __init__(self, homes: Sequence[tuple[Path, str, str]]) -> None:
+        self._jobs = [(home, role) for home, _, _ in homes for role in ROLES]
+        faults = [f"{fault}:kill" if role == who else "" for _, who, fault in homes for role in ROLES]
+        self.processes = [serve(*job, fault) for job, fault in zip(self._jobs, faults, strict=True)]
+        self._codes: list[list[int]] = [[] for _ in homes for _ in ROLES]
 
-    def read(self) -> list[list[int]] | None:
-        """Take a line; the exit codes of all jobs if it is the last."""
-        assert self._program.stdout is not None
-        found = json.loads(self._program.stdout.readline())
-        if isinstance(found[0], list):
-            return list(found)
-        self.processes[found[0]] = found[1]
-        return None
+    def look(self) -> bool:
+        """Start again who was killed; whether all have ended."""
+        for number, process in enumerate(self.processes):
+            if process.returncode is None and (code := process.poll()) is not None:
+                self._codes[number].append(code)
+                if code < 0:
+                    self.processes[number] = serve(*self._jobs[number], "")
+        return all(process.returncode is not None for process in self.processes)
 
     def codes(self) -> list[list[int]]:
-        """The exit codes of each job, once all have ended."""
-        while (found := self.read()) is None:
-            pass
-        return found
+        """The exit codes of each party, once all have ended."""
+        eventually(self.look, SECONDS)
+        return self._codes
 
 
 @contextmanager
-def reborn(homes: list[tuple[Path, str, str]]) -> Iterator[Reborn]:
-    """The federations dealt below these folders; in each one party has a fault at its first start."""
-    jobs = [
-        (role, str(home / role / "config.toml"), f"{fault}:kill" if role == who else "")
-        for home, who, fault in homes
-        for role in ROLES
-    ]
-    command = [sys.executable, str(Path(__file__).with_name("reborn.py")), json.dumps(jobs)]
-    with subprocess.Popen(
-        command, env=ENVIRONMENT, stdout=subprocess.PIPE, start_new_session=True, text=True
-    ) as program:
-        try:
-            yield Reborn(program)
-        finally:
-            with suppress(ProcessLookupError):
-                os.killpg(program.pid, signal.SIGKILL)
+def reborn(homes: Sequence[tuple[Path, str, str]]) -> Iterator[Reborn]:
+    """Those of these folders, parties and faults; no process outlives the context."""
+    made = Reborn(homes)
+    try:
+        yield made
+    finally:
+        for process in made.processes:
+            process.kill()
 
 
 def dealt(home: Path, kind: str, **more: Any) -> Path:

@@ -12,7 +12,7 @@ from unittest.mock import patch
 from accidents import Killed
 from world import World, bury
 
-from vflens.config import MemberConfig
+from vflens.config import PartyConfig
 
 FREE = {"events.jsonl", "output.log"}  # no reply depends on them
 
@@ -68,7 +68,7 @@ def disk_of(home: Path) -> Iterator[Disk]:
 class Powered(World):
     """A world on a ``disk``; a party whose machine lost power starts again with what is left there."""
 
-    def __init__(self, configs: list[MemberConfig], home: Path, disk: Disk) -> None:
+    def __init__(self, configs: list[PartyConfig], home: Path, disk: Disk) -> None:
         super().__init__(configs, home, "plain")
         self._disk = disk
         self._left: dict[str, dict[Path, bytes]] = {}

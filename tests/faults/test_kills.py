@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cells import Undisturbed
-from kills import Folder, Zygote, forking, judge, kill_points, killed
+from kills import Folder, judge, kill_points, killed
 from world import quick
 
 KILLS, AT_A_TIME = 30, 5
@@ -27,12 +27,6 @@ def undisturbed(folder: Folder, tmp_path_factory: pytest.TempPathFactory) -> Ite
         yield folder.undisturbed(tmp_path_factory.mktemp("undisturbed") / "run")
 
 
-@pytest.fixture(scope="module")
-def zygote() -> Iterator[Zygote]:
-    with forking() as made:
-        yield made
-
-
 def faults(undisturbed: Undisturbed) -> list[tuple[str, str]]:
     """Party and fault of each kill, spread over all fail points."""
     rng, points = np.random.default_rng(7), kill_points(undisturbed)
@@ -41,10 +35,10 @@ def faults(undisturbed: Undisturbed) -> list[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("first", range(0, KILLS, AT_A_TIME))
-def test_killed(tmp_path: Path, folder: Folder, undisturbed: Undisturbed, zygote: Zygote, first: int) -> None:
+def test_killed(tmp_path: Path, folder: Folder, undisturbed: Undisturbed, first: int) -> None:
     chosen = faults(undisturbed)[first:][:AT_A_TIME]
     assert len(chosen) == AT_A_TIME
-    ended = killed(zygote, folder, tmp_path, chosen)
+    ended = killed(folder, tmp_path, chosen)
     for (who, fault), (home, codes) in zip(chosen, ended, strict=True):
         try:
             judge(home, who, codes, undisturbed)

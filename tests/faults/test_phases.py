@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -10,7 +9,8 @@ from typing import Any
 
 import pytest
 from cells import Undisturbed
-from phases import PHASES, ROLES, SECONDS, dealt, judge, killed, reborn, undisturbed_run
+from kills import ROLES
+from phases import PHASES, SECONDS, dealt, judge, killed, reborn, undisturbed_run
 from processes import eventually
 from world import quick
 
@@ -47,15 +47,12 @@ def test_a_party_killed_while_it_serves_an_operator(
     home = dealt(tmp_path / "serving", "lr", after="serve")
     config = home / "active/config.toml"
     with reborn([(home, "active", "Query.answered:2")]) as federation:
-        for _ in ROLES:
-            federation.read()
         eventually(lambda: _stage(home / "coordinator") == "finished", SECONDS)
         first = ask_configured(config, "0-2")
         with pytest.raises(UnavailableError):
             ask_configured(config, "0-2")
-        federation.read()
-        eventually(lambda: _answers(config, first), SECONDS)
-        os.kill(federation.processes[ROLES.index("coordinator")], signal.SIGTERM)
+        eventually(lambda: not federation.look() and _answers(config, first), SECONDS)
+        federation.processes[ROLES.index("coordinator")].send_signal(signal.SIGTERM)
         codes = dict(zip(ROLES, federation.codes(), strict=True))
     judge(home, codes, "active", undisturbed("lr"))
 

@@ -15,13 +15,13 @@ from power import Disk, Powered, disk_of
 from world import KINDS, World, dealt, quick
 
 from vflens import failpoints
-from vflens.config import MemberConfig
+from vflens.config import PartyConfig
 from vflens.errors import VflensError
 
 CUTS = 4  # losses of power of each kind of federation
 
 
-def durable(configs: list[MemberConfig], durable: str = "machine") -> list[MemberConfig]:
+def durable(configs: list[PartyConfig], durable: str = "machine") -> list[PartyConfig]:
     limits = [c.limits.model_copy(update={"durable": durable}) for c in configs]
     return [c.model_copy(update={"limits": own}) for c, own in zip(configs, limits, strict=True)]
 
@@ -62,7 +62,7 @@ def test_all_is_on_the_disk_when_a_reply_leaves(tmp_path: Path, kind: str) -> No
 def test_without_it_files_are_left_to_the_system(tmp_path: Path) -> None:
     with disk_of(tmp_path / "run") as disk, quick():
         left = unsynced(tmp_path, "whole transcript", disk, "process")
-    assert all("state.json" in of_reply for of_reply in left[-5:])
+    assert ["state.json" in of_reply for of_reply in left[-5:]] == 5 * [True]
 
 
 def unsynced(home: Path, kind: str, disk: Disk, setting: str) -> list[list[str]]:

@@ -15,13 +15,13 @@ import horizontal
 from accidents import Faulty, Served, acting, acts_as, over_grpc, started
 from criterion import Bits, Draws, bits, carried
 from laboratory import NOISY, deal, experiment
+from oneprocess import LocalFederation
 from stubparty import short_folder
 
 from vflens import failpoints
-from vflens.config import MemberConfig, load_party
+from vflens.config import PartyConfig, load_party
 from vflens.errors import StorageError
 from vflens.experiments.run.any_experiment import AnyPartiesExperiment
-from vflens.experiments.run.in_process import LocalFederation
 from vflens.protocol.acts import Act
 from vflens.protocol.link import InProcessLink, Party
 from vflens.services.folder import begin
@@ -58,7 +58,7 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 
 
-def dealt(home: Path, kind: str) -> list[MemberConfig]:
+def dealt(home: Path, kind: str) -> list[PartyConfig]:
     """Every party's configuration, its table below ``home``."""
     return [load_party(file) for file in deal(experiment_of(home, KINDS[kind]), home).values()]
 
@@ -84,7 +84,7 @@ class World:
     from what their folders hold.
     """
 
-    def __init__(self, configs: list[MemberConfig], home: Path, link: str, *, resume: bool = False) -> None:
+    def __init__(self, configs: list[PartyConfig], home: Path, link: str, *, resume: bool = False) -> None:
         self.home, self.draws = home, Draws()
         self.hits: Counter[tuple[str, str]] = Counter()  # (party, fail point)
         self.asked: list[tuple[str, str, Act[Any]]] = []  # (caller, callee, act)
@@ -190,7 +190,7 @@ class _Observed(Served):
         return reply
 
 
-def _at(config: MemberConfig, home: Path, addresses: Mapping[str, str]) -> MemberConfig:
+def _at(config: PartyConfig, home: Path, addresses: Mapping[str, str]) -> PartyConfig:
     peers = tuple(p.model_copy(update={"address": addresses[p.name]}) for p in config.peers)
     return config.model_copy(update={"out": home, "address": addresses[config.party], "peers": peers})
 

@@ -15,7 +15,9 @@ from vflens.types import Array, Exchange, Owner, Phase
 def context_of(defense: Defense, weight: Array, x: Array | None = None, secret: bytes = b"secret") -> Context:
     owner = Owner("passive", None if x is None else ScaledColumns(x), parameters={"weight": weight})
     state = defense.fit(owner, np.random.default_rng(1))
-    return Context(owner, Exchange("run", Phase.DISCLOSE, 1, 0), NOTHING, state, "hook", 0, secret)
+    return Context(
+        owner, Exchange("run", Phase.DISCLOSE, 1, 0), NOTHING, state, hook="hook", position=0, secret=secret
+    )
 
 
 def system(k: int, d: int, seed: int = 0, n: int = 4000) -> tuple[Array, Array]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from agnostic_mse import agnostic_half_star_mse, agnostic_ls_mse
 from laboratory import federation
 from scipy.special import log_softmax
 from sklearn.linear_model import LogisticRegression
@@ -17,10 +18,10 @@ from vflens.attacks.agnostic import Agnostic
 from vflens.attacks.refined_agnostic import RefinedAgnostic
 from vflens.numerics.linear_system import first_differences
 from vflens.numerics.theory.agnostic import ReceivedScores, fit_classifier, objective, padded
-from vflens.numerics.theory.distortion_theory import agnostic_half_star_mse, agnostic_ls_mse
 from vflens.plugins.attack import Attack
-from vflens.plugins.view import AdversaryView
-from vflens.storage.journal import Messages
+from vflens.plugins.views.vertical import AdversaryView
+from vflens.recorded.vertical.view import scored_training_rows
+from vflens.storage.journal import Messages, Reader
 from vflens.types import Array, ColumnInfo, Exchange, PartyInfo, Phase, Point, Released, Role
 
 
@@ -36,11 +37,13 @@ def test_the_gradient_is_that_of_the_objective(weight: float) -> None:
     seen = ReceivedScores(rng.random((6, 3)), log_softmax(rng.normal(size=(6, 4)), axis=1), weight)
     theta, h = rng.normal(size=(4, 4)), 1e-6
     _, gradient = objective(theta, x, y, 0.02, seen)
-    for i, j in np.ndindex(theta.shape):
+    slopes = np.zeros_like(theta)
+    for place in np.ndindex(theta.shape):
         step = np.zeros_like(theta)
-        step[i, j] = h
+        step[place] = h
         up, down = (objective(theta + s * step, x, y, 0.02, seen)[0] for s in (1, -1))
-        np.testing.assert_allclose(gradient[i, j], (up - down) / (2 * h), atol=1e-7)
+        slopes[place] = (up - down) / (2 * h)
+    np.testing.assert_allclose(gradient, slopes, atol=1e-7)
 
 
 def test_without_scores_it_is_other_peoples_logistic_regression() -> None:
@@ -77,8 +80,8 @@ def _view(attack: type[Attack], k: int, d: int, n: int = 3000) -> tuple[Adversar
     rows, nothing = np.arange(n, dtype=np.int32), np.zeros(0, np.int32)
     exchanges = [Exchange("run", phase, 1, 0) for phase in (Phase.PREDICT, Phase.DISCLOSE)]
     transcript = [
-        Released("coordinator", exchanges[0], Point.SCORES, rows, {"scores": log_softmax(z, axis=1)}),
-        Released("passive", exchanges[1], Point.PARAMETERS, nothing, {"weight": W, "bias": bias}),
+        Released("coordinator", exchanges[0], Point.SCORES, rows, tensors={"scores": log_softmax(z, axis=1)}),
+        Released("passive", exchanges[1], Point.PARAMETERS, nothing, tensors={"weight": W, "bias": bias}),
     ]
     columns = tuple(ColumnInfo(f"c{i}") for i in range(d))
     view = AdversaryView(
@@ -88,7 +91,10 @@ def _view(attack: type[Attack], k: int, d: int, n: int = 3000) -> tuple[Adversar
         n_classes=k,
         transcript=Messages(transcript),
         own={"features": features, "labels": labels, "parameters": own},
-        parties=[PartyInfo("active", Role.ACTIVE, n_classes=k), PartyInfo("passive", Role.PASSIVE, columns)],
+        parties=[
+            PartyInfo("active", Role.ACTIVE, n_classes=k),
+            PartyInfo("passive", Role.PASSIVE, columns=columns),
+        ],
         needs=attack.needs,
         phases=attack.phases,
         training=rows[:2000],
@@ -162,3 +168,7 @@ def test_training_rows_are_attacked_and_scored_as_a_set_of_their_own(tmp_path: P
         (n, s, r) for n in ("agnostic", "refined_agnostic") for s, r in (("predict", 18), ("train", 67))
     }
     assert found == agnostic | {("half_star", "predict", 18)}
+    run = local.active.run.federation
+    scored = scored_training_rows(run, Reader(tmp_path / "active" / "transcript"), "passive")
+    assert len(scored) == 67
+    assert len(run.train) == 67 + 5

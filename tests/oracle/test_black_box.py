@@ -10,7 +10,7 @@ from scipy.special import log_softmax
 from vflens.attacks.black_box import BlackBox
 from vflens.errors import KnowledgeError
 from vflens.numerics.estimators.one_feature import Signs, contradicts, reconstruct
-from vflens.plugins.view import AdversaryView
+from vflens.plugins.views.vertical import AdversaryView
 from vflens.storage.journal import Messages
 from vflens.types import (
     Array,
@@ -127,12 +127,14 @@ def _view(log_c: Array, *, moments: float | None = None, width: int = 1) -> Adve
     n, k = log_c.shape
     rows, nothing = np.arange(n, dtype=np.int32), np.zeros(0, np.int32)
     received = [
-        Released("coordinator", Exchange("run", Phase.PREDICT, 1, 0), Point.SCORES, rows, {"scores": log_c})
+        Released(
+            "coordinator", Exchange("run", Phase.PREDICT, 1, 0), Point.SCORES, rows, tensors={"scores": log_c}
+        )
     ]
     if moments is not None:
         told = {"mean": np.array([moments])}
         received.append(
-            Released("passive", Exchange("run", Phase.DISCLOSE, 1, 0), Point.MOMENTS, nothing, told)
+            Released("passive", Exchange("run", Phase.DISCLOSE, 1, 0), Point.MOMENTS, nothing, tensors=told)
         )
     columns = tuple(ColumnInfo(f"c{j}") for j in range(width))
     return AdversaryView(
@@ -142,7 +144,7 @@ def _view(log_c: Array, *, moments: float | None = None, width: int = 1) -> Adve
         n_classes=k,
         transcript=Messages(received),
         own={"features": np.ones((n, 2)), "parameters": np.arange(2.0 * k).reshape(k, 2)},
-        parties=[PartyInfo("active", Role.ACTIVE), PartyInfo("passive", Role.PASSIVE, columns)],
+        parties=[PartyInfo("active", Role.ACTIVE), PartyInfo("passive", Role.PASSIVE, columns=columns)],
         needs=frozenset(Knowledge),
         phases=frozenset(Phase),
     )

@@ -14,14 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.linalg import pinv
 from scipy.optimize import lsq_linear
-from scipy.special import log_softmax, softmax
+from scipy.special import log_softmax
 
 from benchmarks.baselines import estimators as baseline
 from vflens import attacks
 from vflens.errors import ConfigError
 from vflens.numerics.estimators import active_set, box, box_program, held
 from vflens.numerics.estimators.box import nearest_in_box
-from vflens.numerics.gradient_inversion import _Problem
 from vflens.numerics.linear_system import LinearSystem
 from vflens.registry import ATTACKS
 from vflens.types import Array, Estimate, RowStatus
@@ -67,13 +66,13 @@ def test_newton_steps_with_held_coordinates(seed: int, d: int, share: float) -> 
     V, r = np.linalg.qr(rng.normal(size=(d, d)))[0], int(rng.integers(1, d))
     Q, fixed, g = V[:, :r], rng.random((d, 20)) < share, rng.normal(size=(r, 20))
     found = held.solve(Q, held.products(V[:, r:]), fixed.copy(), g, 1e-12)
-    for row in range(20):
+    expected = np.full_like(found, np.nan)  # so where too many are held
+    for row in np.flatnonzero(fixed.sum(axis=0) <= d - r):
         matrix = Q[~fixed[:, row]].T @ Q[~fixed[:, row]]
-        if fixed[:, row].sum() > d - r:
-            assert np.isnan(found[:, row]).all()
-        elif np.linalg.cond(matrix) < 1e8:
-            expected = np.linalg.solve(matrix, g[:, row])
-            np.testing.assert_allclose(found[:, row], expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
+        judged = np.linalg.cond(matrix) < 1e8
+        expected[:, row] = np.linalg.solve(matrix, g[:, row]) if judged else found[:, row]
+    largest = np.abs(expected).max(axis=0)
+    np.testing.assert_allclose(found / largest, expected / largest, rtol=1e-6, atol=1e-6)
 
 
 def chord(points: Array, w: Array) -> Array:
@@ -256,74 +255,6 @@ def test_cls_depends_on_its_start_and_equals_rcc2_from_the_centre() -> None:
     assert (zero.sum(axis=1) < half.sum(axis=1)).all()
 
 
-# -- gradient inversion --------------------------------------------------------------------------------
-
-
-def scored(seed: int, k: int, d: int, n: int) -> tuple[Array, Array, Array]:
-    """A, b' and log-scores of a random model whose adversary owns no columns."""
-    rng = np.random.default_rng(seed)
-    weight, x = rng.normal(size=(k, d)), rng.random((n, d))
-    log_c = log_softmax(x @ weight.T, axis=1)
-    return np.diff(weight, axis=0), np.diff(log_c, axis=1), log_c
-
-
-@pytest.mark.parametrize("with_scores", [True, False])
-def test_gia_descends_along_the_true_slope(with_scores: bool) -> None:
-    """Against the objective written out per row in probabilities, and its finite differences."""
-    A, b, log_c = scored(0, 4, 5, 3)
-    weight = np.vstack([np.zeros(5), np.cumsum(A, axis=0)])
-    x = np.random.default_rng(1).random((3, 5))
-
-    def objective(point: Array, row: int) -> float:
-        if not with_scores:
-            return float(((A @ point - b[row]) ** 2).sum())
-        guess = softmax(weight @ point)
-        return float((guess * np.log(guess / np.exp(log_c[row]))).sum())
-
-    values, slope = _Problem(A, b.T, log_c.T if with_scores else None).value_and_slope(x.T)
-    for row in range(3):
-        assert values[row] == pytest.approx(objective(x[row], row), rel=1e-12)
-        numeric = [(objective(x[row] + h, row) - objective(x[row] - h, row)) / 2e-6 for h in 1e-6 * np.eye(5)]
-        np.testing.assert_allclose(slope[:, row], numeric, rtol=0, atol=1e-8)
-
-
-@pytest.mark.parametrize("start", ["zero", "half", "random"])
-@pytest.mark.parametrize("with_scores", [True, False])
-def test_gia_reaches_the_objective_that_solutions_have(start: str, with_scores: bool) -> None:
-    A, b, log_c = scored(3, 4, 8, 60)
-    attack = ATTACKS.get("gia")(start=start, steps=2000)
-    estimate = attack.solve_system(
-        LinearSystem(A, b, False, log_c if with_scores else None), rng=np.random.default_rng(0)
-    )
-    assert (estimate.extras["objective"] < 1e-5).all()
-    assert ((estimate.values >= 0) & (estimate.values <= 1)).all()
-    assert (estimate.status == RowStatus.OK).all()
-
-
-def test_gia_starts_agree_in_objective_not_in_estimate() -> None:
-    A, b, _ = scored(4, 3, 9, 40)
-    zero, half = (attacks.estimate("gia", A, b, start=s) for s in ("zero", "half"))
-    np.testing.assert_allclose(zero.extras["objective"], half.extras["objective"], atol=1e-6)
-    assert np.abs(zero.values - half.values).max() > 0.2
-
-
-def test_gia_says_when_it_stopped_early() -> None:
-    A, b, _ = scored(5, 4, 6, 30)
-    short = attacks.estimate("gia", A, b, steps=3)
-    assert (short.status == RowStatus.NOT_CONVERGED).mean() > 0.5
-    assert (short.extras["objective"] > 1e-3).mean() > 0.5
-
-
-@pytest.mark.parametrize("scale", [2.0**-40, 2.0**-17, 2.0**17, 2.0**40])  # rounding scales with them
-@pytest.mark.parametrize("steps", [3, 1000])
-def test_gia_judges_squares_at_any_scale(steps: int, scale: float) -> None:
-    A, b, _ = scored(5, 4, 6, 30)
-    plain, scaled = (attacks.estimate("gia", s * A, s * b, steps=steps) for s in (1.0, scale))
-    np.testing.assert_array_equal(scaled.values, plain.values)
-    np.testing.assert_array_equal(scaled.status, plain.status)
-    assert (scaled.status == RowStatus.OK).all() == (steps == 1000)
-
-
 @pytest.mark.parametrize("scale", [1e-6, 1e-3, 1.0])
 def test_gia_sees_that_scores_hardly_depend_on_x(scale: float) -> None:
     """KL of such scores is near 0 wherever x is: a small gap alone does not show that x is found."""
@@ -378,11 +309,11 @@ def test_cls_starts_at_any_point_of_the_box() -> None:
         ("cls", {"start": [[0.5, 0.5]]}, "a point of the box: a number from 0 to 1 for each column"),
         ("cls", {"start": "centre"},
                 r"attack 'cls': start: give one of clamped_ls, zero, half, random, .* \(got 'centre'\)$"),
-        ("gia", {"steps": 0}, r"^attack 'gia': steps: Input should be greater than or equal to 1 \(got 0\)$"),
-        ("gia", {"step": 9}, "^attack 'gia': step: Extra inputs are not permitted: it has learning_rate, "
+        ("gia", {"steps": 0}, r"^attack 'gia': steps: give 1 or more \(got 0\)$"),
+        ("gia", {"step": 9}, "^attack 'gia': step: there is no such setting: it has learning_rate, "
                              "start, steps, tolerance$"),
         ("half", {"start": 1},
-                "^attack 'half': start: Extra inputs are not permitted: it has no parameters$"),
+                "^attack 'half': start: there is no such setting: it has no parameters$"),
         ("half", {"rng": "five"},
                 r"^rng = 'five': give a numpy Generator, a seed \(a whole number from 0\), or None$"),
         ("half", {"rng": -1}, "^rng = -1: give a numpy Generator"),

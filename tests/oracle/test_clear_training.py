@@ -67,7 +67,7 @@ def test_the_affine_fit_is_scored_on_rows_that_it_did_not_see() -> None:
     many = rng.random((400, 150))  # columns that say nothing: fitted rows would look well explained
     assert affine_fit(many, truth)[0] < 0
     assert np.isnan(affine_fit(many, np.ones((400, 3)))[0])
-    with pytest.raises(ValueError, match="1 rows: one half fits the map"):
+    with pytest.raises(ValueError, match="1 row: one half fits the map"):
         affine_fit(many[:1], truth[:1])
 
 
@@ -97,7 +97,7 @@ def test_a_federation_in_the_clear_gives_its_training_rows_away(tmp_path: Path) 
 def test_sums_of_several_parties_are_not_told_apart(tmp_path: Path) -> None:
     local = federation(tmp_path, attacks=[{"name": "clear_features"}], parties=THREE)
     local.run()
-    reasons = {m["column"] for m in local.active.metrics._rows if m["metric"] == "skipped"}
+    reasons = {m["detail"] for m in local.active.metrics._rows if m["metric"] == "skipped"}
     assert reasons == {
         "clear_features reads the logits of one passive party: sums of several mix their columns"
     }

@@ -62,7 +62,15 @@ def test_adding_noise_in_floating_point_rules_the_other_candidate_out() -> None:
 
 def _context(hook: str) -> Context:
     exchange = Exchange("run", Phase.TRAIN, 0, 0)
-    return Context(Owner("party"), exchange, np.arange(RELEASES, dtype=np.int32), {}, hook, 0, b"secret")
+    return Context(
+        Owner("party"),
+        exchange,
+        np.arange(RELEASES, dtype=np.int32),
+        {},
+        hook=hook,
+        position=0,
+        secret=b"secret",
+    )
 
 
 def _defended(defense: Defense, hook: str) -> Callable[[Array], Array]:

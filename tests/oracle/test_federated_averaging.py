@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 import torch
 from horizontal import clients_of, deal, federation, scaled, server_of, table
+from nonempty import nonempty
 from torch import nn
 
 from vflens.clients.horizontal.client import Client
-from vflens.models.networks.passport import Passport
+from vflens.models.networks.passport import PassportLayer
 from vflens.models.networks.training import Top
 from vflens.randomness import secret_from_seed, stream
 from vflens.tables.table import Table
@@ -125,7 +126,7 @@ def test_a_network_is_averaged_as_by_a_torch_loop(tmp_path: Path, architecture: 
     for number in range(2):
         ends = [_trained(build(), state, name, held, number) for name, held in tables.items()]
         state = {name: torch.stack([end[name] for end in ends]).mean(dim=0) for name in state}
-    for name, value in server.parameters.items():
+    for name, value in nonempty(server.parameters.items()):
         np.testing.assert_allclose(value, state[name].numpy(), rtol=0, atol=1e-12)
         assert not np.array_equal(value, start[name])
     for party in local.members():
@@ -144,8 +145,8 @@ def test_a_private_bottom_is_not_averaged(tmp_path: Path, architecture: str) -> 
         states = {n: _trained(build(), states[n], n, held, number) for n, held in tables.items()}
         shared = {n: torch.stack([s[n] for s in states.values()]).mean(dim=0) for n in server.parameters}
         states = {n: {**state, **shared} for n, state in states.items()}
-    assert all(name.startswith("top.") for name in server.parameters)
-    for name, client in clients.items():
+    assert all(name.startswith("top.") for name in nonempty(server.parameters))
+    for name, client in nonempty(clients.items()):
         _assert_held(client, states[name])
     for party in local.members():
         party.close()
@@ -170,7 +171,7 @@ def test_a_passport_learns_as_by_a_torch_loop(tmp_path: Path) -> None:
             states[name] = _trained(network, states[name], name, tables[name], number)
         shared = {n: torch.stack([s[n] for s in states.values()]).mean(dim=0) for n in server.parameters}
         states = {n: {**state, **shared} for n, state in states.items()}
-    for name, client in clients.items():
+    for name, client in nonempty(clients.items()):
         _assert_held(client, states[name])
         assert not torch.equal(start[name], networks[name].decoder)
         np.testing.assert_allclose(
@@ -183,7 +184,7 @@ def test_a_passport_learns_as_by_a_torch_loop(tmp_path: Path) -> None:
 class _Passported(nn.Sequential):
     """The network :func:`mlp` with a passport around the second layer, written down anew."""
 
-    def __init__(self, start: Passport, name: str) -> None:
+    def __init__(self, start: PassportLayer, name: str) -> None:
         super().__init__(*mlp())
         self.encoder = nn.Parameter(start.encoder.weight.detach().clone())
         self.decoder = nn.Parameter(start.decoder.weight.detach().clone())
@@ -207,8 +208,8 @@ class _Passported(nn.Sequential):
         return out
 
 
-def _layer(client: Client) -> Passport:
-    (found,) = (m for m in _part(client).module.modules() if isinstance(m, Passport))
+def _layer(client: Client) -> PassportLayer:
+    (found,) = (m for m in _part(client).module.modules() if isinstance(m, PassportLayer))
     return found
 
 

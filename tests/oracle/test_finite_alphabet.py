@@ -16,7 +16,7 @@ from vflens.attacks.finite_alphabet import FiniteAlphabet
 from vflens.errors import ProtocolError
 from vflens.numerics.entropy import conditional_entropy, entropy
 from vflens.numerics.estimators.combinations import halves, solutions
-from vflens.plugins.view import AdversaryView
+from vflens.plugins.views.vertical import AdversaryView
 from vflens.storage.journal import Messages
 from vflens.types import Array, ColumnInfo, Knowledge, PartyInfo, Phase, Role, RowStatus
 
@@ -128,14 +128,16 @@ def test_its_answer_is_what_integer_programming_finds() -> None:
     rng = np.random.default_rng(3)
     A, x = rng.normal(size=(2, 8)), rng.integers(0, 2, size=(5, 8)).astype(float)
     values = attacks.estimate("finite_alphabet", A, x @ A.T, alphabets=(BINARY,) * 8).values
-    for row, value in zip(x, values, strict=True):
-        solved = linprog(rng.normal(size=8), A_eq=A, b_eq=A @ row, bounds=(0, 1), integrality=np.ones(8))
-        np.testing.assert_allclose(value, solved.x, atol=1e-6)
+    solved = [
+        linprog(rng.normal(size=8), A_eq=A, b_eq=A @ row, bounds=(0, 1), integrality=np.ones(8)).x
+        for row in x
+    ]
+    np.testing.assert_allclose(values, solved, atol=1e-6)
 
 
 def test_alphabets_that_do_not_fit_are_refused() -> None:
     with pytest.raises(
-        ProtocolError, match="alphabets names 1 columns and A has 2: give one entry per column"
+        ProtocolError, match="alphabets names 1 column and A has 2: give one entry per column"
     ):
         attacks.estimate("finite_alphabet", [[1.0, 2.0]], [[1.0]], alphabets=(BINARY,))
     with pytest.raises(ValidationError, match="at least 1 item"):
@@ -144,7 +146,7 @@ def test_alphabets_that_do_not_fit_are_refused() -> None:
 
 def test_the_alphabets_come_from_the_metadata_scaled() -> None:
     columns = (
-        ColumnInfo("codes", 0.0, 3.0, (0.0, 1.0, 2.0, 3.0)),
+        ColumnInfo("codes", 0.0, 3.0, alphabet=(0.0, 1.0, 2.0, 3.0)),
         ColumnInfo("free", 0.0, 9.0),
         ColumnInfo("undeclared", alphabet=(2.0, 4.0, 10.0)),
     )
@@ -162,7 +164,7 @@ def test_the_alphabets_come_from_the_metadata_scaled() -> None:
         n_classes=3,
         transcript=Messages(),
         own={},
-        parties=[PartyInfo("active", Role.ACTIVE), PartyInfo("passive", Role.PASSIVE, columns)],
+        parties=[PartyInfo("active", Role.ACTIVE), PartyInfo("passive", Role.PASSIVE, columns=columns)],
         needs=frozenset(Knowledge),
         phases=frozenset(Phase),
     )

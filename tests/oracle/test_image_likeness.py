@@ -111,10 +111,10 @@ def _scored(
     )
     rows = np.arange(n, dtype=np.int32)
     guesses = (Guess("ls", guess, numbered(statuses(n))),)
-    service.score(Submission("run", "active", "predict", rows, guesses), rows)
+    service.score(Submission("run", "active", "predict", rows, guesses=guesses), rows)
     found: dict[str, list[float]] = {}
     for m in read_party(folder).metrics:
-        found.setdefault(f"{m.metric} {m.attack}".strip(), []).extend(m.values or [m.value])
+        found.setdefault(f"{m.name} {m.attack}".strip(), []).extend(m.values or [m.value])
     return found
 
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from datafiles import needs_file
+from nonempty import nonempty
 
 from vflens import attacks
 from vflens.experiments.figures._data import Dealt, dealt, trained, windows
 from vflens.experiments.figures._windows import window_system
-from vflens.experiments.sweeps.sweep_page import interval
+from vflens.numerics.measures.intervals import interval
 from vflens.numerics.theory.closed_forms import (
     bounds_before_training,
     nearest_solution_mse,
@@ -52,14 +53,14 @@ def mean_errors(seed: int, d: int) -> dict[str, float]:
 @pytest.mark.parametrize("d", [5, 10])
 def test_bank_as_coded_is_the_table_within_a_hundredth(d: int) -> None:
     found = [mean_errors(seed, d) for seed in (0, 1)]
-    for name, expected in BANK[d].items():
+    for name, expected in nonempty(BANK[d].items()):
         assert np.mean([f[name] for f in found]) == pytest.approx(expected, abs=0.01), name
 
 
 def test_bank_at_two_features_moves_with_split_and_seed() -> None:
     """The table's figure lies in the 95 % interval over four splits and seeds, widened by a hundredth."""
     found = [mean_errors(seed, 2) for seed in range(4)]
-    for name, expected in BANK[2].items():
+    for name, expected in nonempty(BANK[2].items()):
         mean, half = interval([f[name] for f in found])
         assert abs(mean - expected) <= half + 0.01, (name, mean, half)
 
@@ -95,8 +96,8 @@ def test_random_guesses_err_by_a_twelfth_more_than_half(name: str) -> None:
 def test_fewer_features_than_classes_are_recovered_exactly(name: str) -> None:
     data, model = dealt(name, 0), trained(name, 0, True)
     x = data.predictions(200, 0)
-    for d in range(1, data.classes):
-        for window in windows(x.shape[1], d, quick=False):
+    for d in nonempty(range(1, data.classes)):
+        for window in nonempty(windows(x.shape[1], d, quick=False)):
             system = window_system(model, x, window)
             for estimator in ("ls", "half_star", "rcc2"):
                 found = attacks.estimate(estimator, system.A, system.b).values
@@ -111,7 +112,7 @@ def test_bounds_and_orders_hold_on_all_rows(name: str) -> None:
     data, model = dealt(name, 0), trained(name, 0, True)
     x, k = data.predictions(1000, 0), data.classes
     for d in (k, 2 * k, x.shape[1]):
-        for window in windows(x.shape[1], min(d, x.shape[1]), quick=True):
+        for window in nonempty(windows(x.shape[1], min(d, x.shape[1]), quick=True)):
             system, truth = window_system(model, x, window), x[:, window]
             errors = _norms(system.A, system.b, truth)
             for estimator, center in (("ls", 0.0), ("half_star", 0.5)):
@@ -134,7 +135,7 @@ def _norms(A: Array, b: Array, truth: Array) -> dict[str, Array]:
 def test_what_turning_the_columns_costs_the_adversary(name: str) -> None:
     data: Dealt = dealt(name, 0)
     model, x = trained(name, 0, True, defended=True), data.predictions(1000, 0)
-    for window in windows(x.shape[1], x.shape[1] // 2, quick=True):
+    for window in nonempty(windows(x.shape[1], x.shape[1] // 2, quick=True)):
         truth, errors = x[:, window], dict[tuple[str, bool], float]()
         for reflected in (False, True):
             system = window_system(model, x, window, reflected=reflected)

@@ -327,7 +327,7 @@ def test_noise_is_the_same_bits_however_the_table_is_cut(name: str) -> None:
         ),
         (lambda: bounded(0, 1e-300, PI, 1.0), "lower and upper: give numbers below"),
         (lambda: bounded(-1, 1, 1e-200 * PI, 1e-200), "lambda · pi holds 0.0"),
-        (lambda: bounded([1, 2], 3, PI, 1.0), "lower and upper have 2 and 1 numbers, the table 3 columns"),
+        (lambda: bounded([1, 2], 3, PI, 1.0), "lower and upper have 2 and 1 number, the table 3 columns"),
         (lambda: bounded(-np.inf, 3, PI, 1.0), "lower and upper: give numbers below"),
         (lambda: bounded(-1, 1, DENSE, 1.0), "pi is a full matrix: bounded"),
         (lambda: Correlated(PI, PI, -1.0), "m holds -1.0"),

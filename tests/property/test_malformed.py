@@ -14,15 +14,15 @@ from google.protobuf.message import Message
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from laboratory import close, deal, experiment, finish
+from oneprocess import LocalFederation
 from stubparty import CALLERS, LIMITS, served
 from wirecases import ACTS
 
 from vflens.errors import VflensError
-from vflens.experiments.run.in_process import LocalFederation
 from vflens.protocol import acts
-from vflens.protocol.access import ACCESS, DIRECT_ACCESS
 from vflens.protocol.link import Party
 from vflens.protocol.standing import Standing
+from vflens.protocol.vertical.access import ACCESS, DIRECT_ACCESS
 from vflens.services.servicer import decode_request
 from vflens.types import Exchange, Phase, Point, Released, Role, numbered
 from vflens.wire.channel import PARTY_KEY, TOKEN_KEY, grpc
@@ -112,25 +112,27 @@ def valid(local: LocalFederation, role: str) -> dict[type[acts.Act[Any]], acts.A
     train, predict = run.train[:20], run.predict[:4]
     step, asked = Exchange(RUN, Phase.TRAIN, 3, 12), Exchange(RUN, Phase.PREDICT, 1, 900)
     numbers = np.zeros((20, 3))
-    gradient = Released("active", step, Point.GRADIENT, train, {"gradient": numbers})
-    summed = Released("coordinator", step, Point.EMBEDDING, train, {"embedding": numbers})
+    gradient = Released("active", step, Point.GRADIENT, train, tensors={"gradient": numbers})
+    summed = Released("coordinator", step, Point.EMBEDDING, train, tensors={"embedding": numbers})
     after = Exchange(RUN, Phase.TRAIN, 3, 13)
-    own = Released("active", asked, Point.EMBEDDING, predict, {"embedding": np.zeros((4, 3))})
+    own = Released("active", asked, Point.EMBEDDING, predict, tensors={"embedding": np.zeros((4, 3))})
     width = 3 if role == "active" else len(local.passive["passive"].table.columns)
     guess = acts.Guess("half", np.full((4, width), 0.5), numbered(["ok"] * 4))
     sender = "passive" if role == "active" else "active"
     scored = ("train", np.sort(run.train)[:4]) if role == "active" else ("predict", predict)
     disclosed = Exchange(RUN, Phase.DISCLOSE, 1, 3)
     weight = {"weight": np.zeros((3, len(local.passive["passive"].table.columns)))}
-    parameters = Released("passive", disclosed, Point.PARAMETERS, predict[:0], weight)
+    parameters = Released("passive", disclosed, Point.PARAMETERS, predict[:0], tensors=weight)
     of_four = disclosed._replace(step=4)
-    labels = Released("active", of_four, Point.AUXILIARY, train[:4], {"labels": np.zeros(4, np.int64)})
+    labels = Released(
+        "active", of_four, Point.AUXILIARY, train[:4], tensors={"labels": np.zeros(4, np.int64)}
+    )
     named: tuple[acts.Act[Any], ...] = (
         acts.Describe(RUN),
         acts.Salt(RUN),
         acts.Identify(RUN, bytes(32)),
         acts.Prepare(run, np.arange(run.rows, dtype="<i4")),
-        acts.Rejoin(RUN, Standing(version("vflens"), 0, "open", 12, 0, run.digest)),
+        acts.Rejoin(RUN, Standing(version("vflens"), 0, "open", 12, released=0, federation=run.digest)),
         acts.Step(step, train, summed) if role == "active" else acts.Step(after, train, gradient),
         acts.Train(RUN),
         acts.Epoch(RUN, 1),

@@ -25,11 +25,11 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 from laboratory import deal, experiment
+from oneprocess import LocalFederation
 
-from vflens.clients.passive import PassiveParty
+from vflens.clients.vertical.passive import PassiveParty
 from vflens.config import PassiveConfig
 from vflens.errors import ProtocolError, StateError
-from vflens.experiments.run.in_process import LocalFederation
 from vflens.numerics.discrete_noise import GAUSSIAN_STEP
 from vflens.protocol.acts import Act, Begin, Disclose, Forward, Prepare, Step
 from vflens.types import Array, Exchange, Phase, Point, Released, Role
@@ -174,7 +174,7 @@ class Aggregator(RuleBasedStateMachine):
 
     def _zero(self, step: int, rows: Array) -> Released:
         tensors = {"gradient": np.full((len(rows), 2), 0.1)}
-        return Released("active", self._exchange(step), Point.GRADIENT, rows, tensors)
+        return Released("active", self._exchange(step), Point.GRADIENT, rows, tensors=tensors)
 
     def _gradient(self, step: int) -> Released | None:
         return self._zero(step, self.sent[step]) if step in self.sent else None

@@ -23,10 +23,10 @@ from hypothesis import strategies as st
 from laboratory import close, federation
 
 from vflens.errors import VflensError
-from vflens.experiments.log_audit.audit import audit_logs
 from vflens.experiments.offline.attack import attack_recorded
 from vflens.experiments.pages.report import render
-from vflens.experiments.results.folders import read_runs
+from vflens.experiments.results.record import read_runs
+from vflens.experiments.verify_log.verify import verify_logs
 
 EXAMPLES = int(os.environ.get("VFLENS_FOLDERS", "18"))
 LOGS = ("chain.bin", "digests.bin", "payload.bin")
@@ -97,10 +97,10 @@ def test_a_changed_file_is_read_refused_or_found(runs: dict[str, Path], name: st
 
 
 def _read(home: Path, kind: str, name: str) -> None:
-    """As ``vflens audit-log``, ``attack`` and, of what a page shows, ``report`` do."""
+    """As ``vflens verify-log``, ``attack`` and, of what a page shows, ``report`` do."""
     party, attack, target = ATTACKS[kind]
     with suppress(VflensError):
-        audit_logs([home])
+        verify_logs([home])
     with suppress(VflensError):
         attack_recorded(home / party, attack, target, home.parent / "estimate.npz")
     if name not in LOGS:

@@ -26,13 +26,14 @@ from laboratory import NOISY
 from launched import FORKS, LAUNCHER, Command, Kill, drawn
 from world import NETWORK, NOISE, NOISY_CLIENT
 
-from vflens.experiments.log_audit.audit import audit_logs
+from vflens.experiments.verify_log.verify import verify_logs
 from vflens.services.folder import state_of
 from vflens.services.forking.forks import Forks
 
 AT_A_TIME = 2  # kinds, on two cores
 KILLS_OF_A_RUN = 6
 _MOST_FAILURES = 3  # of a kind, which then ends
+_MOST_UNDISTURBED = 5  # runs one after another; then nobody would ever be killed
 _LOADED = ("vflens.experiments.run.run", "vflens.experiments.run.resume", "vflens.experiments.run.horizontal")
 
 EVERYONE: dict[str, Any] = {
@@ -89,6 +90,8 @@ class Campaign:
     def __init__(self, kind: str, home: Path, forks: Forks) -> None:
         self.kind, self._home, self._forks = kind, home, forks
         self._resumes = not KINDS[kind]["restart"]
+        self.kills: list[int] = []  # in each run that ended as it must
+        self._found: set[str] = set()
         self._undisturbed = self._run(home / "undisturbed", iter(()))
         self.seconds = self._undisturbed.seconds  # of the quickest run so far
         names = sorted(f.parent.name for f in home.glob("undisturbed/tiny/run/*/config.toml"))
@@ -96,10 +99,10 @@ class Campaign:
 
     def disturbed(self, seed: int, most: int, seconds: float) -> list[Kill]:
         """Kill at most so often in one run, which must end as the undisturbed one; the kills, drawn for a run
-        that takes ``seconds``.
+        that takes ``seconds``. There are none where it ended before the first.
 
         Raises:
-            AssertionError: it does not.
+            AssertionError: it ends otherwise, or it is the last of many runs without a kill.
         """
         done: list[Kill] = []
         kills = islice(drawn(self._victims, seed, seconds), most)
@@ -109,11 +112,18 @@ class Campaign:
             for name, bits in found.scenarios.items():
                 assert_same(bits, self._undisturbed.scenarios[name])
             self.seconds = min(self.seconds, found.seconds)
+            self.kills.append(len(done))
+            last = self.kills[-_MOST_UNDISTURBED:]
+            assert any(last) or len(last) < _MOST_UNDISTURBED, f"{len(last)} runs ended before a kill"
         except AssertionError as error:
             error.add_note(f"killed: {'; '.join(map(str, done)) or 'nobody'}")
             raise
         shutil.rmtree(folder)
         return done
+
+    def never_found(self) -> list[str]:
+        """Those to kill of whom no run showed a process: their name is lost, and nobody kills them."""
+        return sorted(set(self._victims) - self._found)
 
     def _run(self, home: Path, kills: Iterator[Kill], done: list[Kill] | None = None) -> Ended:
         """Run the experiment below ``home``, again until it is complete where it is resumed."""
@@ -129,8 +139,9 @@ class Campaign:
                     pending = next(kills, None)
                 code, said = command.code(), (home / "said").read_text(encoding="utf-8")
                 seconds += time.monotonic() - command.began
-            killed = self._resumes and len(done) > before
-            assert killed or not code, f"the command ended with code {code}: {said}{_said(home)}"
+                self._found |= command.found
+            killed, whole = self._resumes and len(done) > before, not code and complete(home / "tiny")
+            assert killed or whole, f"the command ended with code {code}: {said}{_said(home)}"
         scenarios = [folder for folder in sorted((home / "tiny").iterdir()) if folder.is_dir()]
         if self.kind != "splitfed":  # its server answers all clients in one exchange
             for folder in scenarios:
@@ -160,7 +171,7 @@ def complete(folder: Path) -> bool:
 
 def _judged(home: Path) -> Bits:
     """What the run in ``home`` left; its logs fit, and nobody printed a traceback."""
-    for audited in audit_logs([home]):
+    for audited in verify_logs([home]):
         assert not audited.found.findings, audited.words()
     said = _said(home.parent.parent)
     assert "Traceback" not in said, said
@@ -196,7 +207,11 @@ def kill(kind: str, kills: int, seed: int) -> int:
                 print(f"FAILED {told}\n  again: {again}", flush=True)
                 failures, count = failures + 1, count + most
             seed += 1
-    print(f"{kind}: {count} kills in {time.monotonic() - began:.0f} s, {failures} failures", flush=True)
+        if lost := campaign.never_found():
+            print(f"FAILED {kind}: no process of {', '.join(lost)} was ever found", flush=True)
+            failures += 1
+    undisturbed, took = f"{campaign.kills.count(0)} undisturbed runs", f"{time.monotonic() - began:.0f} s"
+    print(f"{kind}: {count} kills in {took}, {undisturbed}, {failures} failures", flush=True)
     return failures
 
 
@@ -211,7 +226,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.repeat:
         kind, seed, most, seconds = options.repeat.split(":")
         with prepared(kind) as campaign:
-            print(*campaign.disturbed(int(seed), int(most), float(seconds)), sep="\n")
+            done = campaign.disturbed(int(seed), int(most), float(seconds))
+            print("\n".join(map(str, done)) or "It ended before a kill, undisturbed.")
         return 0
     print(f"seed {options.seed}", flush=True)
     with ThreadPoolExecutor(AT_A_TIME) as at_once:

@@ -49,6 +49,7 @@ class Command:
         with output.open("ab") as said:
             self._fork = forks.start(arguments, said.fileno())
         self.began = time.monotonic()
+        self.found: set[str] = set()  # who had a process
         self._killed: dict[str, int] = {}  # who → its last process that was killed
         self._started: dict[int, psutil.Process] = {}
 
@@ -103,6 +104,7 @@ class Command:
             found[FORKS] = self._noted(forking)
             for party in _children(forking):
                 found[_party(party)] = self._noted(party)
+        self.found |= found.keys()
         return found
 
     def _noted(self, process: int) -> int:

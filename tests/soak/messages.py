@@ -25,7 +25,7 @@ from laboratory import deal
 from mutation import mutated
 from world import KINDS, World, experiment_of
 
-from vflens.config import OPERATOR, ActiveConfig, MemberConfig, load_party
+from vflens.config import OPERATOR, ActiveConfig, PartyConfig, load_party
 from vflens.errors import classes
 from vflens.protocol.acts import Act, Predict, Query, Train
 from vflens.protocol.link import Party
@@ -128,7 +128,7 @@ class _Call:
 class Target:
     """A party behind its servicer."""
 
-    def __init__(self, party: Party, config: MemberConfig) -> None:
+    def __init__(self, party: Party, config: PartyConfig) -> None:
         self.log, self.config = _Log(), config
         self.credentials: dict[str, tuple[Role, str]] = {p.name: (p.role, p.token) for p in config.peers}
         if isinstance(config, ActiveConfig) and config.operator_token:
@@ -168,7 +168,7 @@ class Rounds:
         self.recorded = cache(self._recorded)
         self.slowest = 0.0  # seconds
 
-    def _dealt(self, kind: str) -> list[MemberConfig]:
+    def _dealt(self, kind: str) -> list[PartyConfig]:
         home = self._home / kind
         return [load_party(file) for file in deal(experiment_of(home, SETTINGS[kind]), home).values()]
 

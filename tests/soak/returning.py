@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from cells import Undisturbed
-from kills import kill_points
-from phases import PHASES, ROLES, RUNS, dealt, judge, reborn, undisturbed_run
+from kills import ROLES, kill_points
+from phases import PHASES, RUNS, dealt, judge, reborn, undisturbed_run
 from world import quick
 
 SEEDS, AT_A_TIME = 100, 5

@@ -20,8 +20,9 @@ from google.protobuf.message import DecodeError
 from mutation import mutated
 from world import quick
 
-from vflens.protocol.access import ACCESS, DIRECT_ACCESS, HORIZONTAL_ACCESS
 from vflens.protocol.acts import Deliver, Step, Submission
+from vflens.protocol.horizontal.access import HORIZONTAL_ACCESS
+from vflens.protocol.vertical.access import ACCESS, DIRECT_ACCESS
 from vflens.wire.messages import RPCS
 
 NUMBER = 1_998  # messages: as many in each round

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from commandline import Run
 from laboratory import deal, experiment
+from oneprocess import LocalFederation
 
 from vflens import failpoints
 from vflens.clients.horizontal.predictions import save_predictions
 from vflens.config import load_party
-from vflens.coordinator.participation import Absences
+from vflens.coordinator.horizontal.participation import Absences
 from vflens.errors import ConfigError
-from vflens.experiments.run.in_process import LocalFederation
 from vflens.failpoints import ACTIONS, POINTS, WRITES, arm, fail_point
 from vflens.protocol.acts import Query
 from vflens.services.folder import begin
@@ -118,11 +118,10 @@ def test_a_count_and_an_action_are_due(rest: str) -> None:
         arm(f"{WRITES[0]}{rest}")
 
 
-def test_a_disk_is_full_at_writes_only() -> None:
-    for point in POINTS:
-        if point not in WRITES:
-            with pytest.raises(ConfigError, match=r"nothing is written at .*: choose kill or delay$"):
-                arm(f"{point}:1:full")
+@pytest.mark.parametrize("point", [point for point in POINTS if point not in WRITES])
+def test_a_disk_is_full_at_writes_only(point: str) -> None:
+    with pytest.raises(ConfigError, match=r"nothing is written at .*: choose kill or delay$"):
+        arm(f"{point}:1:full")
 
 
 def test_there_are_three_actions() -> None:

@@ -126,9 +126,9 @@ def test_an_installed_package_adds_both_by_entry_points(write: WriteModule) -> N
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
     with pytest.raises(
-        PluginError, match=r"unknown attacks plug-in 'haf': known are .*half, half_star, .*ls.*zero"
+        PluginError, match=r"unknown attacks plug-in 'nothing': known are .*half, half_star, .*ls.*zero"
     ):
-        ATTACKS.get("haf")
+        ATTACKS.get("nothing")
 
 
 def test_a_broken_import_is_loud(write: WriteModule) -> None:

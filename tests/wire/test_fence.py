@@ -16,7 +16,7 @@ from stubparty import CALLERS, LIMITS, Stub, served
 
 from vflens.errors import StateError
 from vflens.protocol.acts import Act, Done, Finished, Step, StepReply, Stop
-from vflens.protocol.fence import Fence
+from vflens.protocol.link import Fence
 from vflens.services.process import link_to
 from vflens.types import Exchange, Phase, Role
 from vflens.wire.channel import INCARNATION_KEY, PARTY_KEY, TOKEN_KEY

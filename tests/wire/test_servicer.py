@@ -108,7 +108,7 @@ def test_a_peer_that_opens_calls_and_says_nothing_leaves_threads_to_others() -> 
             link.close()
             assert sum(call.done() for call in calls) == 2 * CALLS
         link = GrpcLink("callee", address, caller="active", token=CALLERS["active"][1], limits=LIMITS)
-        submission = acts.Submission("run", "active", "predict", np.zeros(0, np.int32), ())
+        submission = acts.Submission("run", "active", "predict", np.zeros(0, np.int32), guesses=())
         eventually(lambda: _taken(link, submission))
         link.close()
 

@@ -17,8 +17,8 @@ from stubparty import CALLERS, LIMITS, Stub, served
 from vflens.errors import ProtocolError
 from vflens.member.event_loop import run_to_end
 from vflens.protocol.acts import Step, StepReply
-from vflens.protocol.embeddings import open_stream
 from vflens.protocol.link import InProcessLink, Link
+from vflens.protocol.streams import open_stream
 from vflens.types import Exchange, Phase, Role
 from vflens.wire.grpc_link import GrpcLink
 

@@ -1,0 +1,79 @@
+"""Commands as a terminal starts them, forked from one process that has loaded VFLens: a start costs a
+twentieth of a new Python's.
+"""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import resource
+import signal
+import tempfile
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+from vflens.services.forking.forks import Fork, Forks
+
+_LOADED = (
+    *("torch", "pyarrow.parquet", "sklearn.datasets"),
+    *("vflens.cli.main", "vflens.services.process", "vflens.experiments.run.run"),
+    "vflens.experiments.run.in_process",
+)
+_TOLD = "VFLENS_TERMINAL"
+SMALL = 200_000  # bytes: a full disk holds no larger file
+
+
+def start(
+    arguments: list[str],
+    output: Path,
+    *,
+    errors: Path | None = None,
+    folder: Path | None = None,
+    umask: int = 0o022,
+    file_bytes: int | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Fork:
+    """``vflens`` with these arguments, in a process of its own, in ``folder`` or this process's.
+
+    Its words go to ``output``, those of standard error to ``errors`` if it is given. Of the variables of
+    VFLens it has those in ``environment`` alone. No file of it grows beyond ``file_bytes``.
+    """
+    told = {
+        "errors": errors and str(errors),
+        "folder": str(folder or Path.cwd()),
+        "umask": umask,
+        "file_bytes": file_bytes,
+        "environment": dict(environment or {}),
+    }
+    with output.open("ab") as words:
+        return _forks().start(arguments, words.fileno(), {_TOLD: json.dumps(told)})
+
+
+@cache
+def _forks() -> Forks:
+    """One for all tests of this process."""
+    made = Forks(*_LOADED, entry="terminals", environment={"PYTHONPATH": str(Path(__file__).parent)})
+    atexit.register(made.__exit__)
+    return made
+
+
+def main() -> None:
+    """Be the command; signals are as a terminal has them, even where the tests run in the background."""
+    told = json.loads(os.environ[_TOLD])
+    for name in [name for name in os.environ if name.startswith("VFLENS")]:
+        del os.environ[name]
+    os.environ.update(told["environment"])
+    tempfile.tempdir = None  # it is asked for again
+    os.chdir(told["folder"])
+    os.umask(told["umask"])
+    if told["errors"]:
+        os.dup2(os.open(told["errors"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), 2)
+    if told["file_bytes"]:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (told["file_bytes"], told["file_bytes"]))
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    from vflens.cli import main as program
+
+    program.main()

@@ -1,0 +1,385 @@
+"""The audit: its bounds hold for the models it simulates, its words follow its figures."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from laboratory import federation
+from markupsafe import escape
+
+from vflens import attacks
+from vflens.cli.audit import _text
+from vflens.defenses.label_only import LabelOnly
+from vflens.defenses.withhold_parameters import WithholdParameters
+from vflens.errors import ConfigError, KnowledgeError
+from vflens.experiments.audit import defenses as module
+from vflens.experiments.audit.advice import recommendation
+from vflens.experiments.audit.bench import Bench, Plan
+from vflens.experiments.audit.defenses import Defended, candidates, fitting
+from vflens.experiments.audit.models import simulate
+from vflens.experiments.audit.run import audit
+from vflens.experiments.audit.subject import AuditSubject, load_subject
+from vflens.experiments.audit.words import columns_table, sentences, table, write_audit
+from vflens.experiments.results.verdict import number
+from vflens.plugins.defense import Context, Defense
+from vflens.registry import ATTACKS, Registry
+from vflens.types import Array, ColumnInfo, Estimate, RowStatus
+
+QUICK = Plan(models=2, known=15, rows=70, seed=1, training="secure")
+
+
+def _silent(stage: str, done: int, total: int) -> None: ...
+
+
+def _subject(d: int = 4, classes: int = 3, n: int = 150, **given: Any) -> AuditSubject:
+    rng = np.random.default_rng(7)
+    x = rng.random((n, d)) ** 2 @ rng.dirichlet(np.ones(d), size=d).T
+    return AuditSubject(
+        "mine.csv", tuple(ColumnInfo(f"c{j}", 0.0, 1.0) for j in range(d)), x, classes, **given
+    )
+
+
+@pytest.fixture(scope="module")
+def found() -> dict[str, Any]:
+    return audit(_subject(), QUICK, _silent)
+
+
+@pytest.fixture(autouse=True)
+def one_defence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of them take seconds: `found`, made before, has tried them."""
+    monkeypatch.setattr(module, "candidates", lambda: iter([("label_only", {}, LabelOnly)]))
+
+
+# -- simulated models ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["random", "trained"])
+def test_the_adversary_holds_the_equations_of_the_released_scores(kind: str) -> None:
+    """The route through transcript and view gives what plain arrays give."""
+    subject = _subject()
+    world = simulate(subject, kind, np.random.default_rng(0))
+    rows = np.arange(5, 60, dtype=np.int32)
+    estimate = world.attack(ATTACKS.get("half_star")(), rows, np.zeros(0, np.int32), np.random.default_rng(0))
+    assert world.parameters is not None
+    A = np.diff(world.parameters["weight"], axis=0)
+    plain = attacks.estimate("half_star", A, subject.x[rows] @ A.T)
+    np.testing.assert_allclose(estimate.values, plain.values, atol=1e-9)
+    assert (estimate.status == RowStatus.OK).all()
+
+
+def test_a_trained_model_has_learned_and_a_drawn_one_fits_its_labels() -> None:
+    for kind in ("trained", "random"):
+        world = simulate(_subject(n=400), kind, np.random.default_rng(2))
+        most_common = np.bincount(world.labels).max() / len(world.labels)
+        assert world.accuracy > most_common + 0.05
+
+
+def test_known_labels_and_columns_are_used_for_training() -> None:
+    rng = np.random.default_rng(3)
+    labels, other = rng.integers(0, 3, 150), rng.random((150, 2))
+    world = simulate(_subject(labels=labels, other=other), "trained", rng)
+    np.testing.assert_array_equal(world.labels, labels)
+    np.testing.assert_array_equal(world.other, other)
+    assert world.own_weight.shape == (3, 2)
+
+
+def test_defences_act_where_they_would() -> None:
+    subject, none = _subject(), np.zeros(0, np.int32)
+    rng = np.random.default_rng
+    labels = simulate(subject, "trained", rng(0), [("label_only", LabelOnly())])
+    plain = simulate(subject, "trained", rng(0))
+    np.testing.assert_array_equal(np.isfinite(labels.released).sum(axis=1), 1)
+    assert module._mean_kl(plain.released, labels.released) == np.inf
+    assert module._mean_kl(plain.released, plain.released) == 0.0
+    assert labels.accuracy == plain.accuracy
+    withheld = simulate(subject, "trained", rng(0), [("withhold_parameters", WithholdParameters())])
+    with pytest.raises(KnowledgeError, match="withheld"):
+        withheld.attack(ATTACKS.get("ls")(), np.arange(9, dtype=np.int32), none, rng(0))
+
+
+# -- figures -------------------------------------------------------------------------------------------
+
+
+def test_bounds_hold_for_every_simulated_model(found: dict[str, Any]) -> None:
+    measured = [a for a in found["attacks"] if a["attack"] in found["bounds"]]
+    assert len(measured) == 4
+    for a in measured:
+        bounds = found["bounds"][a["attack"]]
+        assert max(bounds["lower"], bounds["any_center"]) <= a["low"] <= a["high"] <= bounds["upper"]
+
+
+def test_the_strongest_attack_stands_beside_its_blind_guess(found: dict[str, Any]) -> None:
+    thorough = [a for a in found["attacks"] if a["rows"] == found["attacked_rows"]]
+    assert found["strongest"]["mse"] == min(a["mse"] for a in thorough)
+    assert {a["attack"] for a in found["attacks"] if a not in thorough} <= {"rcc1"}
+    assert found["blind"]["column_means"] == min(found["blind"].values())
+    for a in found["attacks"]:
+        assert np.mean(a["columns"]) == pytest.approx(a["mse"])
+        assert a["low"] <= a["mse"] <= a["high"]
+    assert found["attacked_rows"] + found["known_rows"] == found["rows"] == QUICK.rows
+
+
+def test_one_seed_one_result(found: dict[str, Any]) -> None:
+    again = audit(_subject(), QUICK, _silent)
+    without = {k: v for k, v in found.items() if k not in ("defenses", "fitting")}
+    assert json.dumps({k: again[k] for k in without}) == json.dumps(without)
+    label_only = [d for d in found["defenses"] if d["defense"] == "label_only"]
+    assert json.dumps(again["defenses"]) == json.dumps(label_only)
+    other = audit(_subject(), replace(QUICK, seed=2), _silent)
+    assert other["attacks"] != found["attacks"]
+
+
+def test_progress_reaches_its_end() -> None:
+    told: list[tuple[str, int, int]] = []
+    audit(_subject(), QUICK, lambda *event: told.append(event))
+    assert {stage for stage, done, total in told if done == total} == {"models attacked", "defences tried"}
+    assert [done for stage, done, _ in told if stage == "models attacked"] == [1, 2, 3, 4]
+
+
+def test_with_enough_classes_everything_is_recovered() -> None:
+    found = audit(_subject(d=2, classes=4), QUICK, _silent)
+    assert found["strongest"]["mse"] < 1e-12
+    assert found["bounds"]["ls"] == {"lower": 0.0, "upper": 0.0, "any_center": 0.0}
+    said = " ".join(sentences(found))
+    assert "enough to solve for all of them" in said
+    assert "given away almost exactly" in said
+
+
+def test_without_known_rows_no_attack_has_moments() -> None:
+    found = audit(_subject(), Plan(models=2, known=0, rows=60, training="secure"), _silent)
+    assert {a["attack"] for a in found["attacks"]}.isdisjoint({"lmmse", "mean_star"})
+    assert "knows" not in sentences(found)[1]
+
+
+def test_one_column_is_attacked_even_where_parameters_are_withheld(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "candidates", lambda: iter([("withhold_parameters", {}, WithholdParameters)]))
+    x = np.random.default_rng(0).beta(0.5, 1.5, (300, 1))
+    found = audit(AuditSubject("one", (ColumnInfo("c", 0.0, 1.0),), x, 3), QUICK, _silent)
+    (defended,) = found["defenses"]
+    assert defended["attack"] == "black_box"
+    assert defended["mse"] < 0.2 * min(found["blind"].values())
+
+
+def test_finite_columns_are_attacked_as_such() -> None:
+    rng = np.random.default_rng(5)
+    columns = tuple(ColumnInfo(f"b{j}", 0.0, 1.0, alphabet=(0.0, 1.0)) for j in range(8))
+    subject = AuditSubject("bits", columns, rng.integers(0, 2, (80, 8)).astype(float), 2)
+    found = audit(subject, Plan(models=2, known=10, rows=80, training="secure"), _silent)
+    assert found["strongest"]["attack"] == "finite_alphabet"
+    assert found["strongest"]["mse"] == 0.0
+    assert "knows the values your columns can take" in sentences(found)[1]
+    many = tuple(ColumnInfo(f"b{j}", 0.0, 1.0, alphabet=tuple(np.linspace(0, 1, 101))) for j in range(8))
+    found = audit(
+        AuditSubject("bits", many, subject.x, 2), Plan(models=1, known=0, rows=20, training="secure"), _silent
+    )
+    assert "finite_alphabet" not in {a["attack"] for a in found["attacks"]}  # too many combinations to search
+
+
+def test_after_training_the_closed_form_is_what_is_measured(tmp_path: Path) -> None:
+    local = federation(tmp_path)
+    local.run()
+    subject = load_subject(str(local.passive["passive"].folder), classes=None, columns=None, id_column="id")
+    weight = local.passive["passive"].run.model.parameters()["weight"]
+    np.testing.assert_array_equal(subject.weight, weight)
+    found = audit(subject, Plan(known=0, training="secure"), _silent)
+    assert {a["kind"] for a in found["attacks"]} == {"given"}
+    for a in (a for a in found["attacks"] if a["attack"] in ("ls", "half_star")):
+        told = found["after_training"][a["attack"]]
+        assert told["mse"] == pytest.approx(a["mse"], rel=1e-7)
+        np.testing.assert_allclose(told["columns"], a["columns"], rtol=1e-6)
+        assert a["closed"] == pytest.approx(a["mse"], rel=1e-7)
+    for a in found["attacks"]:
+        assert a["low"] < a["mse"] < a["high"]  # of one model: over rows
+    assert "Against your trained model least squares errs by" in sentences(found)[4]
+    header, *rows = columns_table(found)
+    assert header[:3] == ("column", "ls, closed form", "half_star, closed form")
+    assert [row[0] for row in rows] == found["columns"]
+
+
+def test_theory_that_disagrees_is_loud(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: dict[str, Any]
+) -> None:
+    assert found["theory_disagreements"] == []
+    assert columns_table(found) == []
+    for a in found["attacks"]:
+        assert (a["closed"] is not None) == (a["attack"] in ("ls", "half_star"))
+    honest = ATTACKS.get("ls").solve  # type: ignore[attr-defined]
+
+    def moved(self: Any, A: Array, b: Array, **given: Any) -> Any:
+        e = honest(self, A, b, **given)
+        return Estimate(e.target, e.rows, e.values * 1.01, e.status, extras=e.extras)
+
+    monkeypatch.setattr(ATTACKS.get("ls"), "solve", moved)
+    wrong = audit(_subject(), QUICK, _silent)
+    assert [s.split(" measured")[0] for s in wrong["theory_disagreements"]] == [
+        "ls against random models",
+        "ls against trained models",
+    ]
+    write_audit(wrong, tmp_path / "audit.html")
+    page = (tmp_path / "audit.html").read_text(encoding="utf-8")
+    assert page.count('class="alarm"') == 2
+    assert (
+        _text(wrong, {"verdict": [], "recommendation": "", "report": ""}).count("DISAGREE: ls against") == 2
+    )
+
+
+def _letters(d: int) -> AuditSubject:
+    """Columns of four, three, two, … values; the last has no alphabet."""
+    rng = np.random.default_rng(3)
+    sizes = range(d + 2, 2, -1)
+    columns = [ColumnInfo(f"c{m}", 0.0, m - 1.0, alphabet=tuple(map(float, range(m)))) for m in sizes]
+    x = np.column_stack([rng.integers(0, m, 200) / (m - 1) for m in sizes])
+    return AuditSubject("mine.toml", (*columns[:-1], ColumnInfo("free", 0.0, 1.0)), x, 4)
+
+
+def test_columns_with_an_alphabet_have_their_entropies(tmp_path: Path) -> None:
+    """Four classes give three equations of six columns: only who knows the alphabets learns every value."""
+    subject, plan = _letters(6), Plan(models=2, known=20, seed=1, training="secure")
+    found = audit(subject, plan, _silent)
+    x = subject.x[Bench.set_up(subject, plan).rows]
+    *whole, free = found["column_entropy"]
+    assert free is None
+    for letters, bits in zip(x.T, whole, strict=False):
+        counts = np.array(list(Counter(letters.tolist()).values()))
+        plain = float(np.log2(len(x)) - (counts * np.log2(counts)).sum() / len(x))
+        assert bits == pytest.approx(plain + (len(counts) - 1) / (2 * len(x) * np.log(2)), rel=1e-12)
+    for a in (a for a in found["attacks"] if a["rows"] == len(x)):
+        *left, free = a["conditional_entropies"]
+        assert free is None
+        if a["attack"] == "finite_alphabet":
+            assert left == [0.0] * 5
+        else:
+            assert all(1 < bits <= most for bits, most in zip(left, whole, strict=True))
+    assert found["strongest"]["attack"] == "finite_alphabet"
+    header, *rows = columns_table(found)
+    assert header == ("column", "finite_alphabet", "blind", "H(X | X̂), bits", "H(X), bits")
+    assert [row[0] for row in rows] == found["columns"]
+    assert rows[-1][-2:] == ("–", "–")
+    assert rows[0][-2:] == (".000", number(whole[0]))
+    write_audit(found, tmp_path / "audit.html")
+    page = (tmp_path / "audit.html").read_text(encoding="utf-8")
+    assert '<th scope="col">H(X | X̂), bits</th><th scope="col">H(X), bits</th>' in page
+    shown = _text(found, {"verdict": [], "recommendation": "", "report": ""})
+    assert "H(X), bits" in " ".join(shown.split())
+
+
+# -- defences ------------------------------------------------------------------------------------------
+
+
+def test_every_defence_is_measured_or_says_why_not(found: dict[str, Any]) -> None:
+    measured = {d["defense"]: d for d in found["defenses"] if d["mse"] is not None}
+    assert {"label_only", "withhold_parameters", "gaussian_scores"} <= set(measured)
+    blind = min(found["blind"].values())
+    assert measured["withhold_parameters"]["attack"] == ""
+    assert measured["withhold_parameters"]["mse"] == pytest.approx(blind, rel=1e-12)
+    assert measured["withhold_parameters"]["mean_kl"] == 0.0
+    assert measured["label_only"]["accuracy_loss"] == 0.0
+    noise = [d for d in found["defenses"] if d["defense"] == "gaussian_scores"]
+    assert noise[0]["mse"] <= noise[-1]["mse"] <= blind
+    assert noise[0]["argmax_kept"] > noise[-1]["argmax_kept"]
+
+
+def test_a_defence_that_cannot_be_simulated_does_not_end_the_audit(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Demanding(Defense):
+        def on_scores(self, log_c: Array, ctx: Context) -> Array:
+            raise ConfigError("it needs a moon")
+
+    monkeypatch.setattr(module, "candidates", lambda: iter([("demanding", {}, Demanding)]))
+    found = audit(_subject(), QUICK, _silent)
+    assert found["defenses"][0]["reason"] == "ConfigError: it needs a moon"
+    assert found["fitting"] == []
+    assert "No installed defence reaches an error of at least" in recommendation(found)
+
+
+def test_a_defence_that_cannot_be_loaded_is_left_out_with_a_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    get, reason = Registry.get, "plug-in 'vflens.defenses.passport' needs torch: install the extra"
+
+    def without_torch(registry: Registry, name: str) -> type:
+        if name == "passport":
+            raise ConfigError(reason)
+        return get(registry, name)
+
+    monkeypatch.setattr(Registry, "get", without_torch)
+    assert {"label_only", "gaussian_scores"} <= {name for name, _, _ in candidates()}
+    found = audit(_subject(), QUICK, _silent)
+    assert found["left_out"] == {"passport": reason}
+    write_audit(found, tmp_path / "audit.html")
+    sentence = f"Defence passport is left out: {reason}."
+    assert escape(sentence) in (tmp_path / "audit.html").read_text(encoding="utf-8")
+    assert sentence in _text(found, {"verdict": [], "recommendation": "", "report": ""})
+
+
+def test_the_cheapest_that_fits_is_recommended() -> None:
+    def defended(name: str, mse: float, loss: float, kl: float) -> Defended:
+        return Defended(name, {}, "you", mse, attack="ls", accuracy_loss=loss, mean_kl=kl, argmax_kept=1.0)
+
+    candidates = [
+        defended("dear", 0.2, 0.005, 0.5),
+        defended("weak", 0.05, 0.0, 0.0),
+        defended("cheap", 0.1, 0.001, 0.1),
+        defended("lossy", 0.3, 0.1, 0.01),
+        Defended("absent", {}, "you", reason="no"),
+    ]
+    assert [d.defense for d in fitting(candidates, 0.1, 0.01)] == ["cheap", "dear"]
+    withheld = Defended(
+        "withheld",
+        {},
+        "you",
+        0.1,
+        attack="ls",
+        accuracy_loss=0.001,
+        mean_kl=0.1,
+        argmax_kept=1.0,
+        withheld=True,
+    )
+    assert fitting([candidates[2], withheld], 0.1, 0.01)[0] is withheld
+
+
+def test_no_defence_is_recommended_where_none_is_needed(found: dict[str, Any]) -> None:
+    easy = {**found, "wanted": {"least_error": 1e-9, "most_loss": 0.01}}
+    assert "No defence is needed for an error of at least 1.0e-09" in recommendation(easy)
+
+
+# -- the page ------------------------------------------------------------------------------------------
+
+
+def test_the_page_loads_nothing_and_escapes_names(tmp_path: Path) -> None:
+    evil = "<script>alert(1)</script>"
+    subject = _subject()
+    columns = (ColumnInfo(evil, 0.0, 1.0), *subject.columns[1:])
+    found = audit(AuditSubject(evil, columns, subject.x, 3), QUICK, _silent)
+    write_audit(found, tmp_path / "audit.html")
+    page = (tmp_path / "audit.html").read_text(encoding="utf-8")
+    assert evil not in page
+    own = page[: page.index("<script>")]  # what follows is plotly
+    assert not re.search(r'(src|href)="(?!#)', own)
+    assert "script-src 'sha256-" in own
+    for panel in ("verdict", "attacks", "columns", "defenses", "limits"):
+        assert f'<section id="{panel}"' in page
+    figures = re.findall(r'<script type="application/json">(.*?)</script>', page, re.DOTALL)
+    assert len([json.loads(f) for f in figures]) == 3
+    assert "nothing stronger" in page
+
+
+def test_the_table_names_the_strongest_first(found: dict[str, Any]) -> None:
+    header, first, *_ = table(found)
+    assert header[0] == "attack"
+    assert first[0] == found["strongest"]["attack"]
+    assert "2 trained models" in {row[1] for row in table(found)}
+
+
+# -- refusals ------------------------------------------------------------------------------------------
+
+
+def test_more_known_rows_than_there_are_is_refused() -> None:
+    with pytest.raises(ConfigError, match=r"--known 149: mine\.csv has 150 rows here and at least 2"):
+        audit(_subject(), Plan(known=149), _silent)

@@ -1,0 +1,106 @@
+"""The verdict on training in the clear: what the assumption of secure training is worth."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from runfolder import metric, scores, target
+
+from vflens.experiments.results.results import final
+from vflens.experiments.results.verdict import (
+    to_json,
+    verdict,
+)
+
+SECURE = "Assumes secure training: the attacks read predictions and disclosed parameters only."
+
+
+def test_what_the_assumption_of_secure_training_is_worth(tmp_path: Path) -> None:
+    """An estimate up to an affine map has no MSE worth showing: its R² stands in the verdict instead."""
+    where = {"target": "passive", "scored_set": "train", "rows": 100}
+    affine = [
+        metric(name, value, attack=attack, **where)
+        for attack in ("clear_features", "agnostic")
+        for name, value in (("mse", 0.3), ("affine_r2", 0.987))
+    ]
+    run = target(
+        tmp_path, [*scores({"lmmse": 0.021}), metric("blind_mse", 0.08, attack="half", **where), *affine]
+    )
+    found = (
+        "clear_features finds 99 % of what a blind guess leaves open in every training row, once a few are "
+        "known (R² = .987 up to one affine map)."
+    )
+    said, reading = verdict([run]), "Training in the clear: clear_features read training traffic."
+    assert said.headline == f"Trained in the clear, the passive party's pixels leak: {found}"
+    assert said.assumption == reading
+    assert [r.attack for r in final(run)] == ["lmmse", "agnostic"]
+    assert to_json([run])["runs"][0]["explained_after_affine_map"] == [
+        {"attack": "clear_features", "target": "passive", "r2": 0.987}
+    ]
+    alone = target(tmp_path / "alone", affine)
+    assert str(verdict([alone])) == f"{said.headline} {reading}"
+
+
+def test_labels_told_by_gradients_are_part_of_what_it_is_worth(tmp_path: Path) -> None:
+    where = {"adversary": "passive", "target": "active", "scored_set": "train", "rows": 1437}
+    labels = [
+        metric("label_accuracy", 1.0, attack="gradient_sign", **where),
+        metric("label_auc", 1.0, attack="gradient_sign", **where),
+        metric("blind_label_accuracy", 0.101, **where),
+    ]
+    run = target(tmp_path, [*scores({"lmmse": 0.021}), *labels])
+    worth = (
+        "Trained in the clear, gradient_sign at passive names 100.0 % of 1,437 training labels rightly (the "
+        "most frequent class: 10.1 %)."
+    )
+    assert verdict([run]).assumption == f"{SECURE} {worth}"
+    alone = target(tmp_path / "alone", labels)
+    assert str(verdict([alone])) == f"No reconstruction of columns was scored beside a blind guess. {worth}"
+    fewer = [m | {"value": 0.6} if m["metric"] == "label_accuracy" else m for m in labels]
+    defended = target(tmp_path / "defended", [*scores({"lmmse": 0.021}), *fewer])
+    assert worth in verdict([run, defended]).assumption  # what training gives away, not what a defence leaves
+    (told,) = to_json([run])["runs"][0]["labels"]
+    assert (told["attack"], told["accuracy"], told["blind"]) == ("gradient_sign", 1.0, 0.101)
+
+
+def test_labels_of_each_client_have_a_result_of_their_own(tmp_path: Path) -> None:
+    labels = []
+    for client, right in (("client-1", 1.0), ("client-2", 0.75)):
+        where = {"adversary": "server", "target": client, "scored_set": "round-0", "rows": 12}
+        labels += [
+            metric("matched_label_accuracy", right, attack="label_restoration", **where),
+            metric("blind_matched_label_accuracy", 0.25, **where),
+        ]
+    run = target(tmp_path, labels)
+    found = to_json([run])["runs"][0]["labels"]
+    assert [(r["target"], r["accuracy"], r["blind"], r["auc"]) for r in found] == [
+        ("client-1", 1.0, 0.25, None),
+        ("client-2", 0.75, 0.25, None),
+    ]
+    for client, share in (("client-1", "100.0"), ("client-2", "75.0")):
+        sentence = f"names {share} % of 12 round-0 labels of {client} rightly"
+        assert sentence in str(verdict([run]))
+
+
+def test_labels_found_without_training_traffic_are_no_matter_of_secure_training(tmp_path: Path) -> None:
+    """One such attack is pmc, which reads its own embeddings: its result stands beside every assumption."""
+    where = {"adversary": "passive", "target": "active", "scored_set": "predict", "rows": 359}
+    labels = [
+        metric("label_accuracy", 0.8, attack="pmc", **where),
+        metric("label_auc", 0.9, attack="pmc", **where),
+        metric("blind_label_accuracy", 0.101, **where),
+    ]
+    found = (
+        "Without training traffic, pmc at passive names 80.0 % of 359 prediction labels rightly (the most "
+        "frequent class: 10.1 %)."
+    )
+    alone = target(tmp_path / "alone", labels)
+    assert str(verdict([alone])) == f"No reconstruction of columns was scored beside a blind guess. {found}"
+    run = target(tmp_path / "secure", [*scores({"lmmse": 0.021}), *labels])
+    assert verdict([run]).assumption == f"{SECURE} {found}"
+    clear = target(tmp_path / "clear", [*scores({"bmi": 0.021}), *labels])
+    assert verdict([clear]).assumption == f"Training in the clear: bmi read training traffic. {found}"
+    read = [m | {"attack": "gradient_sign"} if m.get("attack") == "pmc" else m for m in labels]
+    both = target(tmp_path / "both", [*scores({"bmi": 0.021}), *read])
+    words = "Trained in the clear, gradient_sign at passive names 80.0 % of 359 prediction labels rightly "
+    assert verdict([both]).assumption.startswith(f"Training in the clear: bmi read training traffic. {words}")

@@ -1,0 +1,121 @@
+"""The scoreboard: what is run and kept, the rule of its verdicts, its page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from vflens.experiments.scoreboard import cells as module
+from vflens.experiments.scoreboard.cells import kept, keyed, missing, scored
+from vflens.experiments.scoreboard.grid import FEDERATIONS, UNDEFENDED, Place, ScoreboardGrid
+from vflens.experiments.scoreboard.page import page
+from vflens.experiments.scoreboard.sources import digest
+from vflens.experiments.sweeps.pool import Pool, Rows, write_rows
+from vflens.registry import ATTACKS, DEFENSES
+
+
+def grid(*attacks: str) -> ScoreboardGrid:
+    chosen = attacks or ("lmmse", "gradient_sign")
+    return ScoreboardGrid(
+        ("digits",), ("vertical-lr",), chosen, ("passport", "round_scores"), seeds=2, cost_seeds=1
+    )
+
+
+def test_a_tiny_scoreboard_resumes_keeps_its_results_and_says_what_they_mean(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[tuple[Place, list[str]]] = []
+    whole = module.measured
+
+    def counted(place: Place, attacks: Any, *, scratch: str) -> Rows:
+        ran.append((place, sorted(attacks)))
+        if len(ran) == 3:
+            raise KeyboardInterrupt
+        return whole(place, attacks, scratch=scratch)
+
+    monkeypatch.setattr(module, "measured", counted)
+    pool = Pool(tmp_path / "kept")
+    with pytest.raises(KeyboardInterrupt):
+        scored(grid(), pool)
+    assert len(missing(grid(), pool)) == 7
+    part = page(grid(), kept(grid(), pool), missing(grid(), pool), {})
+    assert "Not complete: 7 federations" in part
+    assert "| no defence |" in part
+    assert "| round_scores |" not in part
+    rows = scored(grid(), pool)
+    assert len(ran) == 10  # two before, the interrupted one, and the seven that were missing
+    assert len(scored(grid(), pool)) == len(rows)
+    assert len(ran) == 10
+    scored(grid("lmmse", "gradient_sign", "half"), pool)
+    assert [names for _, names in ran[10:]] == [["half"]] * 6  # a new attack costs its own runs only
+    plain = {
+        (r["attack"], r["seed"]): r["figure"] for r in rows if r["defense"] == UNDEFENDED and "blind" in r
+    }
+    assert plain["gradient_sign", 1] == plain["gradient_sign", 2] == 1.0  # c − y shows every label
+    text = page(grid(), rows, {}, {})
+    verdict = next(line for line in text.splitlines() if line.startswith("| round_scores |"))
+    assert verdict.count("no verdict: fewer than 5 results") == 2  # columns and labels: two seeds
+    assert "| not measured (1 of at least 5 results) |" in verdict
+    assert "`passport`: defence 'passport' at 'active' has nothing to act on" in text
+
+
+def test_results_of_another_checkout_are_not_run_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, there = Pool(tmp_path / "here"), Pool(tmp_path / "there")
+    rows = _said(scored(grid("half"), here))
+    write_rows(here.folder / "all.parquet", rows)  # each result is in two files now
+    assert _said(kept(grid("half"), here)) == rows
+    there.folder.mkdir()
+    (here.folder / "all.parquet").rename(there.folder / "all.parquet")
+    monkeypatch.setattr(module, "measured", pytest.fail)
+    assert _said(scored(grid("half"), there)) == rows
+    assert len({r["key"] for r in rows}) == 9  # three defences: two seeds with an attack, one for costs
+
+
+def _said(rows: Rows) -> Rows:
+    """``rows`` without the empty cells of their table."""
+    return [{name: value for name, value in row.items() if value is not None} for row in rows]
+
+
+def test_an_attack_that_sends_has_a_run_to_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ran: list[list[str]] = []
+
+    def told(place: Place, attacks: Any, *, scratch: str) -> Rows:
+        ran.append(sorted(attacks))
+        return [{**place._asdict(), "key": key, "attack": name} for name, (key, _) in attacks.items()]
+
+    monkeypatch.setattr(module, "measured", told)
+    scored(
+        ScoreboardGrid(("digits",), ("vertical-split",), ("fsha", "half", "zero"), (), seeds=1, cost_seeds=0),
+        Pool(tmp_path / "kept"),
+    )
+    assert sorted(ran) == [["fsha"], ["half", "zero"]]
+    assert module._experiment(Place("digits", "vertical-split", UNDEFENDED, 1), ["fsha"])["malicious"] is True
+    assert "malicious" not in module._experiment(Place("digits", "vertical-split", UNDEFENDED, 1), ["half"])
+
+
+def test_a_data_set_that_is_not_here_is_named() -> None:
+    text = page(grid(), [], {}, {"digits": "VFLENS_DATA is not set"})
+    assert "Not run: VFLENS_DATA is not set." in text
+
+
+def test_attacks_and_defences_find_their_places_by_what_they_declare() -> None:
+    vertical, clients = FEDERATIONS["vertical-lr"], FEDERATIONS["horizontal"]
+    assert vertical.attack("gradient_sign") == {"name": "gradient_sign", "at": "passive"}
+    assert vertical.attack("half_star") == {"name": "half_star"}
+    assert vertical.attack("dlg") is None
+    assert clients.attack("half_star") is None
+    assert [d["at"] for d in vertical.defended_by("round_scores")] == ["coordinator"]
+    assert [d["at"] for d in vertical.defended_by("label_dp")] == ["active"]
+    assert [d["at"] for d in clients.defended_by("sparsification")] == ["client-1", "client-2"]
+    assert vertical.defended_by("gaussian_scores")[0]["sigma"] == 1.0  # the middle of its strengths
+
+
+def test_a_result_is_kept_under_its_settings_and_code() -> None:
+    place = Place("digits", "vertical-lr", "label_dp", 1)
+    keys = {key for p in (place, place._replace(seed=2)) for key, _ in keyed(p, ["lmmse", "half"]).values()}
+    assert len(keys) == 4
+    assert digest(ATTACKS.get("wmi")) != digest(DEFENSES.get("label_dp"))

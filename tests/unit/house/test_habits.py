@@ -1,0 +1,160 @@
+"""Habits that a file keeps: a commit's subject, the papers that a citation names, one version."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[3]
+ROOMS = ("attacks", "clients", "coordinator", "defenses", "services", "vflens")
+FILES = sorted(file for room in ROOMS for file in (ROOT / room).rglob("*.py"))
+
+
+def judged(subject: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """What the commit-msg hook answers to a message with this subject."""
+    message = folder / "message"
+    message.write_text(f"{subject}\n\nThe why.\n", encoding="utf-8")
+    return subprocess.run([ROOT / ".ci/subject", message], capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize(
+    "subject", ["gate: refuse repeated rows", "docs: " + "x" * 66, "Merge branch 'main'", "fixup! anything"]
+)
+def test_a_good_subject_passes(subject: str, tmp_path: Path) -> None:
+    answer = judged(subject, tmp_path)
+    assert (answer.returncode, answer.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("subject", "reason"),
+    [
+        ("docs: " + "x" * 67, "The subject has 73 characters"),
+        ("Format", "The subject 'Format' names no area"),
+        ("gate: Refuse repeated rows", "names no area"),
+    ],
+)
+def test_another_is_refused_with_the_reason(subject: str, reason: str, tmp_path: Path) -> None:
+    answer = judged(subject, tmp_path)
+    assert answer.returncode == 1
+    assert reason in answer.stderr
+
+
+def test_the_citation_names_the_four_papers() -> None:
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    titles = [reference["title"] for reference in citation["references"]]
+    assert len(set(titles)) == 4
+    assert all(reference["authors"] for reference in citation["references"])
+    assert citation["license"] == "Apache-2.0"
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))["version"]
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    newest = re.findall(r"^## (\S+)", changes, re.MULTILINE)[0]
+    assert [citation, newest] == [project, project]
+
+
+def test_each_release_lists_what_changed_by_kind() -> None:
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    releases = changes.split("\n## ")[1:]
+    assert len(releases) >= 2
+    for release in releases:
+        kinds = [k for k in re.findall(r"^### (.+)$", release, re.MULTILINE) if k != "Known limits"]
+        assert kinds == ["Added", "Changed", "Fixed", "Security"]
+    assert not re.search(r"^[ \t]", changes, re.MULTILINE), "a change is one line: branches merge by lines"
+
+
+def _timed_results(tree: ast.AST) -> set[ast.Call]:
+    """The calls of ``x.result(seconds)``: they raise TimeoutError, which is an OSError."""
+    return {
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "result"
+        and (node.args or node.keywords)
+    }
+
+
+def _unhandled(source: str) -> list[int]:
+    """The lines that wait with a time-out outside a ``try`` that names the time-out."""
+    tree = ast.parse(source)
+    handled = {
+        call
+        for block in ast.walk(tree)
+        if isinstance(block, ast.Try)
+        and any("Timeout" in ast.unparse(handler.type or block) for handler in block.handlers)
+        for statement in block.body
+        for call in _timed_results(statement)
+    }
+    return sorted(call.lineno for call in _timed_results(tree) - handled)
+
+
+def test_who_waits_with_a_time_out_names_it() -> None:
+    """A TimeoutError that is let out ends a process as a full disk would: "free space", code 12."""
+    found = {f.name: _unhandled(f.read_text(encoding="utf-8")) for f in FILES}
+    assert {name: lines for name, lines in found.items() if lines} == {}
+    assert sum(len(_timed_results(ast.parse(f.read_text(encoding="utf-8")))) for f in FILES) >= 3
+    assert _unhandled("try:\n    a.result(2.0)\nexcept VflensError:\n    pass") == [2]
+    assert _unhandled("try:\n    a.result(2.0)\nexcept (TimeoutError, VflensError):\n    pass") == []
+    assert _unhandled("a.result()") == []
+
+
+#: The functions that open a file for writing, and why a link cannot lead them elsewhere.
+WRITERS = {
+    "vflens/storage/regular.py": "O_NOFOLLOW",
+    "vflens/storage/files.py": "a name of its own, O_EXCL, which takes the place of the file",
+    "vflens/experiments/sweeps/pool.py": "O_NOFOLLOW",
+    "vflens/experiments/offline/copied.py": "into a new folder of its own",
+    "services/folder.py": "into a new folder of its own",
+    "vflens/experiments/pages/picture_files.py": "into a new folder of its own",
+    "vflens/experiments/release/sink.py": "mkstemp",
+    "vflens/experiments/release/run.py": "into the files of sink.py",
+}
+_WRITES = {"write_text", "write_bytes", "touch"}
+
+
+def _writing(source: str) -> list[int]:
+    """The lines that open a file for writing, or could: by a mode that is no literal, or flags of os.open."""
+    return [
+        node.lineno for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call) and _writes(node)
+    ]
+
+
+def _writes(call: ast.Call) -> bool:
+    called = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    owner = ast.unparse(call.func.value) if isinstance(call.func, ast.Attribute) else ""
+    if called != "open" or owner in ("Image", "Images", "tarfile", "webbrowser", "ZipFile", "archive"):
+        return (
+            called in _WRITES
+            or (owner == "shutil" and called.startswith(("copy", "move")))
+            or called == "mkstemp"
+        )
+    if owner == "os":
+        return "O_RDONLY" not in ast.unparse(call)
+    given = [k.value for k in call.keywords if k.arg == "mode"] or call.args[0 if owner else 1 :][:1]
+    mode = given[0].value if given and isinstance(given[0], ast.Constant) else "r" if not given else "?"
+    return not isinstance(mode, str) or set(mode) & set("wax+?") != set()
+
+
+def test_only_these_functions_open_a_file_for_writing() -> None:
+    """Another party's folder may hold links: who writes a new file uses vflens/storage."""
+    found = {f.relative_to(ROOT).as_posix(): _writing(f.read_text(encoding="utf-8")) for f in FILES}
+    assert {name for name, lines in found.items() if lines} == set(WRITERS)
+    assert _writing("file.open('rb'); open(f); os.open(f, os.O_RDONLY); Image.open(f, 'w')") == []
+    for line in (
+        "open(f, 'w')",
+        "f.open('r+b')",
+        "f.open(mode)",
+        "os.open(f, flags)",
+        "f.write_text(t)",
+        "shutil.copy(f, g)",
+    ):
+        assert _writing(line) == [1]

@@ -1,0 +1,137 @@
+"""What docs/site_hooks.py and docs/notebooks.py make of pages, before mkdocs sees them."""
+
+from __future__ import annotations
+
+import json
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[3]
+TUTORIALS = sorted((ROOT / "docs/tutorials").glob("*.ipynb"))
+
+
+@pytest.fixture
+def hooks(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The module as mkdocs loads it: its neighbours can be imported."""
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    import site_hooks
+
+    return site_hooks
+
+
+@pytest.mark.parametrize(
+    ("page", "link", "becomes"),
+    [
+        ("quickstart.md", "../examples/demo.toml", "repository/examples/demo.toml.md"),
+        ("quickstart.md", "../README.md#three-terminals", "repository/README.md#three-terminals"),
+        ("index.md", "attacks", "attacks/index.md"),
+        ("index.md", "tutorials/neighbour.ipynb", "tutorials/neighbour.md"),
+        ("attacks/ls.md", "../notation.md", "../notation.md"),
+        ("attacks/ls.md", "errors.svg", "errors.svg"),
+        ("repository/README.md", "docs/defenses", "../defenses/index.md"),
+        ("repository/README.md", "docs/report.png", "../report.png"),
+        ("repository/README.md", "CHANGELOG.md", "CHANGELOG.md"),
+        ("repository/README.md", "LICENSE", "LICENSE.md"),
+    ],
+)
+def test_a_link_leads_to_its_place_on_the_site(hooks: Any, page: str, link: str, becomes: str) -> None:
+    assert hooks.relinked(f"see [it]({link}).", page) == f"see [it]({becomes})."
+
+
+@pytest.mark.parametrize("link", ["https://example.org/a.md", "mailto:a@b.c", "#heading"])
+def test_links_to_other_sites_and_within_a_page_stay(hooks: Any, link: str) -> None:
+    assert hooks.relinked(f"[it]({link})", "audit.md") == f"[it]({link})"
+
+
+def test_code_keeps_what_looks_like_a_link(hooks: Any) -> None:
+    text = "```python\nf[a](b)\n```\n"
+    assert hooks.relinked(text, "audit.md") == text
+
+
+def test_files_outside_become_pages_with_all_that_they_link(hooks: Any) -> None:
+    found = hooks.outside({"index.md": "[readme](../README.md)"})
+    assert found["repository/README.md"].startswith("# VFLens\n")
+    assert found["repository/CONTRIBUTING.md"].startswith("# Contributing\n")  # linked by the README
+    example = (ROOT / "examples/own_csv.toml").read_text(encoding="utf-8")
+    written = found["repository/examples/own_csv.toml.md"]
+    assert written == f"# examples/own_csv.toml\n\n```toml\n{example}\n```\n"
+
+
+def test_a_list_names_every_page_by_its_title(hooks: Any) -> None:
+    pages = list((ROOT / "docs/defenses").glob("*.md"))
+    assert hooks.listing("defenses").count("\n- [") == len(pages)
+    assert "- [half*](half_star.md)" in hooks.listing("attacks")
+
+
+def test_a_public_name_without_docstring_or_place_is_reported(
+    hooks: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    silent = type("Silent", (), {})
+    package = types.SimpleNamespace(__all__=["run", "Run", "unplaced"], run=len, Run=silent, unplaced=len)
+    monkeypatch.setattr(hooks, "import_module", lambda name: package)
+    assert hooks.undocumented() == ["Run", "unplaced"]
+
+
+def test_every_public_name_is_documented(hooks: Any) -> None:
+    assert hooks.undocumented() == []
+
+
+def test_a_role_of_a_docstring_is_shown_as_its_name(hooks: Any) -> None:
+    html = "see :class:<code>~vflens.api.runs.Run</code> and <code>ls</code>"
+    assert hooks.on_page_content(html, None, None, None) == "see <code>Run</code> and <code>ls</code>"
+
+
+def test_a_page_that_fetches_from_another_site_is_found(hooks: Any) -> None:
+    for fetched in (
+        '<script src="https://unpkg.com/shim">',
+        '<link rel="stylesheet" href="//fonts.example/css">',
+    ):
+        assert hooks._FETCHED.search(f"<head>{fetched}</head>")
+    assert not hooks._FETCHED.search('<a href="https://example.org">x</a><script src="assets/a.js">')
+
+
+def test_cells_become_text_code_and_what_it_gave(hooks: Any) -> None:
+    outputs = [
+        {"output_type": "stream", "name": "stdout", "text": "hel"},
+        {"output_type": "stream", "name": "stdout", "text": "lo\n"},
+        {"output_type": "execute_result", "data": {"text/plain": "1", "text/html": "<b>1</b>"}},
+        {"output_type": "display_data", "data": {"image/png": "aGk=\n"}},
+    ]
+    cells = [
+        {"cell_type": "markdown", "source": "# Title"},
+        {"cell_type": "code", "source": "f()", "outputs": outputs},
+    ]
+    assert sys.modules["notebooks"].page({"cells": cells}) == "\n\n".join(
+        [
+            "# Title",
+            "```python\nf()\n```",
+            "```text\nhello\n```",
+            '<div class="output"><b>1</b></div>',
+            '<img alt="output" src="data:image/png;base64,aGk=">\n',
+        ]
+    )
+
+
+@pytest.mark.parametrize("notebook", TUTORIALS, ids=lambda p: p.stem)
+def test_tutorials_are_kept_without_outputs(notebook: Path) -> None:
+    cells = json.loads(notebook.read_text(encoding="utf-8"))["cells"]
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    assert code
+    assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in code)
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").split("\nnav:", 1)[1]
+    named = [
+        entry
+        for part in yaml.safe_load(f"nav:{text}")["nav"]
+        for entries in part.values()
+        for entry in entries
+    ]
+    pages = {p.name for p in (ROOT / "docs").glob("*.md")}
+    assert pages == {entry for entry in named if not entry.endswith("/*")}
