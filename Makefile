@@ -6,8 +6,15 @@ PIP := $(BIN)/pip --disable-pip-version-check --quiet
 # As a path: setuptools' own finder would double the start of Python, in which a Ctrl-C shows a traceback.
 EDITABLE := --config-settings editable_mode=compat
 SOURCES := attacks clients coordinator defenses services vflens   # the real folders; vflens holds links to the others
+LINKS := $(addprefix vflens/,attacks clients coordinator defenses protos services)
+NO_LINKS := $(strip $(foreach link,$(LINKS),$(if $(wildcard $(link)/.),,$(link))))
+ifneq ($(NO_LINKS),)
+$(error git checked out links as plain files, or not at all: $(NO_LINKS). Run: git config core.symlinks true && git checkout -- vflens)
+endif
 COMMA := ,
-NUMERICS := tests/oracle $(addprefix tests/,property/test_linear_system.py $(addprefix unit/test_,central.py inversion.py logistic.py ranking.py scaling.py))
+NUMERICS := tests/oracle tests/property/test_linear_system.py $(addprefix tests/unit/,\
+  attacks/test_inversion.py experiments/figures/test_central.py models/test_logistic.py numerics/test_ranking.py \
+  tables/test_scaling.py)
 CODE := $(SOURCES) tests benchmarks docs requirements
 # One numeric thread per process: sums have one order, and two cores serve several parties.
 export OMP_NUM_THREADS := 1
@@ -16,7 +23,7 @@ export OPENBLAS_NUM_THREADS := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-deep flower-check secretflow-check fate-check test quick facts kills soak golden kernels wheel-check fmt lint types proto check-proto bench bench-guard test-docs docs scoreboard check lock audit-deps containers clean
+.PHONY: help setup demo demo-deep flower-check secretflow-check fate-check test quick test-counts facts kills soak golden kernels wheel-check fmt lint types proto check-proto bench bench-guard test-docs docs scoreboard check lock audit-deps containers clean
 
 help:           ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -66,19 +73,22 @@ demo-deep: $(VENV)/.deep ## the same with a split network in torch: model invers
 
 # Tests write thousands of small files: into memory, where it has room for gigabytes.
 ifneq ($(shell test 0$(shell df --output=avail -k /dev/shm 2>/dev/null | tail -1 | tr -d " ") -gt 4000000 && echo room),)
-test: export PYTEST_DEBUG_TEMPROOT ?= /dev/shm
+IN_MEMORY := TMPDIR=$${TMPDIR:-/dev/shm}
 endif
 test: $(VENV)/.dev      ## the whole test suite; it says first how long it takes here (WORKERS=2)
-	$(BIN)/python tests/timed.py $(BIN)/pytest -n $(or $(WORKERS),2) --dist worksteal -m "not facts"
+	$(IN_MEMORY) $(BIN)/python tests/timed.py $(BIN)/pytest -n $(or $(WORKERS),2) --dist worksteal -m "not facts"
 
 quick: $(VENV)/.dev     ## one test of each room, within a minute
-	$(BIN)/pytest -q -n 2 $$($(BIN)/python tests/quick.py)
+	$(IN_MEMORY) $(BIN)/pytest -q -n 2 $$($(BIN)/python tests/quick.py)
+
+test-counts:            ## write anew how many tests each file has, for tests/test_suite.py
+	$(PYTHON) tests/counts.py
 
 facts: $(VENV)/.dev     ## slow facts: whole data sets, oracles on many systems
-	$(BIN)/pytest -n 2 --dist worksteal -m facts
+	$(IN_MEMORY) $(BIN)/pytest -n 2 --dist worksteal -m facts
 
 kills: $(VENV)/.dev     ## 12 kills, from the start of processes on, in each of six kinds of launched federation (KILLS="--each 100" for more)
-	PYTHONPATH=tests:tests/faults $(BIN)/python tests/soak/campaign.py $(KILLS)
+	$(IN_MEMORY) PYTHONPATH=tests:tests/faults $(BIN)/python tests/soak/campaign.py $(KILLS)
 
 soak: $(VENV)/.dev      ## half an hour (SOAK_MINUTES) of kills, mutated messages and predictions: docs/reliability.md
 	PYTHONPATH=tests:tests/faults $(BIN)/python tests/soak/soak.py --minutes $(or $(SOAK_MINUTES),30) $(SOAK)
@@ -158,7 +168,7 @@ bench: $(VENV)/.dev     ## benchmarks against the alternatives, as ratios
 	$(BIN)/pytest benchmarks -p no:randomly -p no:xdist -s --timeout 1200
 
 test-docs: $(VENV)/.dev ## every link and command of the docs exists
-	$(BIN)/pytest -q tests/unit/test_docs.py
+	$(BIN)/pytest -q tests/unit/house/test_docs.py
 
 docs: $(VENV)/.docs     ## the site, with the tutorials executed, into build/site; a broken link or an undocumented name fails
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

@@ -15,15 +15,16 @@ from unittest.mock import patch
 
 from pydantic import TypeAdapter
 
-from vflens.clients.active import ActiveParty
+from vflens.clients.vertical.active import ActiveParty
 from vflens.config import ActiveConfig, Limits, load_party
-from vflens.experiments.results.folders import read_runs
+from vflens.experiments.results.record import read_runs
 from vflens.experiments.run import processes as launch
 from vflens.experiments.run.dealer import deal_tables, write_parties
-from vflens.experiments.run.experiment import Experiment
 from vflens.experiments.run.processes import Processes, prepared
 from vflens.experiments.run.run import run
+from vflens.experiments.run.vertical.experiment import Experiment
 from vflens.services.process import link_to, start_server
+from vflens.storage.metrics import Name
 from vflens.wire.channel import open_aio_channel, open_channel
 
 STEP = bytes(256 * (4 + 2 * 8) + 100)  # a position and two float64 a row of a batch, and a head
@@ -50,7 +51,7 @@ def training_steps_per_second(
 ) -> float:
     """Training steps a second of three processes whose program is the module ``entry``."""
     with patch.object(launch, "ENTRY", entry), _importable():
-        return measured(training(out, steps, batch, **more), "steps_per_second")
+        return measured(training(out, steps, batch, **more), Name.STEPS_PER_SECOND)
 
 
 def training(
@@ -65,7 +66,7 @@ def training(
     )
 
 
-def measured(setup: Experiment, metric: str) -> float:
+def measured(setup: Experiment, metric: Name) -> float:
     """Run ``setup``; the figure called ``metric``."""
     value = read_runs(run(setup).scenarios)[0].value(metric)
     assert value is not None

@@ -38,7 +38,7 @@ def main() -> None:
     file = out / "experiment.toml"
     names = [f"passive-{i:02}" for i in range(asked.parties)]
     file.write_text(EXPERIMENT.format(**vars(asked), passive=json.dumps(names)), encoding="utf-8")
-    _measured(_module("coordinator.coordinator").Coordinator, asked, out)
+    _measured(_leader(), asked, out)
     if asked.without:
         import_module(f"benchmarks.{asked.without}").leave_out()
     sys.argv = ["vflens", "run", str(file), "--out", str(out / "runs"), "--in-process"]
@@ -75,6 +75,14 @@ def _measured(leader: Any, asked: argparse.Namespace, out: Path) -> None:
         os._exit(0)
 
     leader._trained_here, leader._report = measured, reported
+
+
+def _leader() -> Any:
+    """The class that trains; it stood beside the horizontal ones before they had wings."""
+    try:
+        return _module("coordinator.vertical.coordinator").Coordinator
+    except ModuleNotFoundError:
+        return _module("coordinator.coordinator").Coordinator
 
 
 def _module(name: str) -> Any:

@@ -69,7 +69,7 @@ def entry() -> Callable[[], object]:
         Exchange("run", Phase.TRAIN, 0, 0),
         Point.EMBEDDING,
         np.arange(256, dtype=np.int32),
-        {"embedding": LOGITS},
+        tensors={"embedding": LOGITS},
     )
     return lambda: index_line(released, 0)
 
@@ -97,7 +97,7 @@ def appended(log: Journal) -> Callable[[], object]:
 
     def append() -> None:
         exchange = Exchange("run", Phase.TRAIN, 0, next(numbers))
-        log.append(Released("passive", exchange, Point.EMBEDDING, rows, {"embedding": LOGITS}))
+        log.append(Released("passive", exchange, Point.EMBEDDING, rows, tensors={"embedding": LOGITS}))
 
     return append
 

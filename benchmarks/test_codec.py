@@ -20,7 +20,7 @@ TENSOR = np.random.default_rng(0).random((1024, 512), dtype=np.float32)
 def test_two_mebibytes_there_and_back(benchmark: Any) -> None:
     rows = np.arange(len(TENSOR), dtype=np.int32)
     released = Released(
-        "passive", Exchange("run", Phase.TRAIN, 0, 0), Point.EMBEDDING, rows, {"embedding": TENSOR}
+        "passive", Exchange("run", Phase.TRAIN, 0, 0), Point.EMBEDDING, rows, tensors={"embedding": TENSOR}
     )
 
     def there_and_back() -> None:

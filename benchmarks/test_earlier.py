@@ -20,7 +20,8 @@ import tomli_w
 
 from benchmarks.federation import experiment
 from benchmarks.ratios import alternate, report
-from vflens.experiments.results.folders import read_runs
+from vflens.experiments.results.record import read_runs
+from vflens.storage.metrics import Name
 
 HERE = Path(__file__).parents[1]
 KINDS = {"Unix sockets": (), "one process": ("--in-process",)}
@@ -76,11 +77,12 @@ def _measure(
         done = subprocess.run(command, cwd=checkout, env=environment, check=True, capture_output=True)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         (run,) = read_runs([Path(json.loads(done.stdout)["folder"])])
-        values = {
-            name: run.value(name) or 0.0 for name in ("steps_per_second", "predict_rows", "predict_seconds")
-        }
+        steps, rows, seconds = (
+            run.value(name) or 0.0
+            for name in (Name.STEPS_PER_SECOND, Name.PREDICT_ROWS, Name.PREDICT_SECONDS)
+        )
         spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-        rates = values["steps_per_second"], values["predict_rows"] / values["predict_seconds"]
+        rates = steps, rows / seconds
         found.append(dict(zip(FIGURES, (*rates, spent), strict=True)))
         return spent
 

@@ -16,9 +16,10 @@ import pytest
 from benchmarks.baselines.torch_fedavg import Federation, seconds_per_round
 from benchmarks.peaks import processor_seconds, shares
 from benchmarks.ratios import alternate, report
-from vflens.experiments.results.folders import read_runs
-from vflens.experiments.run.horizontal import HorizontalExperiment
+from vflens.experiments.results.record import read_runs
+from vflens.experiments.run.horizontal.experiment import HorizontalExperiment
 from vflens.experiments.run.run import run
+from vflens.storage.metrics import Name
 from vflens.types import Document
 
 CLIENTS, ROUNDS, BATCH, RATE, L2 = 10, 2, 64, 0.001, 1e-4
@@ -48,7 +49,7 @@ def test_a_round_of_ten_clients(benchmark: Any, tmp_path: Path) -> None:
 
     def ours(*, in_process: bool) -> float:
         done = run(experiment(tmp_path, **IMAGES), in_process=in_process)
-        seconds = read_runs(done.scenarios)[0].value("train_seconds")
+        seconds = read_runs(done.scenarios)[0].value(Name.TRAIN_SECONDS)
         assert seconds is not None
         return ROUNDS / seconds
 

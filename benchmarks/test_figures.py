@@ -17,7 +17,7 @@ import pytest
 from threadpoolctl import threadpool_limits
 
 from benchmarks.baselines import estimators as one_by_one
-from vflens.experiments.figures import Options
+from vflens.experiments.figures import FigureOptions
 from vflens.experiments.figures._data import dealt, trained, windows
 from vflens.experiments.figures._windows import GIA_ROWS, PREDICTIONS, window_system
 from vflens.experiments.figures.rvg import all_estimators
@@ -54,7 +54,7 @@ def test_figure_four_of_satellite(benchmark: Any, tmp_path: Path) -> None:
 
 def _ours(folder: Path) -> float:
     began = process_time()
-    drawing = all_estimators(Options(Pool(folder)), ["satellite"])
+    drawing = all_estimators(FigureOptions(Pool(folder)), ["satellite"])
     assert len(drawing.rows) == WIDTH * WIDTH * 10
     return process_time() - began
 

@@ -16,7 +16,7 @@ import pytest
 from benchmarks.federation import experiment
 from benchmarks.peaks import watching
 from vflens.experiments.run.run import run
-from vflens.protocol.alignment import DIGEST_BYTES
+from vflens.protocol.vertical.alignment import DIGEST_BYTES
 
 SMALL, LARGE, FEATURES = 1_000, 400_000, 40
 ID_BYTES = len("synthetic-000000")

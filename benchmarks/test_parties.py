@@ -14,8 +14,9 @@ import pytest
 
 from benchmarks.federation import experiment
 from benchmarks.ratios import alternate, report
-from vflens.experiments.results.folders import read_runs
+from vflens.experiments.results.record import read_runs
 from vflens.experiments.run.run import run
+from vflens.storage.metrics import Name
 
 PER_EPOCH, BATCH = 40, 256
 
@@ -43,6 +44,6 @@ def _steps_per_second(out: Path, parties: int, epochs: int, *, in_process: bool)
         split={"kind": "fraction", "fraction": 0.7},
         parties={"passive": names},
     )
-    value = read_runs(run(setup, in_process=in_process).scenarios)[0].value("steps_per_second")
+    value = read_runs(run(setup, in_process=in_process).scenarios)[0].value(Name.STEPS_PER_SECOND)
     assert value is not None
     return value

@@ -19,7 +19,7 @@ import pytest
 from pyarrow import csv
 
 from benchmarks.ratios import alternate, report
-from vflens.experiments.release.options import Options
+from vflens.experiments.release.options import ReleaseOptions
 from vflens.experiments.release.run import release
 
 ROWS, MANY = 100_000, 10_000_000
@@ -48,7 +48,7 @@ def test_rows_per_second_against_pandas(benchmark: Any, table: Path) -> None:
         return ROWS / (process_time() - began)
 
     def ours(mechanism: str, **noise: Any) -> float:
-        options = Options(
+        options = ReleaseOptions(
             table=table, out=out, mechanism=mechanism, label="y", lambda_=1.0, force=True, **noise
         )
         began = process_time()
@@ -102,7 +102,7 @@ def test_correlated_release_of_a_table_of_adults_size(benchmark: Any, tmp_path: 
     frame = pd.DataFrame(x).rename(columns=str)
     frame["y"] = np.where(x @ rng.normal(size=14) + rng.normal(size=len(x)) > 0, 1, -1)
     frame.to_parquet(tmp_path / "t.parquet")
-    options = Options(
+    options = ReleaseOptions(
         table=tmp_path / "t.parquet",
         out=tmp_path / "o.parquet",
         mechanism="correlated",

@@ -15,7 +15,7 @@ import pytest
 from scipy.linalg import null_space
 from threadpoolctl import threadpool_limits
 
-from vflens.experiments.figures.far import FIGURES
+from vflens.experiments.figures.far_pages import FIGURES
 from vflens.table_noise.preserving import release_preserving
 from vflens.table_noise.svm import SvmSolution, solve_svm
 from vflens.types import Array
@@ -89,7 +89,7 @@ def test_correlated_release_against_the_null_space(benchmark: Any) -> None:
     benchmark.extra_info.update(
         {name: {str(q): v for q, v in curve.items()} for name, curve in found.items()}
     )
-    assert found["ours"][48_842][0] < 1.0
+    assert found["ours"][48_842][0] < 2.0
     assert found["ours"][48_842][1] < 2 * found["ours"][3_000][1]
     assert found["null space"][400][0] > 10 * found["ours"][400][0]
 

@@ -19,6 +19,7 @@ import pytest
 from benchmarks.baselines import gloo, ray_actors, torch_rpc, torch_single
 from benchmarks.federation import experiment, measured, training, training_steps_per_second
 from benchmarks.ratios import alternate, report
+from vflens.storage.metrics import Name
 
 STEPS, WIDTH = 2000, 64
 MODEL = {"architecture": "mlp", "width": WIDTH, "top": [32]}
@@ -57,7 +58,7 @@ def test_accuracy_one_step_stale(benchmark: Any, tmp_path: Path) -> None:
 
     def accuracy(rate: float, **settings: Any) -> list[float]:
         what = {**settings, "learning_rate": rate}
-        return [measured(training(tmp_path, 200, seed=seed, **what), "accuracy") for seed in range(5)]
+        return [measured(training(tmp_path, 200, seed=seed, **what), Name.ACCURACY) for seed in range(5)]
 
     candidates = {
         f"{kind}, learning rate {rate:g}": (rate, settings)
@@ -88,7 +89,7 @@ def test_an_epoch_with_passports(benchmark: Any, tmp_path: Path) -> None:
         scenario = {"name": "run", "defenses": defenses}
         epochs = 1 if mnist else 5
         setup = experiment(tmp_path, rows=0, batch=256, epochs=epochs, scenarios=[scenario], **images)
-        return measured(setup, "train_seconds") / epochs
+        return measured(setup, Name.TRAIN_SECONDS) / epochs
 
     candidates = {
         "without passports": lambda: epoch_seconds([]),

@@ -15,7 +15,7 @@ import pytest
 
 from benchmarks.federation import predicting, training_steps_per_second
 from benchmarks.ratios import alternate, report
-from vflens.clients.active import ActiveParty
+from vflens.clients.vertical.active import ActiveParty
 from vflens.experiments.run import dealer
 
 STEPS, CALLS = 2000, 300

@@ -17,8 +17,9 @@ import pytest
 
 from benchmarks.federation import training
 from benchmarks.ratios import alternate, report
-from vflens.experiments.results.folders import read_runs
+from vflens.experiments.results.record import read_runs
 from vflens.experiments.run.run import run
+from vflens.storage.metrics import Name
 
 STEPS = 4000
 _WATCH = (sys.executable, "-m", "vflens.cli.main", "watch")
@@ -60,7 +61,7 @@ def _steps_per_second(out: Path, *, watched: bool) -> float:
         over.set()
         for reader in readers:
             reader.join()
-    value = read_runs([home])[0].value("steps_per_second")
+    value = read_runs([home])[0].value(Name.STEPS_PER_SECOND)
     assert value is not None
     return value
 

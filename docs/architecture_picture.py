@@ -1,53 +1,93 @@
-"""The picture of the rooms: ``python docs/architecture_picture.py`` writes ``docs/architecture.svg``.
+"""The pictures of the rooms: ``python docs/architecture_picture.py`` writes :data:`SHEETS` into ``docs``.
 
-The floors are those of the linter's contract in pyproject.toml. Three walks go through them, each a line
-whose stops are numbered as on the page.
+The floors are those of the linter's contracts in pyproject.toml. Walks go through them, each a line whose
+stops are numbered as on the page.
 """
 
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping
 from html import escape
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).parents[1]
-WIDTH, ROW, BOX, TOP, LEFT = 900, 48, 30, 76, 20
-#: Walk → its colour and the rooms of its stops, in order.
-WALKS = {
-    "A column becomes a figure": (
-        "#2a6fb0",
-        ("tables", "clients", "defenses", "models", "member", "attacks", "score", "storage", "experiments"),
+WIDTH, ROW, BOX, LEFT = 900, 48, 30, 20
+
+
+class Walk(NamedTuple):
+    """A section of the page: the rooms of its steps, in order."""
+
+    title: str
+    colour: str
+    rooms: tuple[str, ...]
+
+
+class Sheet(NamedTuple):
+    """The rooms of one package, and walks through them."""
+
+    container: str
+    walks: tuple[Walk, ...]
+
+
+SHEETS: Mapping[str, Sheet] = {
+    "architecture.svg": Sheet(
+        "vflens",
+        (
+            Walk(
+                "A column becomes a figure",
+                "#2a6fb0",
+                (
+                    "tables",
+                    "clients",
+                    "defenses",
+                    "models",
+                    "member",
+                    "attacks",
+                    "score",
+                    "storage",
+                    "experiments",
+                ),
+            ),
+            Walk(
+                "A partial logit crosses the wire",
+                "#c0392b",
+                ("coordinator", "wire", "services", "clients", "protocol", "coordinator"),
+            ),
+            Walk("A defence acts", "#2e8b57", ("config", "registry", "plugins", "defenses", "plugins")),
+        ),
     ),
-    "A partial logit crosses the wire": (
-        "#c0392b",
-        ("coordinator", "wire", "services", "clients", "protocol", "coordinator"),
+    "experiments.svg": Sheet(
+        "vflens.experiments",
+        (Walk("A sweep becomes a page", "#2a6fb0", ("sweeps", "run", "results", "sweeps", "pages")),),
     ),
-    "A defence acts": ("#2e8b57", ("config", "registry", "plugins", "defenses", "plugins")),
 }
 
 
-def floors() -> list[list[str]]:
+def floors(container: str) -> list[list[str]]:
     """The rooms of every floor, from the top."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
-    layers: list[str] = project["tool"]["importlinter"]["contracts"][0]["layers"]
+    contracts = project["tool"]["importlinter"]["contracts"]
+    (layers,) = (c["layers"] for c in contracts if c.get("containers") == [container])
     return [layer.split(" | ") for layer in layers]
 
 
-def picture() -> str:
+def picture(sheet: Sheet) -> str:
     """The SVG."""
-    rooms = floors()
+    rooms, top = floors(sheet.container), 16 + 20 * len(sheet.walks)
     middle = {  # of every room: here its stops lie
-        name: (LEFT + (i + 0.5) * (WIDTH - 2 * LEFT) / len(floor), TOP + ROW * level + BOX / 2)
+        name: (LEFT + (i + 0.5) * (WIDTH - 2 * LEFT) / len(floor), top + ROW * level + BOX / 2)
         for level, floor in enumerate(rooms)
         for i, name in enumerate(floor)
     }
-    height = TOP + ROW * len(rooms)
+    height = top + ROW * len(rooms)
     drawn = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{height}" '
         f'viewBox="0 0 {WIDTH} {height}" font-family="sans-serif" font-size="13">',
         f'<rect width="{WIDTH}" height="{height}" fill="white"/>',
         *(_box(name, *middle[name], (WIDTH - 2 * LEFT) / len(floor)) for floor in rooms for name in floor),
-        *(_walk(i, middle) for i in range(len(WALKS))),
+        *(_walk(i, walk, middle) for i, walk in enumerate(sheet.walks)),
         "</svg>\n",
     ]
     return "\n".join(drawn)
@@ -61,9 +101,9 @@ def _box(name: str, x: float, y: float, width: float) -> str:
     )
 
 
-def _walk(number: int, middle: dict[str, tuple[float, float]]) -> str:
+def _walk(number: int, walk: Walk, middle: dict[str, tuple[float, float]]) -> str:
     """The line of a walk, its numbered stops, and its entry in the legend."""
-    title, (colour, rooms) = list(WALKS.items())[number]
+    title, colour, rooms = walk
     shift = 60.0 * (number - 1) - 30  # stops of several walks in one room stand side by side
     slant = 12.0  # later stops lie further right, so that no line hides another
     stops = [(middle[room][0] + shift + slant * i, middle[room][1]) for i, room in enumerate(rooms)]
@@ -83,4 +123,5 @@ def _walk(number: int, middle: dict[str, tuple[float, float]]) -> str:
 
 
 if __name__ == "__main__":
-    (ROOT / "docs/architecture.svg").write_text(picture(), encoding="utf-8")
+    for name, sheet in SHEETS.items():
+        (ROOT / "docs" / name).write_text(picture(sheet), encoding="utf-8")

@@ -17,11 +17,11 @@ import numpy as np
 from federation_pictures import Bars, defended, figure, measured
 from plugin_pictures import DOCS, bars
 
-from vflens.experiments.results.folders import Metric, read_runs
-from vflens.experiments.results.protection import privacy
-from vflens.experiments.results.results import clients
-from vflens.experiments.run.experiment import load_any
+from vflens.experiments.results.folders import Metric
+from vflens.experiments.results.record import read_runs
+from vflens.experiments.run.loading import load_any
 from vflens.experiments.run.run import run
+from vflens.storage.metrics import Name
 
 INVERSIONS = ("wmi", "wmi_moments")
 LABELS = ("norm_scoring", "direction_scoring", "pmc")
@@ -41,7 +41,7 @@ def drawn(title: str, scenarios: Sequence[dict[str, Any]], judged: Judged, **set
     shown, blind = Bars(), 0.0
     for name, found in measured(scenarios, **settings):
         blind, (error, attack) = judged(found)
-        text = f"{error:.3f} ({attack}), accuracy {figure(found, 'accuracy'):.3f}"
+        text = f"{error:.3f} ({attack}), accuracy {figure(found, Name.ACCURACY):.3f}"
         shown.append((name.replace("-", " "), error, text))
     return bars(title, shown, blind)
 
@@ -58,8 +58,8 @@ def feature_errors() -> str:
             *(defended("soteria", "passive", share=s) for s in (0.2, 0.5)),
         ],
         lambda found: (
-            min(m.value for m in found if m.metric == "blind_mse"),
-            min((figure(found, "mse", a), a) for a in INVERSIONS),
+            min(m.value for m in found if m.name == Name.BLIND_MSE),
+            min((figure(found, Name.MSE, a), a) for a in INVERSIONS),
         ),
         data={"name": "digits"},
         split={"kind": "image_halves"},
@@ -83,8 +83,8 @@ def label_errors() -> str:
             *(defended("distance_correlation", "active", alpha=a) for a in (0.1, 1.0)),
         ],
         lambda found: (
-            1 - figure(found, "blind_label_accuracy", scored="train"),
-            min((1 - figure(found, "label_accuracy", a, "train"), a) for a in LABELS),
+            1 - figure(found, Name.BLIND_LABEL_ACCURACY, scored="train"),
+            min((1 - figure(found, Name.LABEL_ACCURACY, a, "train"), a) for a in LABELS),
         ),
         data={"name": "breast_cancer"},
         model={"architecture": "mlp", "width": 8, "top": [8]},
@@ -101,8 +101,8 @@ def client_accuracy() -> str:
     with TemporaryDirectory() as folder:
         ran = run(experiment.model_copy(update={"out": Path(folder)}), in_process=True)
         for found in read_runs(ran.scenarios):
-            together, alone = np.mean([(t, a) for _, t, a in clients(found)], axis=0).tolist()
-            spent = sorted({f", ε = {p['epsilon']:.2g} of {p['unit']}" for p in privacy(found)})
+            together, alone = np.mean([(t, a) for _, t, a in found.clients], axis=0).tolist()
+            spent = sorted({f", ε = {p.epsilon:.2g} of {p.unit}" for p in found.privacy})
             shown.append((found.name.partition("/")[2], together, f"{together:.3f}{''.join(spent)}"))
     return bars("digits, two clients: mean accuracy (dashed: each client alone)", shown, alone)
 

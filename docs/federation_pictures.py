@@ -21,13 +21,14 @@ import numpy as np
 from plugin_pictures import DOCS, bars
 
 from vflens import attacks
-from vflens.experiments.results.folders import Metric, read_runs
-from vflens.experiments.results.membership import membership_results
-from vflens.experiments.results.results import clients
+from vflens.experiments.results.folders import Metric
+from vflens.experiments.results.record import read_runs
 from vflens.experiments.run.any_experiment import AnyPartiesExperiment
-from vflens.experiments.run.experiment import Experiment, load_any
-from vflens.experiments.run.horizontal import HorizontalExperiment
+from vflens.experiments.run.horizontal.experiment import HorizontalExperiment
+from vflens.experiments.run.loading import load_any
 from vflens.experiments.run.run import run
+from vflens.experiments.run.vertical.experiment import Experiment
+from vflens.storage.metrics import Name
 
 Bars = list[tuple[str, float, str]]
 CANCER = {"name": "breast_cancer"}
@@ -62,7 +63,7 @@ def defended(name: str, at: str, **settings: Any) -> dict[str, Any]:
 def figure(metrics: Sequence[Metric], metric: str, attack: str = "", scored: str = "") -> float:
     """The last value of ``metric``, of one ``scored`` set if that is named."""
     here = (m for m in metrics if scored in ("", m.scored_set))
-    return [m.value for m in here if (m.metric, m.attack) == (metric, attack)][-1]
+    return [m.value for m in here if (m.name, m.attack) == (metric, attack)][-1]
 
 
 def label_errors() -> str:
@@ -88,11 +89,11 @@ def label_errors() -> str:
         attacks=[{"name": a, "at": "passive"} for a in LABELS],
         disclose=[{"what": "labels", "to": "passive", "rows": 40}],
     ):
-        blind = 1 - figure(found, "blind_label_accuracy", scored="train")
+        blind = 1 - figure(found, Name.BLIND_LABEL_ACCURACY, scored="train")
         predicted = (("similarity", "predict"), ("pmc", "predict"))
         for attack, scored in (*((a, "train") for a in LABELS), *predicted):
-            wrong = 1 - figure(found, "label_accuracy", attack, scored)
-            auc = figure(found, "label_auc", attack, scored)
+            wrong = 1 - figure(found, Name.LABEL_ACCURACY, attack, scored)
+            auc = figure(found, Name.LABEL_AUC, attack, scored)
             where = ", prediction rows" if scored == "predict" else ""
             shown.append((f"{name.replace('-', ' ')}: {attack}{where}", wrong, f"{wrong:.3f}, AUC {auc:.3f}"))
     title = (
@@ -118,9 +119,9 @@ def inversion_errors() -> str:
                 {"what": "auxiliary", "to": "active", "rows": 50},
             ],
         ):
-            blind = min(m.value for m in found if m.metric == "blind_mse")
+            blind = min(m.value for m in found if m.name == Name.BLIND_MSE)
             for attack in ("wmi", "wmi_moments", "bmi"):
-                mse = figure(found, "mse", attack)
+                mse = figure(found, Name.MSE, attack)
                 label = f"{model['architecture']}, {name.replace('-', ' ')}: {attack}"
                 shown.append((label, mse, f"{mse:.4f}"))
     return bars("digits, right halves of images: MSE per pixel (dashed: best blind guess)", shown, blind)
@@ -145,8 +146,8 @@ def public_errors() -> str:
                 attacks=[attack],
                 disclose=[{"what": "auxiliary", "to": "active", "rows": 100}],
             )
-            blind = min(m.value for m in found if m.metric == "blind_mse")
-            mse = figure(found, "mse", attack["name"])
+            blind = min(m.value for m in found if m.name == Name.BLIND_MSE)
+            mse = figure(found, Name.MSE, attack["name"])
             label = " ".join(str(value) for value in attack.values())
             shown.append((f"{architecture}: {label}", mse, f"{mse:.3f}"))
     title = "digits, right halves of images: MSE per pixel (dashed: best blind guess)"
@@ -173,8 +174,8 @@ def withheld_errors() -> str:
         disclose=[{"what": "auxiliary", "to": "active", "rows": 100}],
     ):
         radius = [m for m in found if m.column == "worst radius" and m.scored_set == "predict"]
-        blind = figure(radius, "column_blind_mse") ** 0.5
-        error = figure(radius, "column_mse", "inverse_network") ** 0.5
+        blind = figure(radius, Name.COLUMN_BLIND_MSE) ** 0.5
+        error = figure(radius, Name.COLUMN_MSE, "inverse_network") ** 0.5
         shown.append((name.replace("-", " "), error, f"{error:.3f}"))
     return bars(
         "breast cancer, worst radius: root mean squared error (dashed: best blind guess)", shown, blind
@@ -201,9 +202,9 @@ def gradient_errors() -> str:
             model={"family": "split_network", "precision": "float64", **model},
             training={**sgd, "batch_size": rows},
         ):
-            blind = min(m.value for m in found if m.metric.startswith("blind"))
+            blind = min(m.value for m in found if m.name.startswith("blind"))
             for attack in names:
-                mse = figure(found, "matched_mse", attack)
+                mse = figure(found, Name.MATCHED_MSE, attack)
                 label = f"{model['architecture']}, {rows} row{'s' * (rows > 1)} in the round: {attack}"
                 shown.append((label, mse, f"{mse:.2g}"))
     passports = [{"at": "client-1", "name": "passport"}]
@@ -221,7 +222,7 @@ def gradient_errors() -> str:
         disclose=[{"what": what, "to": "server", **rows} for what, rows in granted.items()],
     ):
         for attack in names:
-            mse = figure(found, "mse", attack)
+            mse = figure(found, Name.MSE, attack)
             shown.append((f"mlp, passport, granted gradients: {attack}", mse, f"{mse:.2g}"))
     title = "digits, gradients of a client's rows: MSE per pixel (dashed: best blind guess)"
     return bars(title, shown, blind)
@@ -237,7 +238,7 @@ def clear_errors() -> str:
             training={"epochs": epochs, "batch_size": 32, "learning_rate": 0.05},
             attacks=[{"name": "clear_features", "sweeps": 50}],
         )
-        left = 1 - figure(found, "affine_r2", "clear_features")
+        left = 1 - figure(found, Name.AFFINE_R2, "clear_features")
         shown.append((f"{epochs} epoch{'s' * (epochs > 1)}", left, f"{left:.4f}"))
     return bars("wine, training in the clear: share of variance not explained (dashed: all)", shown, 1.0)
 
@@ -252,10 +253,10 @@ def released_errors() -> str:
         attacks=[{"name": "released_table"}, {"name": "shrunk_table"}],
         disclose=[{"what": "moments", "to": "active"}],
     ):
-        blind = min(m.value for m in found if m.metric == "blind_mse")
-        bound = figure(found, "released_bound")
+        blind = min(m.value for m in found if m.name == Name.BLIND_MSE)
+        bound = figure(found, Name.RELEASED_BOUND)
         for attack in ("released_table", "shrunk_table"):
-            mse = figure(found, "mse", attack)
+            mse = figure(found, Name.MSE, attack)
             text = f"{mse:.4f}, Cramér–Rao bound {bound:.4f}"
             shown.append((f"λ {name.split('-')[-1]}: {attack}", mse, text))
     return bars("breast cancer, released table: MSE per column (dashed: best blind guess)", shown, blind)
@@ -292,8 +293,8 @@ def round_errors() -> str:
             training={"optimizer": "sgd", "batch_size": batch, "learning_rate": 0.5},
             attacks=[{"name": "softmax_inversion"}],
         ):
-            blind = min(m.value for m in found if m.metric == "blind_matched_mse")
-            mse = figure(found, "matched_mse", "softmax_inversion")
+            blind = min(m.value for m in found if m.name == Name.BLIND_MATCHED_MSE)
+            mse = figure(found, Name.MATCHED_MSE, "softmax_inversion")
             shown.append((f"{batch} row{'s' * (batch > 1)}, {name.replace('-', ' ')}", mse, f"{mse:.2g}"))
     return bars("digits, rows of a round: matched MSE per pixel (dashed: best blind guess)", shown, blind)
 
@@ -304,9 +305,9 @@ def membership() -> str:
     with TemporaryDirectory() as folder:
         ran = run(experiment.model_copy(update={"out": Path(folder)}), in_process=True)
         for found in read_runs(ran.scenarios):
-            accuracy = np.mean([together for _, together, _ in clients(found)])
+            accuracy = np.mean([together for _, together, _ in found.clients])
             for attack in ("loss_threshold", "lira"):
-                value = float(np.mean([r.auc for r in membership_results(found) if r.attack == attack]))
+                value = float(np.mean([r.auc for r in found.membership if r.attack == attack]))
                 label = f"{found.name.partition('/')[2]}, {attack}"
                 shown.append((label, value, f"{value:.3f}, accuracy {accuracy:.3f}"))
     return bars("100 columns, 60 training rows a client: AUC of membership (dashed: a guess)", shown, 0.5)

@@ -18,11 +18,13 @@ import pyarrow.parquet as pq
 from federation_pictures import Bars, defended, figure, measured
 from plugin_pictures import DOCS, bars
 
-from vflens.experiments.results.folders import Metric, read_runs
+from vflens.experiments.results.folders import Metric
+from vflens.experiments.results.record import read_runs
 from vflens.experiments.run.dealer import deal_tables, write_parties
-from vflens.experiments.run.experiment import Experiment
-from vflens.experiments.run.horizontal import HorizontalExperiment
+from vflens.experiments.run.horizontal.experiment import HorizontalExperiment
 from vflens.experiments.run.in_process import LocalFederation
+from vflens.experiments.run.vertical.experiment import Experiment
+from vflens.storage.metrics import Name
 
 MLP = {"architecture": "mlp"}
 CANCER = {"data": {"name": "breast_cancer", "public": 150}}
@@ -64,10 +66,10 @@ def errors() -> str:
         attack: dict[str, Any] = {"malicious": True, "attacks": [{"name": "fsha", "updates": 3}]}
         for seed in (1, 2, 3):
             for name, metrics in measured(scenarios, seed=seed, **settings, **attack):
-                blind = min(m.value for m in metrics if m.metric == "blind_mse")
-                found.setdefault(name, []).append((figure(metrics, "mse", "fsha"), blind))
+                blind = min(m.value for m in metrics if m.name == Name.BLIND_MSE)
+                found.setdefault(name, []).append((figure(metrics, Name.MSE, "fsha"), blind))
             for name, metrics in measured(scenarios, seed=seed, **settings, attacks=[]):
-                honest.setdefault(name, []).append(figure(metrics, "accuracy"))
+                honest.setdefault(name, []).append(figure(metrics, Name.ACCURACY))
         for name, pairs in found.items():
             shares = [mse / blind for mse, blind in pairs]
             print(
@@ -95,10 +97,10 @@ def detected() -> str:
 
 def row(name: str, runs: list[list[Metric]]) -> tuple[str, float, str]:
     """The share of ``runs`` with an alarm, with their first alarms and the range of their scores."""
-    first = [min((m.step for m in run if m.metric == "hijack_alarm"), default=None) for run in runs]
-    scores = [m.value for run in runs for m in run if m.metric == "hijack_score"]
+    first = [min((m.step for m in run if m.name == Name.HIJACK_ALARM), default=None) for run in runs]
+    scores = [m.value for run in runs for m in run if m.name == Name.HIJACK_SCORE]
     raised = [step for step in first if step is not None]
-    accuracy = np.mean([figure(run, "accuracy") for run in runs])
+    accuracy = np.mean([figure(run, Name.ACCURACY) for run in runs])
     print(f"{name}: {first}, scores {min(scores):.2f} to {max(scores):.2f}, accuracy {accuracy:.3f}")
     return name, len(raised) / len(runs), f"{len(raised)} of {len(runs)}"
 

@@ -1,8 +1,8 @@
-"""The generated tables of the docs: ``python docs/tables.py`` writes them, ``tests/unit/test_docs.py``
-compares them.
+"""The generated tables of the docs: ``python docs/tables.py`` writes them,
+``tests/unit/house/test_generated_docs.py`` compares them.
 
 A table stands between ``<!-- table: NAME -->`` and ``<!-- end -->``; NAME is ``access``, ``direct``,
-``horizontal``, ``errors`` or a model.
+``horizontal``, ``errors``, ``metrics`` or a model.
 """
 
 from __future__ import annotations
@@ -35,26 +35,32 @@ from vflens.config import (
     Tls,
     VerticalConfig,
 )
-from vflens.experiments.run.any_experiment import Data, DefenseAt, Network, Scenario
+from vflens.experiments.run.any_experiment import Data, DefenseAt, Grant, NetworkSettings, Scenario
 from vflens.experiments.run.dealing import Columns, Fraction, ImageChannels, ImageHalves, ImageTiles, Window
-from vflens.experiments.run.experiment import AttackAt, Experiment, Grant, Members
-from vflens.experiments.run.horizontal import Group, HorizontalExperiment, Rows
+from vflens.experiments.run.horizontal.dealt_rows import ClientRows
+from vflens.experiments.run.horizontal.experiment import Group, HorizontalExperiment
+from vflens.experiments.run.vertical.experiment import AttackAt, Experiment, Members
 from vflens.experiments.sweeps.sweep_file import HorizontalSweep, Sweep, SweptDefense
 from vflens.models.families.split_network import SplitNetwork
 from vflens.models.settings import Horizontal, Training
-from vflens.protocol.access import ACCESS, DIRECT_ACCESS, HORIZONTAL_ACCESS, Access
+from vflens.protocol.access import Access
+from vflens.protocol.horizontal.access import HORIZONTAL_ACCESS
+from vflens.protocol.vertical.access import ACCESS, DIRECT_ACCESS
+from vflens.roles import ROLES
+from vflens.storage.metrics import Name
 from vflens.tables.description import PartyFile
+from vflens.types import Role
 from vflens.wire.messages import RPCS
 
 MODELS: tuple[type[BaseModel], ...] = (
     PartyConfig, VerticalConfig, PassiveConfig, ActiveConfig, CoordinatorConfig, Peer, Tls, Plugin,
     ClientConfig, ServerConfig, Disclosure, Scoring, Recording, Limits, MetricsPage, PartyFile,
     Training, Horizontal, SplitNetwork,
-    HorizontalExperiment, Rows, Group,
+    HorizontalExperiment, ClientRows, Group,
     Experiment, Data, Columns, Fraction, ImageHalves, ImageTiles, ImageChannels, Window, Members, Grant,
-    AttackAt, Scenario, DefenseAt, Network, Sweep, HorizontalSweep, SweptDefense,
+    AttackAt, Scenario, DefenseAt, NetworkSettings, Sweep, HorizontalSweep, SweptDefense,
 )  # fmt: skip
-PAGES = ("configuration.md", "threat-models.md", "protocol.md")
+PAGES = ("configuration.md", "threat-models.md", "protocol.md", "run-folder.md")
 _BLOCK = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _SIGNS: dict[type, tuple[str, str]] = {
     Ge: ("≥", "ge"), Gt: (">", "gt"), Le: ("≤", "le"), Lt: ("<", "lt"),
@@ -67,6 +73,7 @@ _WORDS = {
     bool: "true or false",
     Path: "path",
     object: "any",
+    Role: " or ".join(f"`{role}`" for role in ROLES),
 }
 
 
@@ -82,6 +89,7 @@ def table(name: str) -> str:
         "direct": lambda: _access({a: who for a, who in DIRECT_ACCESS.items() if who != ACCESS[a]}),
         "horizontal": lambda: _access({a: who for a, who in HORIZONTAL_ACCESS.items() if who}),
         "errors": _errors,
+        "metrics": lambda: _table(("metric", "what"), [(f"`{name}`", name.meaning) for name in Name]),
     }
     if name in made:
         return made[name]()

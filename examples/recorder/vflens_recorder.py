@@ -8,7 +8,7 @@ Copy this file beside your program: it needs NumPy only. Where the party ``alice
     ])
     recorder.received("bob", "gradient", gradient, rows, phase="train", epoch=epoch)
 
-``vflens ledger``, ``vflens audit-log`` and ``vflens attack`` read ``runs/mine/alice``. Keep it private.
+``vflens ledger``, ``vflens verify-log`` and ``vflens attack`` read ``runs/mine/alice``. Keep it private.
 """
 
 import hashlib
