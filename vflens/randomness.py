@@ -9,6 +9,7 @@ import hashlib
 import json
 
 import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 
 from vflens.types import Array, Exchange
 
@@ -49,6 +50,14 @@ def stream(secret: bytes, purpose: str, *names: str | int) -> np.random.Generato
 def generator(key: bytes) -> np.random.Generator:
     """The generator (Philox) under ``key``, of at least 16 bytes."""
     return np.random.Generator(np.random.Philox(key=np.frombuffer(key[:16], dtype="<u8")))
+
+
+def masks(key: bytes, size: int) -> Array:
+    """Uniform numbers uint64 (size,) of a cipher (ChaCha20) under ``key`` (32 bytes), for masks: who knows
+    some of them learns nothing of the others. A key masks one array.
+    """
+    cipher = Cipher(algorithms.ChaCha20(key, bytes(16)), mode=None).encryptor()
+    return np.frombuffer(cipher.update(bytes(8 * size)), "<u8").astype(np.uint64)
 
 
 def exchange_names(exchange: Exchange) -> tuple[str | int, ...]:

@@ -13,11 +13,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 
 from vflens.errors import ConfigError, ProtocolError, UnavailableError
 from vflens.models.settings import FEWEST_SUMMED
-from vflens.randomness import derive
+from vflens.randomness import derive, masks
 from vflens.types import Array
 from vflens.words import counted
 
@@ -74,8 +73,7 @@ class Masking:
                 f"the public key of client {peer!r} is no X25519 key: it must send the one of this run"
             ) from None
         seed = derive(shared, "mask", self._run, *names, *sorted((self._name, peer)))
-        stream = Cipher(algorithms.ChaCha20(seed, bytes(16)), mode=None).encryptor()
-        return np.frombuffer(stream.update(bytes(8 * size)), "<u8").astype(np.uint64)
+        return masks(seed, size)
 
 
 def check_clients(names: Sequence[str] | set[str]) -> None:
