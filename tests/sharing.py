@@ -9,7 +9,7 @@ import numpy as np
 from vflens.numerics.fixed_point import encoded
 from vflens.numerics.shares.scale import FEATURE_BITS, PARAMETER_BITS, Scale, fitting
 from vflens.numerics.shares.sigmoid import RESIDUAL_BITS
-from vflens.numerics.shares.step import Batch, Masks, computing, dealt, mask_sizes, unpacked
+from vflens.numerics.shares.step import BatchShares, Masks, computing, dealt, mask_sizes, unpacked
 from vflens.types import Array
 
 SCALE = fitting(0.5, 1e-3, 64)
@@ -77,7 +77,7 @@ def one_step(data: Data, hidden: tuple[Hidden, Hidden], scale: Scale) -> Seen:
     e = data.features - hidden[0].u - hidden[1].u
     nothing = np.zeros_like(data.labels)
     steps = [
-        computing(own.theta, Batch(e, own.u, labels), own.masks, scale, first=i == 0)
+        computing(own.theta, BatchShares(e, own.u, labels), own.masks, scale, first=i == 0)
         for i, (own, labels) in enumerate(zip(hidden, (data.labels, nothing), strict=True))
     ]
     sent: tuple[list[Array], list[Array]] = ([next(steps[0])], [next(steps[1])])

@@ -46,7 +46,8 @@ def _sines() -> Array:
     None lies within 3·10⁻⁷ of a tie, so that every machine rounds to the same: parties need the same bits.
     """
     turns = np.arange(1 << _TURN_BITS) / (1 << _TURN_BITS)
-    return np.rint(np.sin(2 * np.pi * turns) * (1 << WAVE_BITS)).astype(np.int16)
+    sines: Array = np.rint(np.sin(2 * np.pi * turns) * (1 << WAVE_BITS)).astype(np.int16)
+    return sines
 
 
 def waves(logits: Array) -> Array:
@@ -69,5 +70,5 @@ def series(opened: Array, of_mask: Array) -> Array:
         of_mask: :func:`waves` of r as uint64 (2, 12, n, k), or a share of it.
     """
     scaled = np.rint(COEFFICIENTS[:, None, None] * waves(opened)).astype(np.int64).view(np.uint64)
-    products: Array = scaled[0] * of_mask[1] - scaled[1] * of_mask[0]
-    return products.sum(axis=0)
+    total: Array = (scaled[0] * of_mask[1] - scaled[1] * of_mask[0]).sum(axis=0)
+    return total

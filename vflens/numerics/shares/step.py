@@ -68,14 +68,14 @@ def dealt(drawn: Array, other: Array, u: Array, logits: int, shift: int) -> Arra
         logits: k.
         shift: s of the truncation.
     """
-    v, t, w, r = unpacked(np.append(drawn + other[: len(drawn)], other[len(drawn) :]), *u.shape, logits)[
-        :_DRAWN
-    ]
-    follow = (u @ v, u.T @ w, waves(r).view(np.uint64), *pair(t, shift))
-    return np.concatenate([part.ravel() for part in follow]) - other[len(drawn) :]
+    (rows, columns), own = u.shape, len(drawn)
+    masks = unpacked(np.append(drawn + other[:own], other[own:]), rows, columns, logits)
+    of_r = waves(masks.r).view(np.uint64)
+    follow = (u @ masks.v, u.T @ masks.w, of_r, *pair(masks.t, shift))
+    return np.concatenate([part.ravel() for part in follow]) - other[own:]
 
 
-class Batch(NamedTuple):
+class BatchShares(NamedTuple):
     """The rows of one step: the opened E (n, d), the party's shares of U (n, d) and of labels (n, k); uint64.
 
     Labels have 28 fraction bits. The active party's share is the labels themselves, the other's is zero.
@@ -87,7 +87,7 @@ class Batch(NamedTuple):
 
 
 def computing(
-    theta: Array, batch: Batch, masks: Masks, scale: Scale, *, first: bool, decayed: Array | bool = True
+    theta: Array, batch: BatchShares, masks: Masks, scale: Scale, *, first: bool, decayed: Array | bool = True
 ) -> Generator[Array, Array, Array]:
     """One step of a computing party: gives its share of each of the four arrays to open, takes what was
     opened, and returns its share of the new θ.

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit
 from scipy.stats import binomtest
+from sharing import SCALE, Data, Hidden, Seen, deal, one_step, uniform
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 
-from tests.sharing import SCALE, Data, Hidden, Seen, deal, one_step, uniform
 from vflens.numerics.fixed_point import decoded, encoded
 from vflens.numerics.shares.scale import FEATURE_BITS, PARAMETER_BITS, fitting
 from vflens.numerics.shares.sigmoid import RESIDUAL_BITS, series, waves
