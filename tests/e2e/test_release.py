@@ -190,7 +190,7 @@ def test_where_the_classifier_moves_it_is_not_called_preserved(vflens: Run, tmp_
     rng = np.random.default_rng(0)
     x = rng.normal(size=(60, 3))
     table = numbers_in(tmp_path, x, np.where(x[:, 0] + 0.3 * rng.normal(size=60) > 0, 1, -1))
-    options = ("--label", "y", "--mechanism", "correlated", "--m", "1e16", "--out", tmp_path / "out.csv")
+    options = ("--label", "y", "--mechanism", "correlated", "--m", "1e20", "--out", tmp_path / "out.csv")
     code, out, err = vflens(table, *options, "--json")
     assert code == 0
     assert json.loads(out)["classifier"]["preserved"] is False

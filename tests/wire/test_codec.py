@@ -275,7 +275,7 @@ ACTIVE = party(name="b", role="active", n_classes=2)
         ),
         (
             {"model": ""},
-            "a federation whose model is no JSON object (Expecting value: line 1 column 1 (char 0)): use the "
+            "a federation whose model is no JSON object (no JSON from line 1, character 1): use the "
             "same version everywhere",
         ),
         ({"model": " " * 65_537}, "a model described in 65537 characters: up to 65536 are read"),
