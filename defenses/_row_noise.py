@@ -3,7 +3,7 @@
 from abc import abstractmethod
 
 from vflens.plugins.defense import Context, Defense
-from vflens.types import Array
+from vflens.types import Array, Phase
 
 
 class RowNoise(Defense):
@@ -11,7 +11,8 @@ class RowNoise(Defense):
 
     At a passive party it acts on embeddings, at the active party on gradients (and on the logits that it
     sends in softmax regression), at a client on the whole update. A row's gradient is that of its own loss,
-    n times its part in a batch of n rows: the settings mean the same at every batch size.
+    as a client grants it. In training it is a part of the mean loss of n rows, and so n times smaller: the
+    settings mean the same at every batch size.
     """
 
     def on_embedding(self, h: Array, ctx: Context) -> Array:
@@ -20,7 +21,7 @@ class RowNoise(Defense):
 
     def on_gradient(self, g: Array, ctx: Context) -> Array:
         """Clipped, noisy rows (n, w)."""
-        n = max(len(g), 1)
+        n = max(len(g), 1) if ctx.exchange.phase is Phase.TRAIN else 1
         return self._noisy(n * g, ctx) / n
 
     def on_update(self, u: Array, ctx: Context) -> Array:

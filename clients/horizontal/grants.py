@@ -10,6 +10,7 @@ from vflens.config import ClientConfig, Disclosure
 from vflens.errors import ConfigError
 from vflens.member.gate import ReleaseGate
 from vflens.models.settings import Horizontal
+from vflens.plugins.chain import DefenseChain
 from vflens.plugins.views.horizontal import CANDIDATES
 from vflens.protocol.checks import MODEL_VERSION
 from vflens.protocol.horizontal.agreement import grant_number
@@ -85,14 +86,15 @@ class Grants:
 
     Its training rows are drawn in one order. The first have their truth granted, columns or labels; the next
     have their embeddings and gradients granted, and attacks on them are scored. Embeddings and gradients of
-    the first are granted too: an attack may learn from pairs.
+    the first are granted too: an attack may learn from pairs. They are those of a batch of training that
+    holds all granted rows, in an exchange of its own: what ``chain`` does to a batch it does to them.
 
     Raises:
         ConfigError: more rows are granted than train, or parameters that are shared.
     """
 
-    def __init__(self, config: ClientConfig, run: LocalRun, secret: bytes) -> None:
-        self._config, self._run = config, run
+    def __init__(self, config: ClientConfig, run: LocalRun, secret: bytes, chain: DefenseChain) -> None:
+        self._config, self._run, self._chain = config, run, chain
         train = run.federation.rows_of(config.party, Phase.TRAIN)
         check_grants(config, len(train), run.federation.horizontal)
         order = stream(secret, "granted rows").permutation(train)
@@ -144,10 +146,12 @@ class Grants:
                 "mean": training.mean(axis=0),
                 "covariance": np.atleast_2d(np.cov(training, rowvar=False)),
             }
-        exchange = Exchange(self._config.run, Phase.PREDICT, MODEL_VERSION, 0)
+        exchange = Exchange(self._config.run, Phase.TRAIN, run.federation.horizontal.rounds, 0)  # of no round
+        x = self._chain.fold("on_batch", run.inputs[rows], exchange, rows)
         if granted.what == "embeddings":
-            return {"embedding": run.model.embeddings(run.inputs[rows], exchange)}
-        return run.model.row_gradients(run.inputs[rows], run.soft_labels[rows], exchange)
+            return {"embedding": run.model.embeddings(x, exchange)}
+        y = self._chain.fold("on_batch_labels", run.soft_labels[rows], exchange, rows)
+        return run.model.row_gradients(x, y, exchange)
 
     def _truth(self, granted: Disclosure, rows: Array) -> Mapping[str, Array]:
         """Numbers of the client's rows as they are."""

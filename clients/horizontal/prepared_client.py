@@ -184,7 +184,7 @@ class PreparedClient(DataParty):
         spending.check_run()
         self.gate.limit(spending.take)
         run = LocalRun(federation, *rows, model=model, labels=labels, soft_labels=soft, spending=spending)
-        grants = Grants(self.config, run, self.secret)
+        grants = Grants(self.config, run, self.secret, self.chain)
         self._prepared = _Prepared(run, grants, ClientScoring(self, run, *grants.scored))
         self.log.info("prepared", rows=len(order), columns=len(self.table.columns), clipped=rows.clipped)
 

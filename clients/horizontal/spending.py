@@ -27,9 +27,9 @@ class UpdateSpending:
     """The accountants of a client's updates, one for each unit that noise protects.
 
     Noise on an update protects the *client*: all its rows might be others. Noise on the labels of local
-    batches protects one row's *label*, which is drawn anew in every local epoch. The server chooses who takes
-    part and sees each update alone, so no ε is smaller because others take part, or because a round is left
-    out.
+    batches protects one row's *label*, which is drawn anew in every local epoch, and once for the gradients
+    that the client grants. The server chooses who takes part and sees each update alone, so no ε is smaller
+    because others take part, or because a round is left out.
 
     Args:
         config: of the client.
@@ -47,6 +47,7 @@ class UpdateSpending:
     ) -> None:
         self._party, self._limits = config.party, config.limits
         self._claims, self._federation, self._released = claims, federation, released
+        self._granted = any(granted.what == "gradients" for granted in config.disclose)
 
     @cached_property
     def accountants(self) -> Mapping[Unit, Accountant]:
@@ -106,7 +107,9 @@ class UpdateSpending:
             accountant.check(self._count(unit, rounds), self._limits.epsilon, words[unit], _FEWER)
 
     def _count(self, unit: Unit, rounds: int) -> int:
-        return rounds if unit == "client" else rounds * self._federation.passes_of(self._party)
+        if unit == "client":
+            return rounds
+        return rounds * self._federation.passes_of(self._party) + self._granted
 
 
 def released_rounds(folder: Path) -> set[int]:

@@ -130,6 +130,18 @@ def test_local_steps_count_the_batches_that_can_hold_a_row(tmp_path: Path) -> No
     assert figures(tmp_path / "a")["label_releases", "", ""] == 3 * 1  # 24 rows: 6 batches
 
 
+def test_granted_gradients_cost_a_label_once_more(tmp_path: Path) -> None:
+    granted = [{"what": what, "to": "server", "rows": 5} for what in ("gradients", "embeddings")]
+    noise = [{"name": "grad_perturb", "epsilon": 0.5}]
+    settings: dict[str, Any] = {"defenses": noise, "horizontal": {"rounds": 3, "local_epochs": 2}}
+    made(tmp_path / "fits", **settings, disclose=granted, limits={"epsilon": 3.5}).run()
+    found = figures(tmp_path / "fits" / "a")
+    assert (found["label_releases", "", ""], found["label_epsilon", "", ""]) == (7, 3.5)
+    made(tmp_path / "embeddings", **settings, disclose=granted[1:], limits={"epsilon": 3.0}).run()
+    with pytest.raises(ConfigError, match=r"a label of 'a'"):
+        made(tmp_path / "refused", **settings, disclose=granted, limits={"epsilon": 3.4}).run()
+
+
 def test_noise_on_an_update_goes_with_mixed_rows_and_noise_on_labels_does_not(tmp_path: Path) -> None:
     """Its ε is that of all rows, however they were mixed."""
     mixing = {"name": "instahide"}

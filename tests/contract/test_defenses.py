@@ -37,7 +37,7 @@ from vflens.types import Array, Claim, Phase
 def test_every_defence_is_a_case_and_every_hook_has_its_phases() -> None:
     assert {name for name, _, _ in CASES} == set(NAMES)
     assert set(PHASES) == set(HOOKS)
-    assert {phase for _, hook, phase in CASES if hook == "on_gradient"} == {Phase.TRAIN}
+    assert {phase for _, hook, phase in CASES if hook == "on_gradient"} == {Phase.TRAIN, Phase.DISCLOSE}
     special = {name for name, hook, _ in CASES if hook not in ARRAY_HOOKS}
     assert {name for name, _, _ in ON_ARRAYS} | special == set(NAMES)
 
@@ -214,7 +214,7 @@ def test_the_claimed_noise_is_the_noise(name: str, hook: str, phase: Phase) -> N
     before = np.random.default_rng(4).normal(size=(400, 5))
     before = log_softmax(before, axis=1) if hook == "on_scores" else 1e-6 * before
     noise = applied(name, hook, before, phase) - before
-    if hook == "on_gradient":  # the claim is of a row's own gradient
+    if hook == "on_gradient" and phase is Phase.TRAIN:  # the claim is of a row's own gradient
         noise = noise * len(before)
     freedom = noise.size
     if hook == "on_scores":

@@ -131,7 +131,11 @@ class Taking(Protocol):
 
 @runtime_checkable
 class Showing(Protocol):
-    """A part of a whole model whose owner may grant what it computes of single rows."""
+    """A part of a whole model whose owner may grant what it computes of single rows.
+
+    It computes as in ``exchange``, of training too, with draws of each row's own. But a batch norm has its
+    running moments: those of a batch belong to no single row.
+    """
 
     def embeddings(self, x: Array, exchange: Exchange) -> Array:
         """The own embedding (n, w) of the rows ``x`` (n, d)."""

@@ -112,21 +112,32 @@ class _Model:
         )
 
     @contextmanager
-    def _at(self, exchange: Exchange) -> Iterator[None]:
-        """With torch's generator and the defences' secrets keyed to ``exchange``; all predictions of a model
-        share theirs.
+    def _at(self, exchange: Exchange, *row: int) -> Iterator[None]:
+        """With torch's generator (of one ``row``, where it is given) and the defences' secrets keyed to
+        ``exchange``; all predictions of a model share theirs.
         """
-        if (
-            exchange.phase is not Phase.TRAIN
-        ):  # else a row's embedding would depend on the request it is asked in
+        training = exchange.phase is Phase.TRAIN
+        if not training:  # else a row's embedding would depend on the request it is asked in
             exchange = exchange._replace(step=0)
-        if self.module.training is not (exchange.phase is Phase.TRAIN):
-            self.module.train(exchange.phase is Phase.TRAIN)
+        if self.module.training is not training:
+            self.module.train(training)
         names = exchange_names(exchange)
         for name, module in self._rekeyed.items():
             module.rekey(self._keys.rekeys.stream(*names, name))
-        with keyed(self._keys.draws.stream(*names)) if self._draws else nullcontext():
+        with keyed(self._keys.draws.stream(*names, *row)) if self._draws else nullcontext():
             yield
+
+    @contextmanager
+    def _alone(self, exchange: Exchange, row: int) -> Iterator[None]:
+        """See :meth:`_at`; batch norms have their running moments, whatever the phase."""
+        with self._at(exchange, row):
+            for norm in self._norms:
+                norm.eval()
+            try:
+                yield
+            finally:
+                for norm in self._norms:
+                    norm.train(self.module.training)
 
     def _backward(self, output: Tensor, gradient: Array, added: Tensor | None) -> None:
         """The gradient of all parameters from the loss's in ``output`` and what defences ``added`` to it."""
@@ -186,7 +197,7 @@ class Bottom(_Model):
         """The embedding (n, width) of ``x`` (n, d), in the network's precision."""
         training = exchange.phase is Phase.TRAIN
         with self._at(exchange), torch.set_grad_enabled(training):
-            embedding = self._embedded(x)
+            embedding: Tensor = self.module["bottom"](self._placed(x))
         if training:
             self._pending = exchange, embedding, self._moments()
         return _array(embedding)
@@ -210,10 +221,6 @@ class Bottom(_Model):
         added = self._added_by and self._added_by(self.module["bottom"], embedding, self._placed(x))
         self._backward(embedding, gradient, added)
         self._apply(self._gradient, moments)
-
-    def _embedded(self, x: Array) -> Tensor:
-        embedding: Tensor = self.module["bottom"](self._placed(x))
-        return embedding
 
 
 class Top(_Model):
@@ -277,15 +284,18 @@ class Top(_Model):
 
     def embeddings(self, x: Array, exchange: Exchange) -> Array:
         """See :meth:`vflens.models.part.Showing.embeddings`."""
-        with self._at(exchange), torch.no_grad():
-            return _array(self.module["bottom"](self._placed(x)))
+        rows = []
+        for i, row in enumerate(self._placed(x).split(1)):
+            with self._alone(exchange, i), torch.no_grad():
+                rows.append(_array(self.module["bottom"](row)))
+        return np.concatenate(rows)
 
     def row_gradients(self, received: Array, x: Array, y: Array, exchange: Exchange) -> dict[str, Array]:
-        """See :meth:`vflens.models.part.Showing.row_gradients`; a batch norm has its running moments."""
+        """See :meth:`vflens.models.part.Showing.row_gradients`."""
         rows = []
         for i in range(len(x)):
             one = slice(i, i + 1)
-            with self._at(exchange):
+            with self._alone(exchange, i):
                 logits = self._logits(self._placed(received[one]), x[one])
             self._backward(logits, loss_gradient(_array(logits), y[one])[1], None)
             learned = {n: t.grad for n, t in self._exported.items() if t.grad is not None}
