@@ -128,8 +128,10 @@ def test_a_batch_computed_again_moves_nothing(device: str) -> None:
 def test_single_rows_of_a_training_exchange_have_running_moments_and_move_nothing() -> None:
     pair, undisturbed = Pair(), Pair()
     pair.step(0), undisturbed.step(0)
-    shown = [pair.top.embeddings(pair.own, _exchange(1, phase)) for phase in (Phase.TRAIN, Phase.PREDICT)]
-    np.testing.assert_array_equal(*shown)
+    trained, predicted = (
+        pair.top.embeddings(pair.own, _exchange(1, p)) for p in (Phase.TRAIN, Phase.PREDICT)
+    )
+    np.testing.assert_array_equal(trained, predicted)
     h = np.zeros((40, NETWORK.embedding_width(PIXELS)))
     pair.top.row_gradients(h, pair.own, pair.y, _exchange(1))
     pair.step(1), undisturbed.step(1)

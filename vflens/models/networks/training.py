@@ -285,9 +285,9 @@ class Top(_Model):
     def embeddings(self, x: Array, exchange: Exchange) -> Array:
         """See :meth:`vflens.models.part.Showing.embeddings`."""
         rows = []
-        for i, row in enumerate(self._placed(x).split(1)):
+        for i in range(len(x)):
             with self._alone(exchange, i), torch.no_grad():
-                rows.append(_array(self.module["bottom"](row)))
+                rows.append(_array(self.module["bottom"](self._placed(x[i : i + 1]))))
         return np.concatenate(rows)
 
     def row_gradients(self, received: Array, x: Array, y: Array, exchange: Exchange) -> dict[str, Array]:

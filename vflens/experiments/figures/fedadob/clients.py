@@ -91,7 +91,8 @@ class ClientStudy(Study):
             "The server receives no embedding and no gradient of a row: of "
             f"{counted(self.attacked, 'training row')} of one client both are granted, not on the wire, at "
             "the client's last model, as one more batch of training; "
-            f"{counted(self.granted, 'other row')} with their columns, and a private bottom model without keys, are granted too.",
+            f"{counted(self.granted, 'other row')} with their columns, and a private bottom "
+            "model without keys, are granted too.",
         ]
 
 
