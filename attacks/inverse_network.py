@@ -42,7 +42,9 @@ class InverseNetwork(EmbeddingsAttack):
     phases: ClassVar[frozenset[Phase]] = frozenset(Phase)
     sent_in: ClassVar[Literal["first", "last"]] = "last"  # the granted pairs are those of the last parameters
 
-    learning_steps: int = Field(100, ge=1, le=1_000_000, description="passes of Adam over the granted rows")
+    learning_steps: int = Field(
+        100, ge=0, le=1_000_000, description="passes of Adam over the granted rows; 0: the linear map alone"
+    )
     learning_rate: float = Field(0.002, gt=0, allow_inf_nan=False, description="Adam's rate")
     learning_batch: int = Field(32, ge=1, le=1_000_000, description="rows in a batch")
     held_out: float = Field(0.2, gt=0, lt=1, description="share of the granted rows that only judges")

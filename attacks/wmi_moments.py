@@ -158,12 +158,24 @@ class MomentInversion(Inversion):
         fits = []
         for scale in (found, -found):
             guessed.take(scale, guessed.own_shift())
+            if ends_here:
+                guessed.take(*_matched(scale, guessed.shift, model(x).detach(), h))
             left = _fit(model, guessed, x, wanted, steps=self.learning_steps, channels=channels)
             fits.append((guessed.scale.detach().clone(), guessed.shift.detach().clone(), left))
         first, second = fits
         better = second[2] < first[2]
         mixed = tuple(torch.where(better, new, old) for new, old in zip(second, first, strict=True))
         return [(fit[0], fit[1]) for fit in (first, second, mixed)]
+
+
+def _matched(scale: Tensor, shift: Tensor, g: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
+    """γ and β that give each channel of ``g`` (m, w), embeddings under ``scale`` and ``shift``, the mean and
+    the deviation of ``h`` (n, w): a descent that begins far from them may end under the other sign.
+    """
+    both = (z.reshape(len(z), len(scale), -1) for z in (g, h))
+    (mean, size), (wanted, spread) = ((z.mean(dim=(0, 2)), z.std(dim=(0, 2))) for z in both)
+    factor = spread / size.clamp_min(1e-12)
+    return scale * factor, wanted - factor * (mean - shift)
 
 
 def _fit(

@@ -6,7 +6,7 @@ Split networks only (the extra ``deep``). Keys and autoencoder never leave their
 from collections.abc import Mapping
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import nn
 
 from vflens.errors import ConfigError
@@ -40,9 +40,23 @@ class Passport(Defense):
     order: Literal["paper", "pool_first"] = Field(
         "paper", description="autoencoder, then average over an image's places; or the average first"
     )
+    keys: Literal["redrawn", "fixed"] = Field(
+        "redrawn", description="new keys with every batch, or one pair for training and predictions"
+    )
+    normalise: Literal["none", "authors"] = Field(
+        "none",
+        description="as the paper prints the layer; or as its authors' code has it: a convolution's batch norm "
+        "before γ and β, tanh of a linear layer's γ and β",
+    )
     layer: str | None = Field(
         None, coerce_numbers_to_str=True, description="name of the layer, such as `4`; default: see above"
     )
+
+    @model_validator(mode="after")
+    def _fixed_keys_have_fixed_means(self) -> "Passport":
+        if self.keys == "fixed" and self.mean == "each":
+            raise ValueError("mean = 'each' with keys = 'fixed': fixed keys are drawn once, leave mean out")
+        return self
 
     def wrap_model(self, m: nn.Module, ctx: Context) -> nn.Module:
         """``m`` with one of its layers behind a passport.
@@ -68,6 +82,8 @@ class Passport(Defense):
             redraw_means=self.mean == "each",
             order=self.order,
             rng=ctx.stream(),
+            keys=self.keys,
+            normalise=self.normalise,
         )
         without_norm(m, place)
         return with_passport(m, place, passport)

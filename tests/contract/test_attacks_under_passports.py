@@ -31,9 +31,14 @@ def _quick(name: str, **settings: Any) -> dict[str, Any]:
     return {"name": name, **{k: v for k, v in QUICK.items() if k in CLASSES[name].model_fields}, **settings}
 
 
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Two classes, so that attacks that tell two apart can act."""
+AUTHORS = {"normalise": "authors", "order": "pool_first", "keys": "fixed"}
+
+
+@pytest.fixture(scope="module", params=[{"mean": "each"}, AUTHORS], ids=["printed", "authors"])
+def home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two classes, so that attacks that tell two apart can act; the layer as printed, and as the authors'
+    code has it.
+    """
     folder = tmp_path_factory.mktemp("passports")
     federation(
         folder,
@@ -47,8 +52,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
             {"what": "labels", "to": "passive", "rows": 10},
         ],
         defenses=[
-            {"name": "passport", "at": "passive", "mean": "each"},
-            {"name": "passport", "at": "active"},
+            {"name": "passport", "at": "passive", **request.param},
+            {"name": "passport", "at": "active", **request.param},
         ],
     ).run()
     return folder

@@ -107,14 +107,21 @@ def test_granted_gradients_and_embeddings_give_rows_away_one_by_one(tmp_path: Pa
         assert ("mse", "bmi", target) in found
 
 
-def test_behind_a_passport_the_mean_finds_what_guessing_does_not(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "layer",
+    [{}, {"normalise": "authors"}, {"normalise": "authors", "keys": "fixed"}],
+    ids=["printed", "authors", "authors, fixed"],
+)
+def test_behind_a_passport_the_mean_finds_what_guessing_does_not(
+    tmp_path: Path, layer: dict[str, Any]
+) -> None:
     """FedAdOb's Theorem 1 stands beside the guess alone."""
     attacks: Attacks = [
         {"name": "wgi", "starts": 1, "steps": 5, "passport": "random"},
         {"name": "wgi_moments"},
     ]
     granted = [*GRANTS, {"what": "moments", "to": "server"}, {"what": "parameters", "to": "server"}]
-    passports = [{"name": "passport", "sigma": 1.0}]
+    passports = [{"name": "passport", "sigma": 1.0, **layer}]
     found = _figures(tmp_path, _tables(20), attacks, **PRIVATE, disclose=granted, defenses=passports)
     for target in ("a", "b"):
         assert found["mse", "wgi_moments", target] < 0.5 * found["mse", "wgi", target]

@@ -152,16 +152,19 @@ def test_a_private_bottom_is_not_averaged(tmp_path: Path, architecture: str) -> 
         party.close()
 
 
-def test_a_passport_learns_as_by_a_torch_loop(tmp_path: Path) -> None:
+@pytest.mark.parametrize("keys", ["redrawn", "fixed"])
+@pytest.mark.parametrize("normalise", ["none", "authors"])
+def test_a_passport_learns_as_by_a_torch_loop(tmp_path: Path, normalise: str, keys: str) -> None:
     """FedAdOb's algorithm 2: keys drawn for each batch, W, E and D learn from it, W alone of them has the
     layer's name, and only the top is averaged.
     """
     _, own, tables = NETWORKS["mlp"]
-    passports = [{"name": "passport", "largest_mean": 3.0, "sigma": 0.5}]
+    changed = {"normalise": normalise, "keys": keys}
+    passports = [{"name": "passport", "largest_mean": 3.0, "sigma": 0.5, **changed}]
     local = federation(_dealt(tmp_path, "mlp", own, tables, "lg_fedavg", defenses=passports))
     server, clients = server_of(local), clients_of(local)
     server.prepare()
-    networks = {n: _Passported(_layer(c), n) for n, c in clients.items()}
+    networks = {n: _Passported(_layer(c), n, **changed) for n, c in clients.items()}
     start = {n: network.decoder.detach().clone() for n, network in networks.items()}
     states = {n: _held(c) | _tensors(server.parameters) for n, c in clients.items()}
     server.train()
@@ -184,23 +187,32 @@ def test_a_passport_learns_as_by_a_torch_loop(tmp_path: Path) -> None:
 class _Passported(nn.Sequential):
     """The network :func:`mlp` with a passport around the second layer, written down anew."""
 
-    def __init__(self, start: PassportLayer, name: str) -> None:
+    def __init__(self, start: PassportLayer, name: str, *, normalise: str, keys: str) -> None:
         super().__init__(*mlp())
         self.encoder = nn.Parameter(start.encoder.weight.detach().clone())
         self.decoder = nn.Parameter(start.decoder.weight.detach().clone())
-        self.means = [torch.from_numpy(means) for means in start._means]
         self.secret = secret_from_seed(secret_from_seed("7", name).hex())
+        first = stream(self.secret, "defense", "tiny/run", "train", 0, 0, "wrap_model", 0, "")
+        first.integers(2**63)  # of the autoencoder's start
+        self.means = [torch.from_numpy(means) for means in first.uniform(-3, 0, (2, 6))]
+        self.fixed = [m + 0.5 * torch.from_numpy(first.standard_normal(6)) for m in self.means]
+        self.keys, self.between = keys, torch.tanh if normalise == "authors" else torch.clone
         self.number, self.step = 0, 0
 
-    def forward(self, x: torch.Tensor) -> torch.Tensor:
+    def drawn_keys(self) -> list[torch.Tensor]:
+        if self.keys == "fixed":
+            return self.fixed
         drawn = stream(self.secret, "rekey", "tiny/run", "train", self.number, self.step % 3, "bottom.2")
         self.step += 1
+        return [means + 0.5 * torch.from_numpy(drawn.standard_normal(6)) for means in self.means]
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
         hidden, layer = torch.relu(self[0](x)), self[2]
         assert isinstance(layer, nn.Linear)
         weight = layer.weight
         scale, shift = (
-            self.decoder @ nn.functional.leaky_relu(self.encoder @ (weight @ key))
-            for key in [means + 0.5 * torch.from_numpy(drawn.standard_normal(6)) for means in self.means]
+            self.between(self.decoder @ nn.functional.leaky_relu(self.encoder @ (weight @ key)))
+            for key in self.drawn_keys()
         )
         out: torch.Tensor = torch.relu(scale * (hidden @ weight.T) + shift)
         for following in list(self)[4:]:

@@ -16,6 +16,7 @@ from vflens.attacks.wmi_moments import MomentInversion
 from vflens.errors import KnowledgeError
 from vflens.models.families.split_network import SplitNetwork
 from vflens.models.networks.architectures import bottom
+from vflens.models.networks.layers import learn_moments
 from vflens.models.networks.parameters import to_arrays
 from vflens.models.networks.passport import PassportLayer, passport_place, with_passport
 from vflens.plugins.views.vertical import AdversaryView
@@ -26,7 +27,11 @@ CNN = SplitNetwork(architecture="cnn", precision="float64")
 LINEAR = SplitNetwork(architecture="mlp", width=32, precision="float64")
 
 
-def _world(network: SplitNetwork, *, defended: bool) -> tuple[Array, AdversaryView]:
+#: As the authors' code has the layer: its batch norm predicts with the moments of rows that it learned from.
+AUTHORS: dict[str, Any] = {"normalise": "authors", "order": "pool_first", "keys": "fixed"}
+
+
+def _world(network: SplitNetwork, *, defended: bool, **layer_has: Any) -> tuple[Array, AdversaryView]:
     """Rows, and a view that was granted others: equal in distribution, no pair known.
 
     A linear bottom's are the same rows in another order: its answer does not depend on where it starts.
@@ -44,9 +49,13 @@ def _world(network: SplitNetwork, *, defended: bool) -> tuple[Array, AdversaryVi
     disclosed = to_arrays(dict(model.named_parameters()))
     if defended:
         settings: Any = {"largest_mean": 10.0, "sigma": 1.0, "redraw_means": False, "order": "paper"}
-        passport = PassportLayer(layer, **settings, rng=np.random.default_rng(8))
+        passport = PassportLayer(layer, **{**settings, **layer_has}, rng=np.random.default_rng(8))
         passport.rekey(np.random.default_rng(9))
         model = with_passport(model, place, passport)
+        for _ in range(50 if layer_has else 0):
+            model(torch.tensor(rng.random((100, 16)) ** 3))
+            learn_moments(model)
+        model.eval()
     with torch.no_grad():
         h = model(torch.tensor(x)).numpy()
     view = inversion_view(network, COLUMNS, embeddings=h, disclosed=disclosed, granted=granted)
@@ -75,6 +84,17 @@ def test_a_convolution_behind_a_passport_gives_away_what_it_does_without_one() -
     x, view = _world(CNN, defended=True)
     assert _error(WhiteBoxInversion(**SETTINGS), x, view) > 3 * undefended
     assert _error(MomentInversion(**SETTINGS), x, view) < 1.3 * undefended
+
+
+@pytest.mark.parametrize("network", [CNN, LINEAR], ids=lambda n: n.architecture)
+def test_the_authors_layer_gives_away_what_it_does_without_one(network: SplitNetwork) -> None:
+    """In predictions its batch norm is a scale and a shift more, and tanh one of another size."""
+    undefended = _error(WhiteBoxInversion(**SETTINGS), *_world(network, defended=False))
+    x, view = _world(network, defended=True, **AUTHORS)
+    ignored = _error(WhiteBoxInversion(**SETTINGS), x, view)
+    assert ignored > 3 * undefended + 0.05
+    assert _error(MomentInversion(**SETTINGS), x, view) < 1.5 * undefended + 1e-3
+    assert _error(WhiteBoxInversion(passport="joint", **SETTINGS), x, view) < ignored
 
 
 @pytest.mark.parametrize("network", [CNN, LINEAR], ids=lambda n: n.architecture)

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 import torch
 from nonempty import nonempty
+from pydantic import ValidationError
 from torch import nn
 
 from vflens.defenses.passport import Passport
 from vflens.errors import ConfigError
+from vflens.models.networks.layers import BatchNormModule, learn_moments
 from vflens.models.networks.passport import PassportLayer, weighted
 from vflens.plugins.defense import Context
 from vflens.randomness import exchange_names, stream
@@ -46,12 +48,13 @@ def _loss(passport: PassportLayer, x: torch.Tensor, target: torch.Tensor) -> tor
     return loss
 
 
+@pytest.mark.parametrize("normalise", ["none", "authors"])
 @pytest.mark.parametrize("order", ["paper", "pool_first"])
 @pytest.mark.parametrize("shape", [LINEAR, CONVOLUTION])
 def test_the_gradient_in_the_weights_is_that_of_finite_differences(
-    shape: tuple[int, ...], order: str
+    shape: tuple[int, ...], order: str, normalise: str
 ) -> None:
-    passport = _passport(_layer(shape), order=order)
+    passport = _passport(_layer(shape), order=order, normalise=normalise)
     x, target = _batch(shape)
     torch.autograd.backward(_loss(passport, x, target))
     weight = passport.layer.weight
@@ -97,9 +100,11 @@ def test_the_gradient_is_the_sum_of_three_paths(shape: tuple[int, ...]) -> None:
         np.testing.assert_allclose(paths[0].numpy(), ((G * gamma).T @ x).numpy(), rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("normalise", ["none", "authors"])
 @pytest.mark.parametrize("shape", [LINEAR, CONVOLUTION])
-def test_output_is_scale_times_layer_plus_shift(shape: tuple[int, ...]) -> None:
-    passport = _passport(_layer(shape))
+def test_output_is_scale_times_layer_plus_shift(shape: tuple[int, ...], normalise: str) -> None:
+    """With the authors' batch norm too: of one batch it is a scale and a shift of each channel."""
+    passport = _passport(_layer(shape), normalise=normalise)
     x, _ = _batch(shape)
     u = weighted(passport.layer, x)
     out = passport(x)
@@ -145,6 +150,87 @@ def test_one_batch_has_one_key() -> None:
     before = passport(x)
     passport.rekey(np.random.default_rng(9))
     assert not torch.equal(passport(x), before)
+
+
+def test_fixed_keys_stay_and_are_drawn_as_the_others() -> None:
+    fixed = _passport(_layer(CONVOLUTION), sigma=0.5, keys="fixed")
+    assert np.ptp(_drawn(fixed, CONVOLUTION, range(9)), axis=0).max() == 0
+    x = _batch(CONVOLUTION)[0]
+    keys = [
+        PassportLayer(
+            nn.Conv2d(3, 8, 3, dtype=torch.float64),
+            largest_mean=3.0,
+            sigma=0.5,
+            redraw_means=False,
+            order="paper",
+            keys="fixed",
+            rng=np.random.default_rng(seed),
+        ).keys(x)
+        for seed in range(400)
+    ]
+    drawn = np.array([[k.numpy() for k in pair] for pair in keys])
+    means = drawn.mean(axis=(3, 4), keepdims=True)
+    assert abs(means.mean() + 1.5) < 5 * 3 / np.sqrt(12 * means.size)  # U(−3, 0)
+    assert abs(means.std() / np.sqrt(3**2 / 12 + 0.5**2 / 16) - 1) < 0.05
+    spread = np.sqrt(((drawn - means) ** 2).mean() * 16 / 15)
+    assert abs(spread / 0.5 - 1) < 5 / np.sqrt(2 * drawn.size)
+
+
+def test_fixed_keys_with_means_for_each_batch_are_refused() -> None:
+    with pytest.raises(ValidationError, match="mean = 'each' with keys = 'fixed': fixed keys are drawn once"):
+        Passport(keys="fixed", mean="each")
+
+
+@pytest.mark.parametrize("order", ["paper", "pool_first"])
+@pytest.mark.parametrize("shape", [LINEAR, CONVOLUTION])
+def test_the_authors_layer_is_its_formula(shape: tuple[int, ...], order: str) -> None:
+    """Number by number in NumPy: γ ⊙ (u − mean)/deviation + β, or tanh(γ) ⊙ u + tanh(β)."""
+    passport = _passport(_layer(shape), order=order, normalise="authors")
+    x, _ = _batch(shape)
+    out = passport(x).detach().numpy()
+    W, E, D = (w.weight.detach().numpy() for w in (passport.layer, passport.encoder, passport.decoder))
+
+    def layer(one: Array) -> Array:
+        """(outputs, places)."""
+        if one.ndim == 1:
+            return (W @ one)[:, None]
+        padded = np.pad(one, [(0, 0), (1, 1), (1, 1)])
+        return np.array(
+            [[(w * padded[:, i : i + 3, j : j + 3]).sum() for i in range(4) for j in range(4)] for w in W]
+        )
+
+    def encoded(z: Array) -> Array:
+        hidden = E @ z
+        return D @ np.where(hidden > 0, hidden, 0.01 * hidden)
+
+    def parameter(key: torch.Tensor) -> Array:
+        z = layer(key.numpy())
+        return encoded(z.mean(axis=1)) if order == "pool_first" else encoded(z).mean(axis=1)
+
+    gamma, beta = (parameter(key)[:, None] for key in passport.keys(x))
+    u = np.array([layer(row) for row in x.numpy()])
+    if len(shape) == 2:
+        wanted = np.tanh(gamma) * u + np.tanh(beta)
+    else:
+        mean, variance = u.mean(axis=(0, 2))[:, None], u.var(axis=(0, 2))[:, None]
+        wanted = gamma * (u - mean) / np.sqrt(variance + 1e-5) + beta
+    np.testing.assert_allclose(out, wanted.reshape(out.shape), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("keys", ["redrawn", "fixed"])
+@pytest.mark.parametrize("shape", [LINEAR, CONVOLUTION])
+def test_the_authors_layer_folds_into_one_without_a_passport(shape: tuple[int, ...], keys: str) -> None:
+    """As it predicts: with the running moments of its batch norm, which training moved."""
+    passport = _passport(_layer(shape), normalise="authors", keys=keys)
+    x, _ = _batch(shape)
+    passport(x)
+    learn_moments(passport)
+    predicted = passport.eval()(x).detach()
+    np.testing.assert_allclose(passport.folded()(x).detach(), predicted, rtol=0, atol=1e-12)
+    moments = [
+        float(m.running_mean.abs().max()) for m in passport.modules() if isinstance(m, BatchNormModule)
+    ]
+    assert [m > 1e-3 for m in moments] == ([] if len(shape) == 2 else [True])
 
 
 def test_a_layer_without_keys_is_refused() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +24,7 @@ X, LABELS = np.random.default_rng(1).random((ROWS, D)), np.random.default_rng(2)
 MEAN = np.full(D, 0.5)  # of the law, not of the rows
 
 
-def _passport() -> PassportLayer:
+def _passport(**layer_has: Any) -> PassportLayer:
     torch.manual_seed(3)
     passport = PassportLayer(
         nn.Linear(D, OUTPUTS, dtype=torch.float64),
@@ -32,6 +33,7 @@ def _passport() -> PassportLayer:
         redraw_means=False,
         order="paper",
         rng=np.random.default_rng(4),
+        **layer_has,
     )
     passport.rekey(np.random.default_rng(5))
     return passport
@@ -89,6 +91,13 @@ def test_it_errs_less_than_any_guess_of_the_keys_does() -> None:
     assert mse < 0.15 * blind
     farthest = float(np.linalg.norm(found.x - X, axis=1).max())
     assert log_recovery_probability(farthest, LARGEST_MEAN, D) < math.log(1e-20)
+
+
+def test_so_they_do_behind_the_tanh_of_the_authors_layer() -> None:
+    """γ and β are tanh of what they were: other factors of the same keys."""
+    found = _attacked(_passport(normalise="authors", keys="fixed"))
+    assert found.shared == pytest.approx(1, abs=1e-9)
+    assert ((found.x - X) ** 2).mean() < 0.15 * ((MEAN - X) ** 2).mean()
 
 
 def test_keys_of_each_row_share_no_plane() -> None:

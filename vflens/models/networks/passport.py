@@ -3,6 +3,10 @@
 u = W ∗ x, γ = Avg(D(E(W ∗ s^γ))), β = Avg(D(E(W ∗ s^β))), out = γ ⊙ u + β, one γ and β per output channel.
 W is reached by three paths: through u, γ and β (``docs/defenses/passport.md``). The layer's own bias
 has β's place: it is set to 0 and stays there.
+
+The paper has no normalisation in this layer, the authors' code has one: out = γ ⊙ N(u) + β behind a
+convolution, N a batch norm without scale and shift, and out = tanh(γ) ⊙ u + tanh(β) behind a linear layer
+(FATE, ``fedpass/_passport_block.py``).
 """
 
 from collections.abc import Sequence
@@ -22,6 +26,8 @@ from vflens.models.networks.layers import BatchNormModule
 from vflens.types import ColumnInfo
 
 Order = Literal["paper", "pool_first"]
+Keys = Literal["redrawn", "fixed"]
+Normalise = Literal["none", "authors"]
 
 
 class PassportLayer(nn.Module):
@@ -39,6 +45,8 @@ class PassportLayer(nn.Module):
         redraw_means: bool,
         order: Order,
         rng: np.random.Generator,
+        keys: Keys = "redrawn",
+        normalise: Normalise = "none",
     ) -> None:
         super().__init__()
         self.layer = layer
@@ -56,13 +64,19 @@ class PassportLayer(nn.Module):
         self._means = self._drawn_means(rng)
         self._rng: np.random.Generator | None = None
         self._keys: tuple[Tensor, Tensor] | None = None
+        self._fixed = keys == "fixed"
+        if self._fixed:
+            self._rng = rng
+        self.norm = _normalising(layer) if normalise == "authors" else nn.Identity()
+        self._bounded = normalise == "authors" and isinstance(layer, nn.Linear)
 
     def rekey(self, rng: np.random.Generator) -> None:
-        """New keys from ``rng``, drawn when the next input shows their shape."""
-        self._rng, self._keys = rng, None
+        """New keys from ``rng``, drawn when the next input shows their shape; fixed keys stay."""
+        if not self._fixed:
+            self._rng, self._keys = rng, None
 
     def forward(self, x: Tensor) -> Tensor:
-        """γ ⊙ (W ∗ x) + β.
+        """γ ⊙ N(W ∗ x) + β; N is the identity unless the layer normalises.
 
         Raises:
             RuntimeError: before the first :meth:`rekey`.
@@ -72,7 +86,7 @@ class PassportLayer(nn.Module):
         z, keys = torch.split_with_sizes(both, [len(x), 2])
         scale, shift = self._passport(keys)
         shape = (1, -1, 1, 1) if x.dim() == 4 else (1, -1)
-        out: Tensor = scale.reshape(shape) * z
+        out: Tensor = scale.reshape(shape) * self.norm(z)
         return out.add_(shift.reshape(shape))
 
     def keys(self, x: Tensor) -> tuple[Tensor, Tensor]:
@@ -91,7 +105,8 @@ class PassportLayer(nn.Module):
         return self._keys
 
     def folded(self) -> nn.Linear | nn.Conv2d:
-        """A layer without a passport that is this one under its present keys: γ in its weights, β its bias.
+        """A layer without a passport that predicts as this one under its present keys: γ in its weights, β
+        its bias.
 
         Raises:
             RuntimeError: before the first input after a :meth:`rekey`.
@@ -101,6 +116,9 @@ class PassportLayer(nn.Module):
         layer = deepcopy(self.layer)
         with torch.no_grad():
             scale, shift = self._passport(weighted(layer, torch.stack(self._keys)))
+            if isinstance(self.norm, BatchNormModule):
+                scale = scale / (self.norm.running_var + self.norm.eps).sqrt()
+                shift = shift - scale * self.norm.running_mean
             layer.weight.mul_(scale.reshape(-1, *[1] * (layer.weight.dim() - 1)))
             layer.bias = nn.Parameter(shift)
         return layer
@@ -116,14 +134,15 @@ class PassportLayer(nn.Module):
         return torch.from_numpy(key).to(x)
 
     def _passport(self, z: Tensor) -> Tensor:
-        """Avg(D(E(z))) (m, outputs) of m weighted keys W ∗ s; ``pool_first`` averages over the places before
-        the autoencoder.
+        """Avg(D(E(z))) (m, outputs) of m weighted keys W ∗ s, its tanh where the layer is bounded;
+        ``pool_first`` averages over the places before the autoencoder.
         """
         places = z.flatten(2).transpose(1, 2) if z.dim() == 4 else z.unsqueeze(1)  # (m, places, outputs)
         if self._order == "pool_first":
             places = places.mean(dim=1, keepdim=True)
         hidden = functional.leaky_relu(self.encoder(places))
-        return cast(Tensor, self.decoder(hidden)).mean(dim=1)
+        average = cast(Tensor, self.decoder(hidden)).mean(dim=1)
+        return average.tanh() if self._bounded else average
 
 
 def weighted(layer: nn.Linear | nn.Conv2d, x: Tensor) -> Tensor:
@@ -211,6 +230,13 @@ def key_means(network: SplitNetwork, columns: Sequence[ColumnInfo], layer: str |
             f"passport layer {place!r} is none of the bottom model's: name one of {list(layers)}"
         )
     return layers[place].weight.shape[1], place == next(iter(layers))
+
+
+def _normalising(layer: nn.Linear | nn.Conv2d) -> nn.Module:
+    """What the authors' code has between ``layer`` and γ: a batch norm of a convolution's channels."""
+    if isinstance(layer, nn.Linear):
+        return nn.Identity()
+    return BatchNormModule(layer.out_channels, affine=False).to(layer.weight)
 
 
 def _linear(inputs: int, outputs: int, dtype: torch.dtype, generator: torch.Generator) -> nn.Linear:
