@@ -45,8 +45,8 @@ class Passport(Defense):
     )
     normalise: Literal["none", "authors"] = Field(
         "none",
-        description="as the paper prints the layer; or as its authors' code has it: a convolution's batch norm "
-        "before γ and β, tanh of a linear layer's γ and β",
+        description="as the paper prints the layer; or as its authors' code has it: a batch norm before a "
+        "convolution's γ and β, tanh of a linear layer's",
     )
     layer: str | None = Field(
         None, coerce_numbers_to_str=True, description="name of the layer, such as `4`; default: see above"

@@ -90,7 +90,7 @@ def _formula(party: Any, name: str, settings: Any) -> tuple[nn.Module, nn.Module
 
 def _copied(module: nn.Module) -> nn.Module:
     if isinstance(module, nn.Linear | nn.Conv2d):
-        copy = type(module)(**_shape(module), dtype=torch.float64)  # type: ignore[arg-type]
+        copy = type(module)(**_shape(module), dtype=torch.float64)
         copy.load_state_dict({n: t.clone() for n, t in module.state_dict().items()})
         return copy
     return module

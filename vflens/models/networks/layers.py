@@ -33,7 +33,7 @@ class AsImage(nn.Module):
 
 class BatchNormModule(nn.Module):
     """Each channel with mean 0 and variance 1 over the batch, in predictions by its running moments; then
-    scaled and shifted, if it is affine.
+    scaled and shifted.
 
     Unlike torch's, running moments follow a batch once it is *learned* from, not whenever it is computed: a
     batch may be computed again (after a restart, or one step stale), and is learned once. A batch with one
@@ -44,13 +44,9 @@ class BatchNormModule(nn.Module):
     running_mean: Tensor
     running_var: Tensor
 
-    weight: nn.Parameter | None
-    bias: nn.Parameter | None
-
-    def __init__(self, channels: int, *, affine: bool = True) -> None:
+    def __init__(self, channels: int) -> None:
         super().__init__()
-        self.register_parameter("weight", nn.Parameter(torch.ones(channels)) if affine else None)
-        self.register_parameter("bias", nn.Parameter(torch.zeros(channels)) if affine else None)
+        self.weight, self.bias = nn.Parameter(torch.ones(channels)), nn.Parameter(torch.zeros(channels))
         self.register_buffer("running_mean", torch.zeros(channels))
         self.register_buffer("running_var", torch.ones(channels))
         self.moments: Moments | None = None  # of the batch computed last in training

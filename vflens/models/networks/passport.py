@@ -233,10 +233,12 @@ def key_means(network: SplitNetwork, columns: Sequence[ColumnInfo], layer: str |
 
 
 def _normalising(layer: nn.Linear | nn.Conv2d) -> nn.Module:
-    """What the authors' code has between ``layer`` and γ: a batch norm of a convolution's channels."""
+    """What the authors' code has between ``layer`` and γ: of a convolution's channels a batch norm, whose
+    own scale and shift stay 1 and 0.
+    """
     if isinstance(layer, nn.Linear):
         return nn.Identity()
-    return BatchNormModule(layer.out_channels, affine=False).to(layer.weight)
+    return BatchNormModule(layer.out_channels).to(layer.weight).requires_grad_(False)
 
 
 def _linear(inputs: int, outputs: int, dtype: torch.dtype, generator: torch.Generator) -> nn.Linear:
