@@ -260,6 +260,15 @@ def test_a_frame_is_audited(people: pd.DataFrame) -> None:
     shown = html.unescape(found._repr_html_())
     assert found.recommendation in shown
     assert "<table>" in shown
+    assert repr(found) == f"<Audit of the frame: {found.decision}>"
+    assert str(found).startswith(found.decision)
+
+
+def test_a_frame_s_column_id_identifies_rows_as_for_the_command(people: pd.DataFrame) -> None:
+    people["id"] = [f"P{i:04d}" for i in range(150)]
+    found = vl.audit(people, classes=2, **TINY)
+    assert found.facts["columns"] == ["age", "income"]
+    assert found.flaws == []
 
 
 def test_a_frame_is_released_in_its_own_kind(people: pd.DataFrame, tmp_path: Path) -> None:

@@ -31,14 +31,22 @@ from vflens.tables.description import PartyFile
 from vflens.types import Document
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Audit:
     """What a federation would learn of a table; ``facts`` has the keys of ``vflens audit --json``."""
 
-    facts: Document = field(repr=False)
+    facts: Document
+
+    def __repr__(self) -> str:
+        return f"<Audit of {self.facts['subject']}: {self.decision}>"
 
     def __str__(self) -> str:
         return "\n".join([*self.flaws, self.verdict])
+
+    @property
+    def decision(self) -> str:
+        """Join as planned, join with a defence, or not as planned; in words."""
+        return advice.decision(self.facts)
 
     @property
     def flaws(self) -> list[str]:
@@ -73,11 +81,12 @@ def audit(
     frame: Any,
     *,
     classes: int,
-    id_column: str | None = None,
+    id_column: str | None = "id",
     models: int = 10,
     rows: int = 1000,
     known: int = 50,
     seed: int = 0,
+    most_leak: float | None = None,
     least_error: float | None = None,
     most_loss: float = 0.01,
     training: Literal["clear", "secure"] = "clear",
@@ -88,13 +97,14 @@ def audit(
     Args:
         frame: a pandas, polars or Arrow table, or a mapping from names to arrays (n,); one row per person.
         classes: of the planned model.
-        id_column: a column that only identifies rows; None: there is none.
+        id_column: a column that only identifies rows; None, or without a column "id": rows by number.
         models: simulated models of each kind.
         rows: at most so many of the frame's rows are used.
         known: so many of them are known to the adversary.
         seed: one seed, one result.
-        least_error: the MSE that the party wants at least; None: .8 of a blind guess's.
-        most_loss: the accuracy that it gives for it at most.
+        most_leak: the share of what a blind guess leaves open that an attack may take of a column; None: .2.
+        least_error: instead of that the MSE over all columns that the party wants at least.
+        most_loss: the AUC of two classes, of other numbers' accuracy, that it gives for it at most.
         training: "clear": its messages are read; "secure": nobody sees them.
         description: ``columns``, ``bounds``, ``encode``, ``missing`` and other keys of a party's ``[data]``.
 
@@ -105,10 +115,11 @@ def audit(
     if "file" in description:
         raise ConfigError("audit takes no `file`: the frame stands for it")
     numbers = {"models": models, "rows": rows, "known": known, "seed": seed, "classes": classes}
-    wanted = {"least_error": least_error, "most_loss": most_loss, "training": training}
-    plan = validate(TypeAdapter(_Asked), {**numbers, **wanted}, "audit")
+    wanted = {"most_leak": most_leak, "least_error": least_error, "most_loss": most_loss}
+    plan = validate(TypeAdapter(_Asked), {**numbers, **wanted, "training": training}, "audit")
     given = as_arrow(frame)
-    given, ids = numbered(given) if id_column is None else (given, id_column)
+    absent = id_column == "id" and id_column not in given.column_names
+    given, ids = numbered(given) if id_column is None or absent else (given, id_column)
     with _written(given) as file, threadpool_limits(1):  # the same bits as `vflens audit`
         spec = validate(TypeAdapter(PartyFile), {**description, "file": file, "id_column": ids}, "the frame")
         checks = check_tables({"the frame": spec})

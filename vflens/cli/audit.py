@@ -38,10 +38,20 @@ Encode = Annotated[
 Models = Annotated[int, typer.Option(min=1, max=1000, help="simulated models of each kind")]
 Rows = Annotated[int, typer.Option(min=10, help="most of your rows to use")]
 Known = Annotated[int, typer.Option(min=0, help="of your rows in the adversary's hands")]
-LeastError = Annotated[
-    float | None, typer.Option(min=0, max=1, help="MSE you want at least; default: .8 of a blind guess's")
+MostLeak = Annotated[
+    float | None,
+    typer.Option(
+        min=0,
+        max=1,
+        help="share of what a blind guess leaves open that an attack may take of a column; default: .2",
+    ),
 ]
-MostLoss = Annotated[float, typer.Option(min=0, max=1, help="accuracy you give for it at most")]
+LeastError = Annotated[
+    float | None, typer.Option(min=0, max=1, help="instead of --most-leak: the MSE you want at least")
+]
+MostLoss = Annotated[
+    float, typer.Option(min=0, max=1, help="AUC of two classes, else accuracy, you give for it at most")
+]
 TrainingOption = Annotated[
     Literal["clear", "secure"],
     typer.Option("--training", help="clear: its messages are read; secure: nobody sees them"),
@@ -73,6 +83,7 @@ def audit(
     models: Models = 10,
     rows: Rows = 1000,
     known: Known = 50,
+    most_leak: MostLeak = None,
     least_error: LeastError = None,
     most_loss: MostLoss = 0.01,
     training: TrainingOption = "clear",
@@ -98,7 +109,17 @@ def audit(
     if weights is None and inputs is not None:
         raise ConfigError("--inputs names those of a model: give --weights too")
     asked = Asked(source, classes, _names(columns), id_column, _names(inputs), _kinds(encode or []))
-    plan = Plan(models, known, rows, seed, least_error=least_error, most_loss=most_loss, training=training)
+    plan = Plan(
+        models,
+        known,
+        rows,
+        seed,
+        most_leak=most_leak,
+        least_error=least_error,
+        most_loss=most_loss,
+        training=training,
+    )
+    plan.wanted()  # fail before, not after, the work
     model = None if weights is None else read_model(weights)
     tables = _checked_table(asked)
     if model is None:
@@ -182,10 +203,19 @@ def _names(text: str | None) -> list[str] | None:
 
 
 def _text(found: Document, summary: Document) -> str:
-    from vflens.experiments.audit.words import alarms, bounds_table, columns_table, left_out, table
+    from vflens.experiments.audit.words import alarms, explained, in_terminal, left_out
 
-    grids = _grids(*filter(None, (table(found), bounds_table(found), columns_table(found))))
-    lines = [*alarms(found), *summary["verdict"], "", summary["recommendation"], *left_out(found)]
+    grids = _grids(*in_terminal(found))
+    attacks = [f"{name}: {words}" for name, words in explained(found).items()]
+    lines = [
+        *attacks,
+        "",
+        *alarms(found),
+        *summary["verdict"],
+        "",
+        summary["recommendation"],
+        *left_out(found),
+    ]
     return "\n".join([grids, *lines, "", f"report: {summary['report']}"])
 
 

@@ -1,14 +1,47 @@
-"""What an audit says of training, and what it recommends: judged by all attacks that ran."""
+"""Whether to join, and with what: an audit's first sentence and its advice, by all attacks that ran."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from vflens.experiments.audit.bench import MOST_COLUMNS
 from vflens.experiments.audit.charts import named
+from vflens.experiments.audit.defenses import reached
 from vflens.experiments.results.clear_training import given_away
 from vflens.experiments.results.verdict import number
 from vflens.types import Facts, Phase
 
 _SECURE = "These figures hold only if nobody sees the messages of training."
+_NAMED = 3  # defences in a sentence
+
+
+def decision(found: Facts) -> str:
+    """The first sentence: join as planned, join with a defence, or not as planned; against what is wanted."""
+    clear = found["training"] == "clear"
+    if clear and not _of_training(found):
+        return "No advice yet: training is in the clear, and what it gives away was not measured."
+    condition = "" if clear else ", if nobody sees the messages of training"
+    strongest, column = found["strongest"], found["own_units"][0]["column"]
+    if reached(found["wanted"], strongest["mse"], found["leak"]):
+        return f"Join as planned{condition}: {_takes(found, strongest, found['leak'], column)}."
+    if found["fitting"]:
+        first = found["fitting"][0]
+        told = _takes(found, first, first["leak"], first["column"])
+        return f"Join with {named(first)}{condition}: {told}; {first['price']}."
+    told = _takes(found, strongest, found["leak"], column)
+    return f"Do not join as planned: {told}, and no installed defence that is worth its cost mends it."
+
+
+def _takes(found: Facts, measured: Facts, leak: float, column: str) -> str:
+    """What the strongest attack takes, beside what is wanted."""
+    wanted = found["wanted"]
+    if wanted["least_error"] is not None:
+        asked = f"you ask for {number(wanted['least_error'])}"
+        return f"the strongest attack that ran errs by {number(measured['mse'])} ({asked})"
+    allowed = f"you allow {_percent(wanted['most_leak'])} of a column"
+    if not leak:
+        return f"no attack that ran is better than a blind guess ({allowed})"
+    return f"an attack takes {_percent(leak)} of what a blind guess leaves open of {column} ({allowed})"
 
 
 def protection(found: Facts) -> str:
@@ -27,42 +60,56 @@ def protection(found: Facts) -> str:
 
 
 def recommendation(found: Facts) -> str:
-    """The recommendation, from the measurements of all attacks that ran, those of training too."""
+    """What helps and what it costs, from the measurements of all attacks that ran, those of training too."""
     clear, read = found["training"] == "clear", _of_training(found)
     if clear and not read:
         return (
             "Nothing can be recommended while it was not measured what training in the clear gives away: "
             f"name at most {MOST_COLUMNS} columns, or give --training secure if nobody sees its messages."
         )
-    least, strongest = found["wanted"]["least_error"], found["strongest"]["mse"]
-    if strongest >= least:
-        said = (
-            f"No defence is needed for {_aim(found)} against the attacks above: the strongest errs by "
-            f"{number(strongest)}."
-        )
+    if reached(found["wanted"], found["strongest"]["mse"], found["leak"]):
+        said = f"No defence is needed against the attacks above, for {_aim(found)}."
     elif found["fitting"]:
         said = _cheapest(found)
-    elif any(a["mse"] < least for a in read):
+    else:
+        said = _none(found, in_training=any(_leaks(found, a) for a in read))
+    return said if clear else f"{_SECURE} {said}"
+
+
+def _leaks(found: Facts, attack: Facts) -> bool:
+    """Whether one attack alone takes more than is wanted."""
+    return not reached(found["wanted"], attack["mse"], attack["leak"])
+
+
+def _none(found: Facts, *, in_training: bool) -> str:
+    """Nothing fits: why, and what is left to do."""
+    what = f"reaches {_aim(found)} at {_cost(found)}"
+    if in_training:
         said = (
-            f"While training is in the clear no installed defence reaches {_aim(found)} at {_cost(found)}: "
-            "protect training, share fewer columns, or stay out. What helps once training is protected: "
-            "--training secure."
+            f"While training is in the clear no installed defence {what}: protect training, share fewer "
+            "columns, or stay out. What helps once training is protected: --training secure."
         )
     else:
-        said = (
-            f"No installed defence reaches {_aim(found)} at {_cost(found)}: share fewer columns, ask for "
-            "less, or stay out."
-        )
-    return said if clear else f"{_SECURE} {said}"
+        said = f"No installed defence {what}: share fewer columns, ask for less, or stay out."
+    hiding = [d for d in found["defenses"] if d["mse"] is not None and not _leaks(found, d)]
+    return said + _unpaid(hiding)
+
+
+def _unpaid(hiding: Sequence[Facts]) -> str:
+    """The defences that hide enough and cost too much, or of which the cost is open."""
+    if not hiding:
+        return ""
+    each = "; ".join(f"{named(d)}: {d['price']}" for d in hiding[:_NAMED])
+    return f" Enough is hidden by {each}."
 
 
 def _cheapest(found: Facts) -> str:
     first, *others = found["fitting"]
-    more = f" So do, at more cost: {', '.join(map(named, others))}." if others else ""
+    more = f" So do, at no less cost: {', '.join(map(named, others))}." if others else ""
     return (
         f"The cheapest installed defence with {_aim(found)} at {_cost(found)} is {named(first)}, switched on "
-        f"by {first['at']}: error {number(first['mse'])}, {_loss(first['accuracy_loss'])}.{_unbeaten(first)}"
-        f"{more}"
+        f"by {first['at']}: error {number(first['mse'])}, {first['price']}; the federation still gains "
+        f"{first['gain']} over the other party alone.{_unbeaten(first)}{more}"
     )
 
 
@@ -83,12 +130,26 @@ def _of_training(found: Facts) -> list[Facts]:
 
 
 def _aim(found: Facts) -> str:
-    return f"an error of at least {number(found['wanted']['least_error'])}"
+    wanted = found["wanted"]
+    if wanted["least_error"] is not None:
+        return f"an error of at least {number(wanted['least_error'])}"
+    return f"a leak of at most {_percent(wanted['most_leak'])} of a column"
 
 
 def _cost(found: Facts) -> str:
-    return f"an accuracy loss of at most {number(found['wanted']['most_loss'])}"
+    return f"a cost of at most {number(found['wanted']['most_loss'])} {measure(found)}"
 
 
-def _loss(loss: float) -> str:
-    return "accuracy unchanged" if abs(loss) < 0.0005 else f"accuracy loss {number(loss)}"
+def measure(found: Facts) -> str:
+    """What a defence's cost is measured in."""
+    return next((d["cost"]["measure"] for d in found["defenses"] if d["cost"]), "accuracy")
+
+
+def wanted(found: Facts) -> str:
+    """What the party asks for, in words."""
+    return f"{_aim(found)}, at {_cost(found)}"
+
+
+def _percent(share: float) -> str:
+    percent = 100 * share
+    return f"{percent:.0f} %" if percent >= 1 or not share else f"{percent:.1g} %"

@@ -18,12 +18,13 @@ from vflens.plugins.attack import Attack, installed_attack
 from vflens.plugins.declared import Audited
 from vflens.randomness import secret_from_seed, stream
 from vflens.registry import ATTACKS, Registry
-from vflens.types import Array, Knowledge, Phase
+from vflens.types import Array, Document, Knowledge, Phase
 from vflens.words import counted
 
 #: Of attacks on training in the clear: their work grows with the cube of the columns, minutes from here on.
 MOST_COLUMNS = 128
 _FEW_COLUMNS = 16
+_MOST_LEAK = 0.2
 #: What the adversary of an audit has: scores, disclosed parameters, some rows, and its own data.
 KNOWN = frozenset(
     {
@@ -42,18 +43,33 @@ KNOWN = frozenset(
 class Plan:
     """The audit's assumptions and the party's aims.
 
-    ``models`` of each kind, ``known`` rows in the adversary's hands, at most ``rows`` used, ``seed``; an
-    error of at least ``least_error`` (None: ``.8`` of the best blind guess's) at an accuracy loss of at most
-    ``most_loss``. ``training`` "clear": whoever receives its messages reads them; "secure": nobody does.
+    ``models`` of each kind, ``known`` rows in the adversary's hands, at most ``rows`` used, ``seed``. No
+    attack may take more than ``most_leak`` of what a blind guess leaves open of any column (None: .2); or
+    instead of that all err by at least ``least_error`` over all columns. A defence may cost ``most_loss`` of
+    the AUC of two classes, of other numbers' accuracy. ``training`` "clear": whoever receives its messages
+    reads them; "secure": nobody does.
     """
 
     models: Annotated[int, Field(ge=1, le=1000)] = 10
     known: Annotated[int, Field(ge=0)] = 50
     rows: Annotated[int, Field(ge=10)] = 1000
     seed: Annotated[int, Field(ge=0)] = 0
+    most_leak: Annotated[float, Field(ge=0, le=1)] | None = None
     least_error: Annotated[float, Field(ge=0, le=1)] | None = None
     most_loss: Annotated[float, Field(ge=0, le=1)] = 0.01
     training: Literal["clear", "secure"] = "clear"
+
+    def wanted(self) -> Document:
+        """What the party asks for: one of ``most_leak`` and ``least_error``, the other None; ``most_loss``.
+
+        Raises:
+            ConfigError: it asks for both.
+        """
+        if self.most_leak is not None and self.least_error is not None:
+            raise ConfigError("--most-leak and --least-error are two thresholds for the same: give one")
+        leak = _MOST_LEAK if self.most_leak is None else self.most_leak
+        wanted = {"most_leak": leak} if self.least_error is None else {"least_error": self.least_error}
+        return {"most_leak": None, "least_error": None, **wanted, "most_loss": self.most_loss}
 
     def rng(self, *names: str | int) -> np.random.Generator:
         """The generator for what is called ``names``."""

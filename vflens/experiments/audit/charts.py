@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from html import escape
 from itertools import cycle
@@ -65,7 +66,7 @@ def columns_plot(found: Facts) -> Document:
 
 
 def defenses_plot(found: Facts) -> Document:
-    """Error of the strongest attack against accuracy loss, a point for each defence."""
+    """Largest leak of a column against cost, a point for each defence; what is wanted as lines."""
     measured = [d for d in found["defenses"] if d["mse"] is not None]
     names = [escape(named(d)) for d in measured]
     best = (
@@ -74,20 +75,20 @@ def defenses_plot(found: Facts) -> Document:
     points = scatter(
         "markers+text",
         "defence",
-        [d["accuracy_loss"] for d in measured],
-        [d["mse"] for d in measured],
+        [math.fsum(d["cost"]["lost"]) / len(d["cost"]["lost"]) for d in measured],
+        [100 * d["leak"] for d in measured],
         text=[name if name == best else "" for name in names],
         textposition="middle right",
-        hovertext=names,
+        hovertext=[f"{name}: {d['price']}" for name, d in zip(names, measured, strict=True)],
         marker=_dots("trained"),
     )
-    wanted = found["wanted"]
-    corner = scatter(
-        "lines",
-        "what you asked for: above and left",
-        [wanted["most_loss"], wanted["most_loss"], min([0.0, *(d["accuracy_loss"] for d in measured)])],
-        [max([wanted["least_error"], *(d["mse"] for d in measured)]), *[wanted["least_error"]] * 2],
-        line={"color": GREY, "dash": "dash"},
-    )
-    axes = {"xaxis": axis("accuracy loss"), "yaxis": axis("error of the strongest attack")}
-    return plot("defences", [points, corner], 380, **axes)
+    axes = {"xaxis": axis("mean cost"), "yaxis": axis("largest leak of a column, %", range=[-4, 104])}
+    return plot("defences", [points, *_wanted(found["wanted"])], 380, **axes)
+
+
+def _wanted(wanted: Facts) -> Iterator[Document]:
+    """The corner that holds what is wanted; nothing of a threshold that is no leak."""
+    if wanted["most_leak"] is not None:
+        most, leak = wanted["most_loss"], 100 * wanted["most_leak"]
+        words, look = "what you asked for: below and left", {"color": GREY, "dash": "dash"}
+        yield scatter("lines", words, [most, most, min(0.0, most)], [0, leak, leak], line=look)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from vflens.experiments.audit.boosted import attack_trees
 from vflens.experiments.audit.given import Joint
-from vflens.experiments.audit.run import column_blind
+from vflens.experiments.audit.outcomes import column_blind
 from vflens.experiments.pages.page import templates, write_page
 from vflens.experiments.results.results import BLIND_GUESSES
 from vflens.experiments.results.verdict import number

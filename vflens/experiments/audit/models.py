@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
 from typing import Any
@@ -22,13 +22,14 @@ from vflens.experiments.audit.subject import AuditSubject
 from vflens.member.adversary import reconstructed
 from vflens.models.settings import Training
 from vflens.models.softmax_regression import LinearBlock, log_softmax, train_alone
+from vflens.numerics.measures.ranking import accuracy, auc
 from vflens.plugins.attack import Attack
 from vflens.plugins.chain import DefenseChain
 from vflens.plugins.defense import NamedDefense
 from vflens.plugins.findings import Joint
 from vflens.plugins.views.vertical import AdversaryView
 from vflens.storage.journal import Messages
-from vflens.types import Array, Estimate, Exchange, Owner, PartyInfo, Phase, Point, Released, Role
+from vflens.types import Array, Document, Estimate, Exchange, Owner, PartyInfo, Phase, Point, Released, Role
 
 _TRAINING = Training(epochs=30, batch_size=64, learning_rate=0.05)
 _TRAINING_SHARE = 0.8  # of the rows, drawn anew for each model
@@ -40,20 +41,23 @@ _NO_ROWS = np.zeros(0, np.int32)
 class World:
     """One released model.
 
-    ``weight`` (k, d) is the party's own block, ``released`` are log-probabilities (n, k) after defences,
-    ``parameters`` the disclosed weight (k, d) and bias or None, ``own_weight`` (k, m) and ``other`` (n, m)
-    the active party's, ``labels`` (n,). Of a trained model ``trained`` int32 are its training rows,
-    ascending, and ``sent`` what the party's partial logits of each batch became: training in the clear shows
-    them.
+    ``inputs`` (n, d) are the party's columns as the model gets them, ``weight`` (k, d) is its own block and
+    ``bias`` (k,), ``released`` are log-probabilities (n, k) after defences, ``parameters`` the disclosed
+    weight (k, d) and bias or None, ``own_weight`` (k, m) and ``other`` (n, m) the active party's, ``labels``
+    (n,). Of a trained model ``trained`` int32 are its training rows, ascending, and ``sent`` what the party's
+    partial logits of each batch became: training in the clear shows them.
     """
 
     subject: AuditSubject
+    inputs: Array
     weight: Array
+    bias: Array
     released: Array
     parameters: Mapping[str, Array] | None
     other: Array
     own_weight: Array
     labels: Array
+    secret: bytes
     trained: Array = field(default_factory=lambda: _NO_ROWS)
     sent: tuple[Released, ...] = ()
     joint: Joint = field(default_factory=list)
@@ -111,9 +115,25 @@ class World:
         return reconstructed(attack, view, rng)
 
     @property
-    def accuracy(self) -> float:
-        """Share of rows whose first arg-max among the released scores is the label."""
-        return float((self.released.argmax(axis=1) == self.labels).mean())
+    def tested(self) -> Array:
+        """The rows that did not train it, int32: what it is worth is measured on them."""
+        return np.setdiff1d(np.arange(len(self.labels), dtype=np.int32), self.trained)
+
+    def figures(self, scores: Array) -> tuple[float, float]:
+        """Accuracy and AUC of ``scores`` (n, k) on the tested rows."""
+        rows = self.tested
+        return accuracy(scores[rows], self.labels[rows]), auc(scores[rows], self.labels[rows])
+
+    def alone(self, rng: np.random.Generator) -> Array:
+        """Scores (n, k) of a model of the active party's columns alone, trained on the same rows."""
+        block = train_alone(self.other, self.labels, self.trained, self.subject.classes, _TRAINING, rng=rng)
+        return block.forward(self.other)
+
+    def under(self, defense: NamedDefense) -> World:
+        """The same model under one defence, which must not act in training."""
+        defended = _Defended(self.subject, [defense], self.secret)
+        others = self.other @ self.own_weight.T
+        return replace(self, joint=[], **defended.releases(self.inputs, self.weight, self.bias, others))
 
 
 def simulate(
@@ -134,36 +154,54 @@ def simulate(
     other = rng.random((n, d)) if subject.other is None else subject.other
     weight, bias = _teacher(np.hstack([subject.x, other]), subject.classes, rng)
     labels = _labels(subject, kind, np.hstack([subject.x, other]) @ weight.T + bias, rng)
-    disclosed: dict[str, Array] = {}
-    owner = Owner("passive", ScaledColumns(subject.x), None, subject.classes, parameters=disclosed)
     secret: bytes = rng.bytes(32)
-    chain = DefenseChain(lambda: owner, list(defenses), secret)
-
-    def fold(hook: str, value: Any, phase: Phase) -> Any:
-        return chain.fold(hook, value, _exchange(phase), everything)
-
-    inputs = fold("on_inputs", subject.x, Phase.TRAIN)
+    defended = _Defended(subject, defenses, secret)
+    inputs = defended.fold("on_inputs", subject.x, Phase.TRAIN)
     drawn, sent = _NO_ROWS, list[Released]()
     if kind == "trained":
         drawn = rng.permutation(everything)[: math.ceil(_TRAINING_SHARE * n)]
         both = np.hstack([inputs, other])
-        logits = _sending(both, d, chain, sent)
+        logits = _sending(both, d, defended.chain, sent)
         block = train_alone(both, labels, drawn, subject.classes, _TRAINING, rng=rng, logits=logits)
         weight, bias = block.weight, block.parameters()["bias"]
     mine = subject.weight if kind == "given" and subject.weight is not None else weight[:, :d]
-    disclosed.update(weight=mine.copy(), bias=bias)
-    partial = fold("on_embedding", inputs @ mine.T + bias, Phase.PREDICT)
     return World(
         subject,
+        inputs,
         mine,
-        fold("on_scores", log_softmax(partial + other @ weight[:, d:].T), Phase.PREDICT),
-        fold("on_parameters", disclosed, Phase.DISCLOSE),
+        bias,
+        **defended.releases(inputs, mine, bias, other @ weight[:, d:].T),
         other=other,
         own_weight=weight[:, d:],
         labels=labels,
+        secret=secret,
         trained=np.sort(drawn),
         sent=tuple(sent),
     )
+
+
+class _Defended:
+    """The passive party's ``chain`` of defences of a simulated model, and what it leaves of releases."""
+
+    def __init__(self, subject: AuditSubject, defenses: Iterable[NamedDefense], secret: bytes) -> None:
+        self._disclosed: dict[str, Array] = {}  # what a defence may be fitted to, once it is there
+        self._rows = np.arange(len(subject.x), dtype=np.int32)
+        owner = Owner("passive", ScaledColumns(subject.x), None, subject.classes, parameters=self._disclosed)
+        self.chain = DefenseChain(lambda: owner, list(defenses), secret)
+
+    def fold(self, hook: str, value: Any, phase: Phase) -> Any:
+        """``value`` of all rows after the defences."""
+        return self.chain.fold(hook, value, _exchange(phase), self._rows)
+
+    def releases(self, inputs: Array, weight: Array, bias: Array, others: Array) -> Document:
+        """``released`` and ``parameters`` of a :class:`World` with the active party's logits ``others``."""
+        self._disclosed.update(weight=weight.copy(), bias=bias)
+        partial = self.fold("on_embedding", inputs @ weight.T + bias, Phase.PREDICT)
+        scores = self.fold("on_scores", log_softmax(partial + others), Phase.PREDICT)
+        return {
+            "released": scores,
+            "parameters": self.fold("on_parameters", self._disclosed, Phase.DISCLOSE),
+        }
 
 
 def _sending(

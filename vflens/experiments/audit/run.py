@@ -8,45 +8,19 @@ size, and the effect of each installed defence.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
-
-import numpy as np
+from dataclasses import asdict
 
 from vflens.experiments.audit.bench import Bench, Plan, audited
-from vflens.experiments.audit.defenses import TRAINED_MODELS, fitting, left_out, try_defenses
+from vflens.experiments.audit.defenses import ATTACKED_MODELS, fitting, left_out, try_defenses
 from vflens.experiments.audit.models import simulate
+from vflens.experiments.audit.outcomes import AttackOutcome, ModelErrors, column_blind, exposed, summary
 from vflens.experiments.audit.subject import AuditSubject
 from vflens.experiments.results.results import up_to_affine
 from vflens.experiments.results.theory import TOLERANCE
-from vflens.numerics.entropy import conditional_entropy, entropy
+from vflens.numerics.entropy import entropy
 from vflens.numerics.linear_system import first_differences
 from vflens.numerics.theory import closed_forms as theory
 from vflens.types import Array, Document, Phase, Progress
-
-
-@dataclass(frozen=True)
-class AttackOutcome:
-    """One attack against one kind of model, on ``rows`` each: MSE per feature.
-
-    ``columns`` are errors by column, ``conditional_entropies`` H(X | X̂) in bits, means over models; None
-    without an alphabet. ``low`` and ``high`` are the 5 % and 95 % quantiles over models; of one model the 95
-    % interval over rows. ``closed`` is the mean closed form of an attack that Theorem 2 covers, None of
-    others; ``disagreement`` the largest relative difference from it over models. ``phase`` "train": it read
-    the messages of training, and estimated training rows.
-    """
-
-    attack: str
-    kind: str
-    models: int
-    rows: int
-    mse: float
-    low: float
-    high: float
-    columns: tuple[float, ...]
-    conditional_entropies: tuple[float | None, ...]
-    phase: str = Phase.PREDICT
-    closed: float | None = None
-    disagreement: float | None = None
 
 
 def audit(subject: AuditSubject, plan: Plan, progress: Progress) -> Document:
@@ -58,24 +32,27 @@ def audit(subject: AuditSubject, plan: Plan, progress: Progress) -> Document:
     bench = Bench.set_up(subject, plan)
     reached = [*_reached(bench, progress), *_of_training(bench, progress)]
     defended = try_defenses(bench, progress)
-    blind = bench.blind[bench.blind_guess]
-    least = 0.8 * blind if plan.least_error is None else plan.least_error
+    counting = [r for r in reached if _counts(r, bench)]
+    facts = _facts(bench)
+    own_units = exposed(counting, facts["columns"], facts["units"])
     return {
-        **_facts(bench),
+        **facts,
         "blind": bench.blind,
         "blind_guess": bench.blind_guess,
         "bounds": _bounds(bench),
         "after_training": _after_training(bench),
         "attacks": [asdict(r) for r in reached],
         "theory_disagreements": _disagreements(reached),
-        "strongest": asdict(min((r for r in reached if _counts(r, bench)), key=_by_error)),
+        "strongest": asdict(min(counting, key=_by_error)),
+        "own_units": own_units,
+        "leak": own_units[0]["share"],
         "column_blind": column_blind(bench.truth).tolist(),
         "column_entropy": _column_entropies(bench),
         "defenses": [asdict(d) for d in defended],
         "left_out": left_out(),
         "failed": bench.failed,
-        "wanted": {"least_error": least, "most_loss": plan.most_loss},
-        "fitting": [asdict(d) for d in fitting(defended, least, plan.most_loss)],
+        "wanted": plan.wanted(),
+        "fitting": [asdict(d) for d in fitting(defended, plan.wanted())],
         "plan": asdict(plan),
     }
 
@@ -94,7 +71,7 @@ def _facts(bench: Bench) -> Document:
         "trained": subject.weight is not None,
         "real_labels": subject.labels is not None,
         "training": bench.plan.training,
-        "units": [] if subject.bounds is None else np.ptp(subject.bounds, axis=1).tolist(),
+        "units": [] if subject.units is None else subject.units.tolist(),
     }
 
 
@@ -108,29 +85,10 @@ def _by_error(outcome: AttackOutcome) -> tuple[float, bool]:
     return round(outcome.mse, 12), up_to_affine(outcome.attack)
 
 
-def column_blind(x: Array) -> Array:
-    """The error (d,) of the best blind guess for each column."""
-    guesses = (0.0, 0.5, x.mean(axis=0))
-    least: Array = np.min([((x - guess) ** 2).mean(axis=0) for guess in guesses], axis=0)
-    return least
-
-
 def _column_entropies(bench: Bench) -> tuple[float | None, ...]:
     """H(X) in bits of each column of the attacked rows; None without an alphabet."""
     pairs = zip(bench.subject.columns, bench.truth.T, strict=True)
     return tuple(entropy(x) if column.alphabet else None for column, x in pairs)
-
-
-def _conditional_entropies(subject: AuditSubject, rows: Array, estimate: Array) -> Array:
-    """H(X | X̂) in bits (d,) of ``rows`` as ``estimate`` (n, d) has them; NaN of a column without an
-    alphabet.
-    """
-    columns = zip(subject.columns, subject.x[rows].T, estimate.T, strict=True)
-    return np.array([conditional_entropy(x, xh) if c.alphabet else np.nan for c, x, xh in columns])
-
-
-def _known(bits: Array) -> tuple[float | None, ...]:
-    return tuple(None if np.isnan(b) else float(b) for b in bits)
 
 
 def _centers() -> dict[str, float]:
@@ -165,43 +123,35 @@ def _after_training(bench: Bench) -> Document:
     }
 
 
-def _reached(bench: Bench, progress: Progress) -> list[AttackOutcome]:
+def _reached(bench: Bench, progress: Progress) -> Iterator[AttackOutcome]:
     """Every attack against every kind of model: the party's own where it has one."""
     given, models = bench.subject.weight is not None, bench.plan.models
     kinds = {"given": 1} if given else {"random": models, "trained": models}
-    reached, done = [], 0
+    done = 0
     for kind, count in kinds.items():
-        errors: dict[str, list[Array]] = {}
-        left: dict[str, list[Array]] = {}
+        found: dict[str, list[ModelErrors]] = {}
         closed: dict[str, list[float]] = {}
         for i in range(count):
             world = simulate(bench.subject, kind, bench.plan.rng(kind, i))
             for name, rows, values in bench.estimates(world, kind, i):
-                errors.setdefault(name, []).append((values - bench.subject.x[rows]) ** 2)
-                left.setdefault(name, []).append(_conditional_entropies(bench.subject, rows, values))
+                found.setdefault(name, []).append(ModelErrors.of(bench.subject, rows, values))
             for name, mse in _closed_forms(bench, world.weight).items():
                 closed.setdefault(name, []).append(mse)
             done += 1
             progress("models attacked", done, sum(kinds.values()))
-        reached += [
-            _summary(name, kind, found, left[name], closed.get(name)) for name, found in errors.items()
-        ]
-    return reached
+        yield from (summary(name, kind, of, closed.get(name)) for name, of in found.items())
 
 
 def _of_training(bench: Bench, progress: Progress) -> Iterator[AttackOutcome]:
     """Every attack on training in the clear against a few trained models."""
-    errors: dict[str, list[Array]] = {}
-    left: dict[str, list[Array]] = {}
-    models = min(TRAINED_MODELS, bench.plan.models) if bench.training_attacks else 0
+    found: dict[str, list[ModelErrors]] = {}
+    models = min(ATTACKED_MODELS, bench.plan.models) if bench.training_attacks else 0
     for i in range(models):
         world = simulate(bench.subject, "trained", bench.plan.rng("trained", i))
         for name, rows, values in bench.of_training(world, i):
-            errors.setdefault(name, []).append((values - bench.subject.x[rows]) ** 2)
-            left.setdefault(name, []).append(_conditional_entropies(bench.subject, rows, values))
+            found.setdefault(name, []).append(ModelErrors.of(bench.subject, rows, values))
         progress("trainings read", i + 1, models)
-    for name, found in errors.items():
-        yield replace(_summary(name, "trained", found, left[name], None), phase=Phase.TRAIN)
+    yield from (summary(name, "trained", of, phase=Phase.TRAIN) for name, of in found.items())
 
 
 def _closed_forms(bench: Bench, weight: Array) -> dict[str, float]:
@@ -210,36 +160,6 @@ def _closed_forms(bench: Bench, weight: Array) -> dict[str, float]:
     return {
         n: theory.nearest_solution_mse(A, theory.second_moment(bench.truth, c)) for n, c in _centers().items()
     }
-
-
-def _summary(
-    attack: str, kind: str, squares: Sequence[Array], left: Sequence[Array], closed: Sequence[float] | None
-) -> AttackOutcome:
-    mse = np.array([s.mean() for s in squares])
-    if len(mse) > 1:
-        low, high = np.quantile(mse, [0.05, 0.95])
-    else:
-        per_row = squares[0].mean(axis=1)
-        half = 1.96 * per_row.std(ddof=min(1, len(per_row) - 1)) / np.sqrt(len(per_row))
-        low, high = max(mse[0] - half, 0.0), mse[0] + half
-    columns = tuple(np.mean([s.mean(axis=0) for s in squares], axis=0).tolist())
-    entropies = _known(np.mean(left, axis=0))
-    told: Document = {}
-    if closed is not None:
-        away = np.abs(mse - closed) / np.maximum(closed, 1e-12)
-        told = {"closed": float(np.mean(closed)), "disagreement": float(away.max())}
-    return AttackOutcome(
-        attack=attack,
-        kind=kind,
-        models=len(mse),
-        rows=len(squares[0]),
-        mse=float(mse.mean()),
-        low=float(low),
-        high=float(high),
-        columns=columns,
-        conditional_entropies=entropies,
-        **told,
-    )
 
 
 def _disagreements(reached: Sequence[AttackOutcome]) -> list[str]:

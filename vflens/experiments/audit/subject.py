@@ -39,9 +39,9 @@ class AuditSubject:
 
     ``x`` (n, d) its columns scaled to [0, 1], ``clipped`` values of which lay outside; ``columns`` their
     public metadata, in the file's units. Where they are known: ``other`` (n, m), the active party's columns,
-    and ``labels`` (n,); after training ``weight`` (k, d), the party's own block of the model. ``bounds``
-    (d, 2) are the values of each column, in the file's units, that are 0 and 1 in ``x``; None of a run
-    folder.
+    and ``labels`` (n,); after training ``weight`` (k, d), the party's own block of the model. ``units``
+    (d,) is what 1 stands for in each column of ``x``, in the file's units; None of pixels. ``bounds`` (d, 2)
+    are the values, in these units, that are 0 and 1 in ``x``; None of a run folder.
     """
 
     name: str
@@ -52,6 +52,7 @@ class AuditSubject:
     other: Array | None = None
     labels: Array | None = None
     weight: Array | None = None
+    units: Array | None = None
     bounds: Array | None = None
 
     def sample(self, rows: int, rng: np.random.Generator) -> AuditSubject:
@@ -210,7 +211,8 @@ def of_table(name: str, table: Table, classes: int) -> AuditSubject:
     scaler = Scaler.fit(table.columns, table.features)
     x, clipped = scaler.transform(table.features)
     bounds = np.stack([scaler.low, scaler.high], axis=1)
-    return AuditSubject(name, table.columns, x, classes, clipped=clipped, labels=table.labels, bounds=bounds)
+    of_file = {"units": scaler.high - scaler.low, "bounds": bounds}
+    return AuditSubject(name, table.columns, x, classes, clipped=clipped, labels=table.labels, **of_file)
 
 
 def _of_dataset(name: str, columns: Sequence[str] | None) -> AuditSubject:
@@ -250,4 +252,5 @@ def _of_run(folder: Path) -> AuditSubject:
                 run.federation.n_classes,
                 clipped=run.clipped,
                 weight=run.model.parameters()["weight"],
+                units=run.truth.units,
             )

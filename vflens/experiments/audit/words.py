@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterator
 from pathlib import Path
 
 from vflens.experiments.audit import charts
-from vflens.experiments.audit.advice import protection, recommendation
+from vflens.experiments.audit.advice import decision, measure, protection, recommendation, wanted
 from vflens.experiments.audit.charts import KINDS, named
+from vflens.experiments.audit.defenses import reached
 from vflens.experiments.pages.page import plotly, templates, write_page
-from vflens.experiments.results.own_units import OwnError
-from vflens.experiments.results.results import BLIND_GUESSES
+from vflens.experiments.results.results import BLIND_GUESSES, HARDLY
 from vflens.experiments.results.verdict import number
 from vflens.plugins.attack import installed_attack
+from vflens.registry import ATTACKS
 from vflens.types import Facts, Knowledge, Phase
 from vflens.words import counted
 
@@ -22,14 +23,16 @@ _MEANING = (
     (0.5, "most of what your columns hold leaks"),
     (0.9, "a part of what your columns hold leaks"),
 )
-_LITTLE = "hardly more than a blind guess has"
+_LITTLE = "hardly better than a blind guess"
+_SHOWN = 20  # columns in the terminal
 
 
 def sentences(found: Facts) -> list[str]:
-    """The verdict: how training is protected, the strongest attack, the most exposed column, equations,
-    bounds and what they cover.
+    """The verdict: whether to join, how training is protected, the most exposed column, the strongest attack;
+    then equations, bounds and what they cover.
     """
-    return [protection(found), _strongest(found), _column(found), _equations(found), _bounds(found)]
+    first = [decision(found), protection(found), _column(found), _strongest(found)]
+    return [*first, _equations(found), _bounds(found)]
 
 
 def left_out(found: Facts) -> list[str]:
@@ -40,7 +43,7 @@ def left_out(found: Facts) -> list[str]:
 
 def table(found: Facts) -> list[tuple[str, ...]]:
     """Attack, models, error, range over models (of one model: over rows), closed form, share of the blind
-    error, what it knows; the strongest first.
+    error; the strongest first.
     """
     rows = sorted(found["attacks"], key=lambda a: a["mse"])
     blind = found["blind"][found["blind_guess"]]
@@ -52,14 +55,22 @@ def table(found: Facts) -> list[tuple[str, ...]]:
             f"{number(a['low'])} … {number(a['high'])}",
             number(a["closed"]),
             _share(a["mse"], blind),
-            _knows(a["attack"], found["known_rows"]),
         )
         for a in rows
     ]
-    return [
-        ("attack", "against", "MSE", "range", "closed form", "of blind", "knows besides the model"),
-        *body,
-    ]
+    return [("attack", "against", "MSE", "range", "closed form", "of blind"), *body]
+
+
+def explained(found: Facts) -> dict[str, str]:
+    """Attack → what it does, and what it knows besides the model; the strongest first."""
+    names = dict.fromkeys(a["attack"] for a in sorted(found["attacks"], key=lambda a: a["mse"]))
+    return {name: " ".join(_explained(name, found["known_rows"])) for name in names}
+
+
+def _explained(attack: str, rows: int) -> Iterator[str]:
+    yield ATTACKS.summary(attack)
+    if knows := _knows(attack, rows):
+        yield f"It knows {knows}."
 
 
 def write_audit(found: Facts, out: Path) -> None:
@@ -78,6 +89,11 @@ def write_audit(found: Facts, out: Path) -> None:
             table=table(found),
             bounds_table=bounds_table(found),
             columns_table=columns_table(found),
+            explained=explained(found),
+            measure=measure(found),
+            wanted=wanted(found),
+            may_join=bool(found["fitting"])
+            or reached(found["wanted"], found["strongest"]["mse"], found["leak"]),
             alarms=alarms(found),
             left_out=left_out(found),
             blind_words=BLIND_GUESSES,
@@ -129,35 +145,26 @@ def _strongest(found: Facts) -> str:
     best, guess = found["strongest"], found["blind_guess"]
     blind = found["blind"][guess]
     over = f"{best['models']} {KINDS[best['kind']]}" if best["models"] > 1 else "rows"
-    spread = f" ({number(best['low'])} to {number(best['high'])} over {over})"
+    spread = f"{number(best['low'])} to {number(best['high'])} over {over}"
     share = best["mse"] / blind if blind else 1.0
     meaning = next((words for limit, words in _MEANING if share < limit), _LITTLE)
     knows = _knows(best["attack"], found["known_rows"])
-    who = best["attack"] + (f", which knows {knows}" if knows != "–" else "")
+    who = best["attack"] + (f", which knows {knows}" if knows else "")
     return (
-        f"The strongest attack here, {who}, errs by {number(best['mse'])}{spread}: "
-        f"{_share(best['mse'], blind)} of the best "
-        f"blind guess ({BLIND_GUESSES[guess]}, {number(blind)}). In words: {meaning}."
+        f"The strongest attack here, {who}: {meaning}. Its mean squared error is {number(best['mse'])} "
+        f"({spread}), {_share(best['mse'], blind)} of that of the best blind guess ({BLIND_GUESSES[guess]}, "
+        f"{number(blind)})."
     )
 
 
 def _column(found: Facts) -> str:
-    pairs = [
-        (e / b, name, e, b)
-        for name, e, b in zip(
-            found["columns"], found["strongest"]["columns"], found["column_blind"], strict=True
-        )
-        if b > 0
-    ]
-    if not pairs:
+    worst = found["own_units"][0]
+    if not any(found["column_blind"]):
         return "All columns are constant: there is nothing to protect."
-    _, name, error, blind = min(pairs)
-    said = f"error {number(error)}, blind {number(blind)}"
-    if not found["units"]:
-        return f"The most exposed column is {name}: {said}."
-    unit = found["units"][found["columns"].index(name)]
-    own = OwnError("", "", name, unit * math.sqrt(error), unit * math.sqrt(blind))
-    return f"The most exposed column: {own} ({said})."
+    if not worst["share"]:
+        return "No column is found better than by a blind guess."
+    little = f", {_LITTLE}" if worst["share"] < HARDLY else ""
+    return f"The most exposed column: {worst['words']}{little} ({worst['attack']})."
 
 
 def _against(reached: Facts, rows: int) -> str:
@@ -168,15 +175,16 @@ def _against(reached: Facts, rows: int) -> str:
 
 
 def _knows(attack: str, rows: int) -> str:
+    """What ``attack`` knows besides the model, ``rows`` of the party's among it; "" of nothing."""
     plugin = installed_attack(attack)
     if plugin is None:
-        return "–"
+        return ""
     known = ["the messages of training"] if Knowledge.EMBEDDINGS in plugin.needs else []
     known += ["as many of your rows as fix an affine map"] if plugin.up_to_affine else []
     granted = plugin.needs & {Knowledge.MOMENTS, Knowledge.AUXILIARY}
     known += [f"{rows} of your rows"] if granted and rows else []
     known += ["the values your columns can take"] if Knowledge.METADATA in plugin.needs else []
-    return " and ".join(known) or "–"
+    return " and ".join(known)
 
 
 def _share(mse: float, blind: float) -> str:
@@ -206,18 +214,27 @@ def bounds_table(found: Facts) -> list[tuple[str, ...]]:
 
 
 def columns_table(found: Facts) -> list[tuple[str, ...]]:
-    """Each column's error by the strongest attack and by the best blind guess; after training closed forms
-    before them, with
-    alphabets conditional entropy and entropy after them. [] where there is neither."""
+    """Each column under the attack that takes most of it, in its own unit beside a blind guess, the most
+    exposed first; after training with closed forms, with alphabets with entropies of the strongest attack.
+    """
     told, strongest = found["after_training"], found["strongest"]
     figures = {f"{name}, closed form": t["columns"] for name, t in told.items()}
-    figures |= {strongest["attack"]: strongest["columns"], "blind": found["column_blind"]}
     if any(bits is not None for bits in found["column_entropy"]):
-        figures |= {
-            "H(X | X̂), bits": strongest["conditional_entropies"],
-            "H(X), bits": found["column_entropy"],
-        }
-    elif not told:
-        return []
-    rows = zip(found["columns"], *figures.values(), strict=True)
-    return [("column", *figures), *((name, *map(number, values)) for name, *values in rows)]
+        figures["H(X | X̂), bits"] = strongest["conditional_entropies"]
+        figures["H(X), bits"] = found["column_entropy"]
+    place = {name: j for j, name in enumerate(found["columns"])}
+    rows = [
+        (
+            *(own[key] for key in ("column", "found", "guessed")),
+            f"{100 * own['share']:.0f} %",
+            own["attack"] if own["share"] else "–",
+            *(number(values[place[own["column"]]]) for values in figures.values()),
+        )
+        for own in found["own_units"]
+    ]
+    return [("column", "found", "blind guess", "taken", "attack", *figures), *rows]
+
+
+def in_terminal(found: Facts) -> list[list[tuple[str, ...]]]:
+    """The tables of the terminal: attacks, bounds, and the most exposed columns."""
+    return [table(found), bounds_table(found), columns_table(found)[: _SHOWN + 1]]

@@ -72,9 +72,19 @@ class Cost:
         return interval(self.lost)[0]
 
     @property
+    def gain(self) -> str:
+        """What the defended model gains over the active party alone, and the half width."""
+        return _spread(self.gained)
+
+    @property
     def half(self) -> float:
         """The half width of its 95 % interval."""
         return interval(self.lost)[1]
+
+    @property
+    def loss(self) -> float:
+        """What counts as lost: the mean, but 0 where its interval contains 0 or lies below it."""
+        return max(self.mean, 0.0) if abs(self.mean) > self.half else 0.0
 
     @property
     def is_decided(self) -> bool:
@@ -89,22 +99,23 @@ class Cost:
         if len(self.lost) < FEWEST:
             return f"not measured ({len(self.lost)} of at least {FEWEST} results)"
         if not gains(self.gained_before):
-            return f"the model is of no use ({self._gain(self.gained_before)})"
+            return f"the model is of no use (gain {_spread(self.gained_before)})"
         if not gains(self.gained):
-            return f"no use left ({self._gain(self.gained)})"
+            return f"no use left (gain {self.gain})"
         mean, half = self.mean, self.half
         return f"not decided ({number(mean)} ± {number(half)})" if half > DECIDED else None
 
     def _decided(self) -> str:
         mean, half = self.mean, self.half
-        if abs(mean) <= half or mean == 0:
+        if abs(mean) <= half:
             return f"at no measured cost (± {number(half)})"
         amount = f"{number(abs(mean))} ± {number(half)}"
         return f"at a cost of {amount} {self.measure}" if mean > 0 else f"with {amount} more {self.measure}"
 
-    def _gain(self, gained: tuple[float, ...]) -> str:
-        mean, half = interval(gained)
-        return f"gain {number(mean)} ± {number(half)}"
+
+def _spread(values: tuple[float, ...]) -> str:
+    mean, half = interval(values)
+    return f"{number(mean)} ± {number(half)}"
 
 
 def gains(gained: tuple[float, ...]) -> bool:

@@ -6,14 +6,13 @@ from collections.abc import Mapping, Sequence
 
 from vflens.experiments.results.labels_membership import LabelResult
 from vflens.experiments.results.record import RecordedRun
-from vflens.experiments.results.results import LargestLeak
+from vflens.experiments.results.results import HARDLY, LargestLeak
 from vflens.plugins.attack import installed_attack, up_to_renaming
 from vflens.plugins.malicious import SendingAttack
 from vflens.protocol.acts import BATCHES
 from vflens.types import Phase
 
 _EXACT = 0.9995  # prints as 1.000
-_LITTLE = 0.02
 _AS_CLUSTERS = ", each of its classes under the name that fits best"  # they have none of their own
 
 
@@ -23,8 +22,8 @@ def given_away(share: float) -> str:
     """
     if share >= _EXACT:
         return "every training row, exactly, once a few are known"
-    if share < _LITTLE:
-        return "hardly more of the training rows than a blind guess has"
+    if share < HARDLY:
+        return "the training rows hardly better than a blind guess"
     percent = f"{100 * share:.0f}" if share < 0.99 else f"{100 * share:.1f}"
     return f"{percent} % of what a blind guess leaves open in every training row, once a few are known"
 

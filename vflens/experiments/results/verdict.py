@@ -19,7 +19,7 @@ from vflens.experiments.results.clear_training import (
     reads_training,
 )
 from vflens.experiments.results.record import RecordedRun
-from vflens.experiments.results.results import LargestLeak, Result, beside
+from vflens.experiments.results.results import HARDLY, LargestLeak, Result, beside
 from vflens.experiments.results.titles import by_name, defenses, labels, rows_of
 from vflens.roles import ROLES
 from vflens.storage.metrics import Name
@@ -30,7 +30,6 @@ _NOTHING = "Nothing can be said yet about what leaks: no reconstruction was scor
 _NO_COLUMNS = "No reconstruction of columns was scored beside a blind guess."  # other results exist
 _IN_BATCHES = "SplitFed: the server received the labels and an embedding of every training row"
 _GRANTED = "granted, not on the wire"  # what an attack read that no round sends
-_HARDLY = 0.95  # of a blind guess's error: above it a leak is called hardly better
 _SPOKEN_RUNS = 4  # the heat map shows the others
 
 
@@ -249,7 +248,7 @@ def _sentence(run: RecordedRun, r: Result) -> str:
     guess = f"the best blind guess ({r.blind_guess})"
     if r.granted:
         who += f" ({_GRANTED}: {r.granted})"
-    if r.better and r.relative <= _HARDLY:
+    if r.better and r.relative <= 1 - HARDLY:
         return f"{who} with MSE {number(r.mse)}; {guess} errs by {number(r.blind)}.{_in_own_unit(run, r)}"
     return (
         f"{who} {_than_blind(r)}: MSE {number(r.mse)}, where {guess} errs by {number(r.blind)}"
@@ -288,7 +287,7 @@ def _outcomes(run: RecordedRun, leak: LargestLeak, *, several: bool) -> Iterator
 
 def _outcome(run: RecordedRun, r: Result, *, several: bool) -> str:
     name = f"{r.target} " if several else ""
-    leaks = r.better and r.relative <= _HARDLY
+    leaks = r.better and r.relative <= 1 - HARDLY
     blind = "" if leaks else f", {_than_blind(r)}{_but_columns(run, r.target)}"
     return f"{name}{number(r.mse)}{blind}"
 

@@ -38,7 +38,7 @@ def test_the_command(
     assert _vflens(monkeypatch, csv, *given, "--json") == 0
     printed = json.loads(capsys.readouterr().out)
     assert printed["columns"] == ["age", "income", "credit_score"]
-    assert len(printed["verdict"]) == 5
+    assert len(printed["verdict"]) == 6
     assert printed["training"] == "clear"
     assert printed["strongest"]["phase"] == "train"
     assert _vflens(monkeypatch, csv, *given, "--training", "secure") == 0

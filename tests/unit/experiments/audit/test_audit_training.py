@@ -12,7 +12,7 @@ from vflens.defenses.dp_gaussian import DPGaussian
 from vflens.defenses.label_only import LabelOnly
 from vflens.defenses.withhold_parameters import WithholdParameters
 from vflens.experiments.audit import defenses as module
-from vflens.experiments.audit.advice import protection, recommendation
+from vflens.experiments.audit.advice import decision, protection, recommendation
 from vflens.experiments.audit.bench import MOST_COLUMNS, Bench, Plan
 from vflens.experiments.audit.models import simulate
 from vflens.experiments.audit.run import audit
@@ -20,8 +20,8 @@ from vflens.experiments.audit.subject import AuditSubject, load_subject
 from vflens.experiments.audit.words import sentences, table, write_audit
 from vflens.experiments.results.clear_training import given_away
 from vflens.experiments.scoreboard import grid
-from vflens.experiments.scoreboard.cells import keyed, measured
-from vflens.experiments.scoreboard.verdicts import over_seeds
+from vflens.experiments.scoreboard.cells import COST, keyed, measured
+from vflens.experiments.scoreboard.page import Board
 from vflens.experiments.scoreboard.verdicts import protection as board_verdict
 from vflens.plugins.defense import Defense
 from vflens.types import ColumnInfo, Document
@@ -70,7 +70,10 @@ def test_a_defence_of_predictions_is_not_recommended_against_training_in_the_cle
 
 
 def test_how_training_is_protected_stands_first(bank: Document, tmp_path: Path) -> None:
-    first, strongest, column, *_ = sentences(bank)
+    join, first, column, strongest, *_ = sentences(bank)
+    assert join.startswith(
+        "Do not join as planned: an attack takes 100 % of what a blind guess leaves open of "
+    )
     assert first == (
         "Training is in the clear: whoever reads its messages finds every training row, exactly, once a few "
         "are known (clear_columns)."
@@ -79,13 +82,16 @@ def test_how_training_is_protected_stands_first(bank: Document, tmp_path: Path) 
     assert " exactly, a blind guess to within ± " in column
     write_audit(bank, tmp_path / "audit.html")
     page = (tmp_path / "audit.html").read_text(encoding="utf-8")
-    assert f"<h1>{first}</h1>" in page
+    assert f"<h1>{join}</h1>" in page
+    assert page.index(first) < page.index(column) < page.index("What attacks reach")
     assert "training rows each" in {row[0]: row[1] for row in table(bank)}["clear_columns"]
 
 
 def test_secure_training_is_a_condition_of_every_figure() -> None:
     found = audit(_bank(), Plan(models=2, training="secure"), _silent)
-    assert sentences(found)[0].startswith("These figures hold only if nobody sees the messages of training.")
+    assert sentences(found)[0].startswith("Join with ")
+    assert ", if nobody sees the messages of training: " in sentences(found)[0]
+    assert sentences(found)[1].startswith("These figures hold only if nobody sees the messages of training.")
     assert {a["phase"] for a in found["attacks"]} == {"predict"}
     said = recommendation(found)
     assert said.startswith("These figures hold only if nobody sees the messages of training. The cheapest")
@@ -137,36 +143,90 @@ def test_of_many_columns_one_model_is_read() -> None:
         (0.9995, "every training row, exactly, once a few are known"),
         (0.9994, "99.9 % of what a blind guess leaves open in every training row, once a few are known"),
         (0.66, "66 % of what a blind guess leaves open in every training row, once a few are known"),
-        (0.02, "2 % of what a blind guess leaves open in every training row, once a few are known"),
-        (0.019, "hardly more of the training rows than a blind guess has"),
-        (-0.5, "hardly more of the training rows than a blind guess has"),
+        (0.05, "5 % of what a blind guess leaves open in every training row, once a few are known"),
+        (0.02, "the training rows hardly better than a blind guess"),
+        (-0.5, "the training rows hardly better than a blind guess"),
     ],
 )
 def test_what_is_given_away_in_words(share: float, words: str) -> None:
     assert given_away(share) == words
 
 
+ERROR = {"most_leak": None, "least_error": 0.08, "most_loss": 0.01}
+LEAK = {"most_leak": 0.2, "least_error": None, "most_loss": 0.01}
+
+
 def _made_up(training: str = "clear", *, read: float | None = None, **changes: Any) -> Document:
-    ls: Document = {"attack": "ls", "phase": "predict", "mse": 0.05}
+    """A blind error of .1; ``ls`` leaves .05 of it, and of training ``read``."""
+    ls: Document = {"attack": "ls", "phase": "predict", "mse": 0.05, "leak": 0.5}
     clear: list[Document] = (
-        [] if read is None else [{"attack": "clear_columns", "phase": "train", "mse": read}]
+        []
+        if read is None
+        else [{"attack": "clear_columns", "phase": "train", "mse": read, "leak": 1 - read / 0.1}]
     )
     attacks = [ls, *clear]
+    strongest = min(attacks, key=lambda a: a["mse"])
     return {
         "training": training,
         "attacks": attacks,
-        "strongest": min(attacks, key=lambda a: a["mse"]),
+        "strongest": strongest,
+        "leak": strongest["leak"],
+        "own_units": [{"column": "income"}],
         "blind": {"half": 0.1},
         "blind_guess": "half",
-        "wanted": {"least_error": 0.08, "most_loss": 0.01},
+        "wanted": ERROR,
         "fitting": [],
+        "defenses": [],
         **changes,
     }
 
 
-def _defended(attack: str, *tried: str) -> Document:
-    figures = {"mse": 0.09, "accuracy_loss": 0.001, "at": "you", "settings": {}}
-    return {"defense": "mist", "attack": attack, "tried": tried, **figures}
+def _defended(attack: str, *tried: str, price: str = "at no measured cost (± .001)") -> Document:
+    figures = {
+        "mse": 0.09,
+        "leak": 0.1,
+        "column": "income",
+        "at": "you",
+        "settings": {},
+        "gain": ".200 ± .010",
+    }
+    cost = {"measure": "AUC"}
+    return {"defense": "mist", "attack": attack, "tried": tried, "price": price, "cost": cost, **figures}
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (_made_up(), "No advice yet: training is in the clear, and what it gives away was not measured."),
+        (
+            _made_up(read=0.0, wanted=LEAK),
+            "Do not join as planned: an attack takes 100 % of what a blind guess leaves open of income (you "
+            "allow 20 % of a column), and no installed defence that is worth its cost mends it.",
+        ),
+        (
+            _made_up(read=0.0),
+            "Do not join as planned: the strongest attack that ran errs by .000 (you ask for .080), and no "
+            "installed defence that is worth its cost mends it.",
+        ),
+        (
+            _made_up(read=0.09, wanted=LEAK | {"most_leak": 0.5}),
+            "Join as planned: an attack takes 50 % of what a blind guess leaves open of income (you allow 50 "
+            "% of a column).",
+        ),
+        (
+            _made_up("secure", wanted=LEAK, leak=0.0),
+            "Join as planned, if nobody sees the messages of training: no attack that ran is better than a "
+            "blind guess (you allow 20 % of a column).",
+        ),
+        (
+            _made_up("secure", wanted=LEAK, fitting=[_defended("ls")]),
+            "Join with mist, if nobody sees the messages of training: an attack takes 10 % of what a blind "
+            "guess leaves open of income (you allow 20 % of a column); at no measured cost (± .001).",
+        ),
+    ],
+)
+def test_whether_to_join_in_every_case(found: Document, words: str) -> None:
+    assert decision(found) == words
 
 
 def test_protection_in_every_case() -> None:
@@ -187,6 +247,14 @@ def test_protection_in_every_case() -> None:
         (_made_up(read=0.0, fitting=[_defended("", "ls", "clear_columns")]), "ran ls, clear_columns, none"),
         (_made_up("secure", fitting=[_defended("")]), "No attack here could run against it"),
         (_made_up("secure", fitting=[_defended("")]), "These figures hold only if nobody sees"),
+        (
+            _made_up(read=0.0, fitting=[_defended("ls")]),
+            "the federation still gains .200 ± .010 over the other",
+        ),
+        (
+            _made_up(read=0.0, defenses=[_defended("ls", price="not decided (.010 ± .030)")]),
+            " Enough is hidden by mist: not decided (.010 ± .030).",
+        ),
     ],
 )
 def test_recommendations_in_every_case(found: Document, words: str) -> None:
@@ -194,7 +262,7 @@ def test_recommendations_in_every_case(found: Document, words: str) -> None:
 
 
 def test_no_defence_is_needed_of_all_attacks_or_under_a_condition() -> None:
-    wanted = {"least_error": 0.01, "most_loss": 0.01}
+    wanted = {**ERROR, "least_error": 0.01}
     assert recommendation(_made_up(read=0.02, wanted=wanted)).startswith("No defence is needed")
     assert "While training is in the clear" in recommendation(_made_up(read=0.0, wanted=wanted))
     assert recommendation(_made_up("secure", wanted=wanted)).startswith("These figures hold only if nobody")
@@ -203,30 +271,33 @@ def test_no_defence_is_needed_of_all_attacks_or_under_a_condition() -> None:
 # -- the audit and the scoreboard, on the same data ----------------------------------------------------
 
 
-def _on_the_board(monkeypatch: pytest.MonkeyPatch, scratch: Path) -> dict[str, str]:
-    """Defence → what the scoreboard says that it hides of columns; five seeds of wine."""
+def _on_the_board(monkeypatch: pytest.MonkeyPatch, scratch: Path) -> dict[str, tuple[str, str]]:
+    """Defence → what the scoreboard says that it hides of columns, and what it costs; five seeds of wine."""
     monkeypatch.setitem(grid.DATA, "wine", {"kind": "fraction", "fraction": 0.5})
-    found = {}
+    rows = []
     for defense in (grid.UNDEFENDED, *TRIED):
-        places = [grid.Place("wine", "vertical-lr", defense, seed, sample=120) for seed in range(5)]
-        attacks = [keyed(place, ["clear_columns", "lmmse"]) for place in places]
-        rows = [r for p, a in zip(places, attacks, strict=True) for r in measured(p, a, scratch=str(scratch))]
-        by_attack = [
-            [r for r in rows if r["attack"] == n and "reason" not in r] for n in ("clear_columns", "lmmse")
-        ]
-        found[defense] = [c for of in by_attack if (c := over_seeds(of)) is not None]
-    return {d: board_verdict(found[d], found[grid.UNDEFENDED]) for d in TRIED}
+        for seed in range(5):
+            place = grid.Place("wine", "vertical-lr", defense, seed, sample=120)
+            attacks = keyed(place, ["clear_columns", "lmmse", COST])
+            rows += measured(place, attacks, scratch=str(scratch))
+    board = Board("wine", "vertical-lr", rows)
+    undefended = board.of_family(grid.UNDEFENDED, "features")
+    return {d: (board_verdict(board.of_family(d, "features"), undefended), str(board.cost(d))) for d in TRIED}
 
 
-def _contradictions(found: Document, board: dict[str, str]) -> list[str]:
-    """The defences that the audit recommends and of which the scoreboard says that they hide nothing."""
+def _contradictions(found: Document, board: dict[str, tuple[str, str]]) -> list[str]:
+    """The defences that the audit recommends and of which the scoreboard says that they hide nothing, or
+    leave no use.
+    """
     recommended = [d["defense"] for d in found["fitting"]]
-    return [d for d in recommended if board[d].startswith("hides nothing")]
+    wrong = ("hides nothing", "no use left")
+    return [d for d in recommended if any(said.startswith(wrong) for said in board[d])]
 
 
 def test_the_audit_never_contradicts_the_scoreboard(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     board = _on_the_board(monkeypatch, tmp_path)
-    assert board["withhold_parameters"].startswith("hides nothing (clear_columns")
+    assert board["withhold_parameters"][0].startswith("hides nothing (clear_columns")
+    assert not any(cost.startswith("not measured") for _, cost in board.values())
     subject = load_subject("wine", classes=None, columns=None, id_column="id")
     assert _contradictions(audit(subject, Plan(models=2), _silent), board) == []
     blinded = audit(subject, Plan(models=2, training="secure"), _silent)
