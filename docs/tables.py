@@ -20,6 +20,7 @@ from pydantic.fields import FieldInfo
 from vflens import errors
 from vflens.config import (
     ActiveConfig,
+    Align,
     ClientConfig,
     CoordinatorConfig,
     Disclosure,
@@ -54,7 +55,7 @@ from vflens.wire.messages import RPCS
 
 MODELS: tuple[type[BaseModel], ...] = (
     PartyConfig, VerticalConfig, PassiveConfig, ActiveConfig, CoordinatorConfig, Peer, Tls, Plugin,
-    ClientConfig, ServerConfig, Disclosure, Scoring, Recording, Limits, MetricsPage, PartyFile,
+    ClientConfig, ServerConfig, Align, Disclosure, Scoring, Recording, Limits, MetricsPage, PartyFile,
     Training, Horizontal, SplitNetwork,
     HorizontalExperiment, ClientRows, Group,
     Experiment, Data, Columns, Fraction, ImageHalves, ImageTiles, ImageChannels, Window, Members, Grant,

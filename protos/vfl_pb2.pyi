@@ -212,18 +212,24 @@ class SaltRequest(_message.Message):
     def __init__(self, run: _Optional[str] = ...) -> None: ...
 
 class Salted(_message.Message):
-    __slots__ = ("salt",)
+    __slots__ = ("salt", "mode", "ids")
     SALT_FIELD_NUMBER: _ClassVar[int]
+    MODE_FIELD_NUMBER: _ClassVar[int]
+    IDS_FIELD_NUMBER: _ClassVar[int]
     salt: bytes
-    def __init__(self, salt: _Optional[bytes] = ...) -> None: ...
+    mode: str
+    ids: int
+    def __init__(self, salt: _Optional[bytes] = ..., mode: _Optional[str] = ..., ids: _Optional[int] = ...) -> None: ...
 
 class IdentifyRequest(_message.Message):
-    __slots__ = ("run", "salts")
+    __slots__ = ("run", "salts", "first")
     RUN_FIELD_NUMBER: _ClassVar[int]
     SALTS_FIELD_NUMBER: _ClassVar[int]
+    FIRST_FIELD_NUMBER: _ClassVar[int]
     run: str
     salts: bytes
-    def __init__(self, run: _Optional[str] = ..., salts: _Optional[bytes] = ...) -> None: ...
+    first: int
+    def __init__(self, run: _Optional[str] = ..., salts: _Optional[bytes] = ..., first: _Optional[int] = ...) -> None: ...
 
 class Identities(_message.Message):
     __slots__ = ("digests", "split")
@@ -232,6 +238,28 @@ class Identities(_message.Message):
     digests: bytes
     split: bytes
     def __init__(self, digests: _Optional[bytes] = ..., split: _Optional[bytes] = ...) -> None: ...
+
+class BlindRequest(_message.Message):
+    __slots__ = ("run", "salts", "party", "first", "ids", "elements")
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    SALTS_FIELD_NUMBER: _ClassVar[int]
+    PARTY_FIELD_NUMBER: _ClassVar[int]
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    IDS_FIELD_NUMBER: _ClassVar[int]
+    ELEMENTS_FIELD_NUMBER: _ClassVar[int]
+    run: str
+    salts: bytes
+    party: str
+    first: int
+    ids: int
+    elements: bytes
+    def __init__(self, run: _Optional[str] = ..., salts: _Optional[bytes] = ..., party: _Optional[str] = ..., first: _Optional[int] = ..., ids: _Optional[int] = ..., elements: _Optional[bytes] = ...) -> None: ...
+
+class Blinded(_message.Message):
+    __slots__ = ("elements",)
+    ELEMENTS_FIELD_NUMBER: _ClassVar[int]
+    elements: bytes
+    def __init__(self, elements: _Optional[bytes] = ...) -> None: ...
 
 class PrepareRequest(_message.Message):
     __slots__ = ("federation", "order", "salts")

@@ -25,9 +25,10 @@ from vflens.types import Document
 
 #: What a party writes in its folder; its configuration and table stay where they are.
 OF_A_RUN = (
-    "absent.json", "estimates", "events.jsonl", "federation.json", "heads.json", "metrics.parquet", "nonce",
-    "order.npz", "own.npz", "pictures.npz", "predictions.npz", "recovery", "released", "rows.npz",
-    "run_nonce", "scored.json", "settings.json", "starts.json", "state.json", "status.json", "transcript",
+    "absent.json", "alignment.npz", "blinded.json", "estimates", "events.jsonl", "federation.json",
+    "heads.json", "metrics.parquet", "nonce", "order.npz", "own.npz", "pictures.npz", "predictions.npz",
+    "recovery", "released", "rows.npz", "run_nonce", "scored.json", "settings.json", "starts.json",
+    "state.json", "status.json", "transcript",
 )  # fmt: skip
 
 

@@ -14,7 +14,7 @@ from vflens.protocol import acts
 from vflens.protocol.acts import Act
 from vflens.protocol.link import Link
 from vflens.protocol.standing import Standing
-from vflens.types import INT32_MAX, Array, PartyInfo, Phase, Point, Released, Role, sealed
+from vflens.types import INT32_MAX, AlignMode, Array, PartyInfo, Phase, Point, Released, Role, sealed
 
 Lies = dict[str, Any]
 
@@ -154,6 +154,8 @@ def _identities(honest: acts.Identities) -> Lies:
     return {
         "a digest cut": replace(honest, digests=honest.digests[:-1]),
         "a digest twice": replace(honest, digests=digest + digest + honest.digests[64:]),
+        "a digest more": replace(honest, digests=honest.digests + bytes(31) + b"1"),
+        "no digests": replace(honest, digests=b""),
         "a split of fewer rows": replace(honest, split=np.zeros(rows - 1, np.uint8)),
         "a third part": replace(honest, split=np.full(rows, 2, np.uint8)),
     }
@@ -178,7 +180,25 @@ def _party(honest: PartyInfo) -> Lies:
 
 
 def _salted(honest: acts.Salted) -> Lies:
-    return {"a salt cut": acts.Salted(honest.salt[:-1]), "no salt": acts.Salted(b"")}
+    other: AlignMode = "psi" if honest.mode == "hmac" else "hmac"
+    return {
+        "a salt cut": replace(honest, salt=honest.salt[:-1]),
+        "no salt": replace(honest, salt=b""),
+        "another mode": replace(honest, mode=other),
+        "an id more": replace(honest, ids=honest.ids + 1),
+        "an id less": replace(honest, ids=honest.ids - 1),
+        "ids without end": replace(honest, ids=2**62),
+    }
+
+
+def _blinded(honest: acts.Blinded) -> Lies:
+    element = honest.elements[:32]
+    return {
+        "a byte less": acts.Blinded(honest.elements[:-1]),
+        "an element more": acts.Blinded(honest.elements + element),
+        "an element twice": acts.Blinded(element + element + honest.elements[64:]),
+        "nothing": acts.Blinded(b""),
+    }
 
 
 _LIES: dict[type[Any], Callable[[Any], Lies]] = {
@@ -191,5 +211,6 @@ _LIES: dict[type[Any], Callable[[Any], Lies]] = {
     acts.Identities: _identities,
     acts.Receipt: _receipt,
     acts.Salted: _salted,
+    acts.Blinded: _blinded,
     PartyInfo: _party,
 }

@@ -176,6 +176,8 @@ STATUS = st.lists(st.sampled_from(RowStatus), max_size=4).map(numbered)
 TABLES = hnp.array_shapes(min_dims=2, max_dims=2, min_side=0, max_side=4)
 GUESSES = st.builds(acts.Guess, NAMES, hnp.arrays("<f8", TABLES, elements=values("<f8")), STATUS)
 DIGESTS = st.binary(max_size=128)
+SALTS = st.integers(0, 3).map(lambda n: bytes(32 * n))
+INT64 = st.integers(-(2**63), 2**63 - 1)
 LINKS = st.binary(min_size=LINK_BYTES, max_size=LINK_BYTES)
 SIGNATURES = st.builds(
     Signature, st.text("-ABC\n", max_size=40), st.binary(max_size=72).map(lambda value: value.hex())
@@ -199,8 +201,9 @@ STANDINGS = st.builds(
 ACTS: dict[type[acts.Act[Any]], Any] = {
     acts.Describe: st.builds(acts.Describe, NAMES),
     acts.Salt: st.builds(acts.Salt, NAMES),
-    acts.Identify: st.builds(acts.Identify, NAMES, st.integers(0, 3).map(lambda n: bytes(32 * n))),
-    acts.Prepare: st.builds(acts.Prepare, FEDERATIONS, ROWS, st.integers(0, 3).map(lambda n: bytes(32 * n))),
+    acts.Identify: st.builds(acts.Identify, NAMES, SALTS, INT64),
+    acts.Blind: st.builds(acts.Blind, NAMES, SALTS, NAMES, INT64, ids=INT64, elements=DIGESTS),
+    acts.Prepare: st.builds(acts.Prepare, FEDERATIONS, ROWS, SALTS),
     acts.Rejoin: st.builds(acts.Rejoin, NAMES, STANDINGS),
     acts.Step: st.builds(
         acts.Step, EXCHANGES, ROWS, st.none() | RELEASED, st.lists(NAMES, max_size=3).map(tuple)
@@ -233,10 +236,11 @@ def answers(n: int) -> Any:
 DONE = st.just(acts.Done())
 REPLIES: dict[type[acts.Act[Any]], Any] = {
     acts.Describe: parties(Role.PASSIVE, "a"),
-    acts.Salt: st.builds(acts.Salted, DIGESTS),
+    acts.Salt: st.builds(acts.Salted, DIGESTS, st.sampled_from(["psi", "hmac"]), st.integers(0, 2**63 - 1)),
     acts.Identify: st.builds(
         acts.Identities, DIGESTS, st.none() | hnp.arrays("|u1", st.integers(0, 4), elements=st.integers(0, 1))
     ),
+    acts.Blind: st.builds(acts.Blinded, DIGESTS),
     acts.Prepare: DONE,
     acts.Rejoin: STANDINGS,
     acts.Step: st.builds(acts.StepReply, st.none() | RELEASED, st.booleans()),

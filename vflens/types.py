@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -28,6 +28,8 @@ Document: TypeAlias = dict[str, Any]
 Facts: TypeAlias = Mapping[str, Any]
 #: Called with a stage, its units done, and its units in all.
 Progress: TypeAlias = Callable[[str, int, int], None]
+#: How row ids are compared: by private set intersection, or by digests under a shared key.
+AlignMode: TypeAlias = Literal["psi", "hmac"]
 #: What a payload may hold: dtype → bytes an element.
 DTYPES: Mapping[str, int] = {"<f8": 8, "<f4": 4, "<i8": 8, "<i4": 4, "|u1": 1, "|b1": 1}
 MAX_DIMENSIONS = 8

@@ -9,7 +9,7 @@ import numpy as np
 
 from vflens.clients.vertical.adversary import VerticalAdversary
 from vflens.clients.vertical.aligned_run import R_co
-from vflens.clients.vertical.identification import Identification
+from vflens.clients.vertical.identification import identification
 from vflens.clients.vertical.membership import check_membership, check_order
 from vflens.clients.vertical.spending import Spending
 from vflens.clients.vertical.target import Target
@@ -18,7 +18,18 @@ from vflens.config.compatibility import build_attacks, check_family
 from vflens.errors import ProtocolError, StateError
 from vflens.member.recovery import check_logged, check_state
 from vflens.models.part import Keys, Site
-from vflens.protocol.acts import Done, Identify, Identities, Prepare, Salt, Salted, Step, StepReply
+from vflens.protocol.acts import (
+    Blind,
+    Blinded,
+    Done,
+    Identify,
+    Identities,
+    Prepare,
+    Salt,
+    Salted,
+    Step,
+    StepReply,
+)
 from vflens.protocol.checks import MODEL_VERSION
 from vflens.protocol.link import Handlers, Link
 from vflens.protocol.vertical.agreement import VerticalAgreement
@@ -42,7 +53,8 @@ class VerticalParty(Target, Generic[R_co]):
         in_process: bool,
     ) -> None:
         attacks = build_attacks(config)
-        common = secret_from_seed(config.alignment_key, "defenses")
+        key = config.alignment_key
+        common = b"" if key is None else secret_from_seed(key, "defenses")
         super().__init__(
             config,
             links,
@@ -52,7 +64,7 @@ class VerticalParty(Target, Generic[R_co]):
             in_process=in_process,
         )
         self.adversary = VerticalAdversary(self, attacks)
-        self._identification = Identification(config, self.secret)
+        self._identification = identification(config, self.secret, self.log)
         self._run: R_co | None = None
         self._trained_inputs: tuple[Exchange, bytes, Array] | None = None  # of the newest training step
 
@@ -61,20 +73,27 @@ class VerticalParty(Target, Generic[R_co]):
             **super().handlers(),
             Salt: self.salt,
             Identify: self.identify,
+            Blind: self.blind,
             Prepare: self.prepare,
             Step: self.step,
         }
 
     def salt(self, act: Salt) -> Salted:
-        """Its part of the salt; see :class:`Identification`."""
+        """Its part of the salt; see :class:`vflens.clients.vertical.identification.Identification`."""
         self.check_run(act.run)
-        return Salted(self._identification.salt(self.table))
+        return self._identification.salt(self.table)
 
     def identify(self, act: Identify) -> Identities:
-        """Keyed digests of the row ids; see :class:`Identification`."""
+        """Digests of the row ids; see :class:`vflens.clients.vertical.identification.Identification`."""
         self.check_run(act.run)
         with self.lock:
-            return self._identification.identities(self.table, act.salts)
+            return self._identification.identities(self.table, act)
+
+    def blind(self, act: Blind) -> Blinded:
+        """The blinded ids of another party, blinded by this one too, in their order."""
+        self.check_run(act.run)
+        with self.lock:
+            return Blinded(self._identification.blind(self.table, act))
 
     def prepare(self, act: Prepare) -> Done:
         """Scale the aligned rows, defend the inputs, start the model. A second call changes nothing."""
@@ -87,7 +106,7 @@ class VerticalParty(Target, Generic[R_co]):
             give_back()  # what sending the digests took
             check_membership(federation, self.config, self.table.columns)
             check_order(act.order, federation, len(self.table.ids))
-            return self._identification.file_rows(act.order, self.table, act.salts)
+            return self._identification.file_rows(self.table, act)
 
         return self.prepare_once(federation, order, partial(self.begin_run, federation))
 
@@ -131,6 +150,7 @@ class VerticalParty(Target, Generic[R_co]):
 
     def begin_run(self, federation: VerticalAgreement, order: Array) -> None:
         """Build the aligned run from the party's table; ``order`` int32 (N,) are its file rows."""
+        self._identification.salt(self.table)  # while the table has its values
         run = self._run = self.aligned_run(federation, order)
         self.gate.keep_last(1 + federation.training.staleness)
         self.gate.make_room(federation.rows, len(federation.predict))

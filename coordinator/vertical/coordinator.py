@@ -13,6 +13,7 @@ import numpy as np
 from vflens.config import CoordinatorConfig
 from vflens.config.compatibility import check_fed
 from vflens.coordinator.leader import Leader
+from vflens.coordinator.vertical.aligning import Lists, collect
 from vflens.coordinator.vertical.answers import PredictionAnswers
 from vflens.coordinator.vertical.training import TrainingLoop, restored
 from vflens.errors import ProtocolError, StateError
@@ -29,11 +30,9 @@ from vflens.protocol.acts import (
     Disclose,
     Epoch,
     Finished,
-    Identify,
     Order,
     Predict,
     Prepare,
-    Salt,
     Train,
     Trained,
 )
@@ -41,7 +40,7 @@ from vflens.protocol.checks import MODEL_VERSION
 from vflens.protocol.link import Handlers, Link
 from vflens.protocol.standing import Standing
 from vflens.protocol.vertical.agreement import VerticalAgreement
-from vflens.protocol.vertical.alignment import Alignment, align, check_salt
+from vflens.protocol.vertical.alignment import align
 from vflens.protocol.vertical.disclosed import check_disclosed
 from vflens.randomness import stream
 from vflens.storage.metrics import Name
@@ -139,7 +138,8 @@ class Coordinator(Leader):
 
     def prepare(self) -> None:
         """Describe, align, split, and tell every data party its rows."""
-        parties, (alignment, salts) = self._describe(), self._align()
+        parties, lists = self._describe(), self._collected()
+        alignment = align(lists.compared, self.config.predict_share, stream(self.secret, "split"), lists.mode)
         rows = len(alignment.train) + len(alignment.predict)
         config = self.config
         federation = self._federation = VerticalAgreement(
@@ -158,13 +158,14 @@ class Coordinator(Leader):
         self.predicts = federation.predicted[0]
         # Side by side: whoever has part of a network imports torch now, which takes seconds.
         orders = alignment.orders.items()
-        replies = [self.links[name].submit(Prepare(federation, order, salts)) for name, order in orders]
+        replies = [self.links[name].submit(Prepare(federation, order, lists.salts)) for name, order in orders]
         for reply in replies:
             reply.result()
         self.save_summary()
         self.reached.save()
         self._agreed = True
-        self.log.info("aligned", rows=rows, train=len(alignment.train), predict=len(alignment.predict))
+        counts = {"rows": rows, "train": len(alignment.train), "predict": len(alignment.predict)}
+        self.log.info("aligned", **counts, mode=lists.mode)
 
     def train(self, check_alive: Callable[[], None] = lambda: None) -> None:
         """All epochs, or until the active party's early stopping; then the last gradient is delivered."""
@@ -309,9 +310,6 @@ class Coordinator(Leader):
         """The link to the active party."""
         return self.links[self.aligned.active.name]
 
-    def _align(self) -> tuple[Alignment, bytes]:
-        """The common rows, and the salts of the digests."""
-        links = [(name, self.links[name]) for name in sorted(self.links)]
-        salts = b"".join(check_salt(name, link.call(Salt(self.config.run)).salt) for name, link in links)
-        identities = {name: link.call(Identify(self.config.run, salts)) for name, link in links}
-        return align(identities, self.config.predict_share, stream(self.secret, "split")), salts
+    def _collected(self) -> Lists:
+        """The digests of all rows."""
+        return collect(self.links, self.config.run, self.config.limits.max_ids, self._report)

@@ -17,8 +17,8 @@ from processes import change
 
 from vflens.clients.vertical.identification import Identification
 from vflens.clients.vertical.passive import PassiveParty
-from vflens.errors import ProtocolError, StateError
-from vflens.protocol.acts import Identify, Prepare, Salt
+from vflens.errors import ProtocolError
+from vflens.protocol.acts import Identify, Prepare, Salt, Salted
 from vflens.protocol.vertical.alignment import DIGEST_BYTES
 from vflens.storage.files import load_arrays
 from vflens.wire.messages import RPCS
@@ -54,7 +54,7 @@ def _salts(local: LocalFederation) -> bytes:
 
 
 def _sent(local: LocalFederation, party: str, salts: bytes) -> list[bytes]:
-    found = local.data_parties[party].identify(Identify(local.coordinator.config.run, salts)).digests
+    found = local.data_parties[party].identify(Identify(local.coordinator.config.run, salts, 0)).digests
     return [found[at : at + DIGEST_BYTES] for at in range(0, len(found), DIGEST_BYTES)]
 
 
@@ -130,10 +130,7 @@ def test_places_among_digests_that_another_process_sent_are_refused(dealt: Path,
         federation = local.coordinator.aligned
         config = local.passive["passive"].config.model_copy(update={"out": tmp_path / "again"})
         again = PassiveParty(config, {})
-        with pytest.raises(
-            StateError,
-            match=r"^party 'passive' has sent no digests since it was started: ask it for its digests",
-        ):
+        with pytest.raises(ProtocolError, match=r"^the salts of the alignment lack that of 'passive'"):
             again.prepare(Prepare(federation, np.arange(90, dtype=np.int32)))
         again.close()
 
@@ -143,7 +140,7 @@ def test_a_salt_of_another_length_is_refused(
     dealt: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, length: int
 ) -> None:
     with _federation(dealt, tmp_path / "a") as local:
-        monkeypatch.setattr(Identification, "salt", lambda *_: bytes(length))
+        monkeypatch.setattr(Identification, "salt", lambda *_: Salted(bytes(length), "hmac", 90))
         with pytest.raises(
             ProtocolError, match=f"^party 'active' sent a salt of {length} bytes: expected 32$"
         ):
@@ -153,9 +150,9 @@ def test_a_salt_of_another_length_is_refused(
 @pytest.mark.parametrize("length", [31, 33, 32 * 257])
 def test_salts_that_are_not_those_of_parties_are_refused_on_arrival(length: int) -> None:
     rpc = RPCS[Identify]
-    assert rpc.decode(rpc.encode(Identify("run", bytes(32 * 256)))).salts == bytes(32 * 256)
+    assert rpc.decode(rpc.encode(Identify("run", bytes(32 * 256), 0))).salts == bytes(32 * 256)
     with pytest.raises(
         ProtocolError,
         match=f"^salts of {length} bytes: expected 32 of each data party, of 256 parties at most$",
     ):
-        rpc.decode(rpc.encode(Identify("run", bytes(length))))
+        rpc.decode(rpc.encode(Identify("run", bytes(length), 0)))

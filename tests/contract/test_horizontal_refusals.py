@@ -86,7 +86,7 @@ def test_rounds_come_in_order_and_a_repeated_one_is_answered_from_the_log(local:
 def test_only_the_server_asks_and_only_in_its_own_name(local: LocalFederation) -> None:
     server, client = server_of(local), clients_of(local)["a"]
     with pytest.raises(AccessError, match=r"nobody may in this run$"):
-        server.links["a"].call(Identify("tiny/run", b""))
+        server.links["a"].call(Identify("tiny/run", b"", 0))
     with pytest.raises(AccessError, match=r"in the name of 'b' came from 'a'"):
         client.links["server"].call(Finished("tiny/run", "b"))
     with pytest.raises(AccessError, match=r"only the server may$"):

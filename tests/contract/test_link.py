@@ -180,7 +180,8 @@ EXAMPLES: dict[type[acts.Act[Any]], acts.Act[Any]] = {
     for act in (
         acts.Describe(RUN),
         acts.Salt(RUN),
-        acts.Identify(RUN, bytes(32)),
+        acts.Identify(RUN, bytes(32), 0),
+        acts.Blind(RUN, bytes(32), "active", 0, ids=1, elements=bytes(32)),
         acts.Prepare(
             VerticalAgreement(
                 run=RUN,

@@ -27,6 +27,7 @@ from vflens.errors import AlignmentError, ConfigError, KnowledgeError, ProtocolE
 from vflens.protocol.access import Access
 from vflens.protocol.acts import (
     Act,
+    Blind,
     Describe,
     Disclose,
     Done,
@@ -107,6 +108,7 @@ class Setting:
 
 def _vertical(home: Path, **changes: Any) -> LocalFederation:
     settings = {"attacks": [{"name": "half"}], "disclose": GRANTED, "training": {"epochs": 2, **SGD}}
+    settings |= {"align": {"mode": "psi"}}
     return laboratory.federation(home, **settings, **changes)
 
 
@@ -142,7 +144,7 @@ VERTICAL: dict[str, Stage] = {
     "rejoin": lambda local: trainer(local).rejoin(),
 }
 STAGES = {True: VERTICAL, False: {name: stage for name, stage in VERTICAL.items() if name != "predict"}}
-ALIGNED = tuple(Cell(act, "coordinator", "passive", "prepare") for act in (Describe, Salt, Identify))
+ALIGNED = tuple(Cell(act, "coordinator", "passive", "prepare") for act in (Describe, Salt, Identify, Blind))
 LEAD = (
     *ALIGNED,
     Cell(Disclose, "coordinator", "passive", "disclose"),

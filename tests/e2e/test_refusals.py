@@ -107,7 +107,7 @@ WRONG_EXPERIMENTS = [
     (
         f"{BASE.replace('40', '36000')}[limits]\nmessage_mib = 1".encode(),
         2,
-        "limits.message_mib = 1: the 36000 row ids of 'active' take 1.1 MiB, raise it",
+        "limits.message_mib = 1: 36000 row ids in one message take 1.1 MiB, raise it",
     ),
     (
         f"{NINE}[training]\nbatch_size = 15000\n[limits]\nmessage_mib = 1".encode(),

@@ -60,8 +60,7 @@ class Hospitals:
 
     def give_secrets(self) -> None:
         """Step 2: B writes what A gave it into its file."""
-        active, text = self.settings("active"), self.file("passive").read_text(encoding="utf-8")
-        given = {'alignment_key = "[^"]+"': f'alignment_key = "{active["alignment_key"]}"'}
+        text, given = self.file("passive").read_text(encoding="utf-8"), dict[str, str]()
         for party in ("active", "coordinator"):
             peers = self.settings(party)["peers"]
             assert isinstance(peers, list)
@@ -122,5 +121,7 @@ def test_the_commands_end_with_a_report(hospitals: Hospitals) -> None:
         hospitals.run(hospital, arguments)
         done.append(f"{hospital} {arguments[0]}")
     assert len(set(done)) > 8
+    log = (hospitals.home / "B/passive/events.jsonl").read_text(encoding="utf-8")
+    assert '"of": "active", "ids": 200' in log  # blinded, not hashed under a key that both have
     assert (hospitals.home / "B/report.html").exists()
     assert not any("example-" in hospitals.file(p).read_text(encoding="utf-8") for p in FILES)

@@ -22,11 +22,21 @@ LIMITS = {"wait_seconds": SECONDS, "rejoin_seconds": SECONDS, "checkpoint_steps"
 DIRECT = KINDS["active aggregates"]
 RUNS: dict[str, dict[str, Any]] = {
     "lr": KINDS["whole transcript"],
+    "psi": KINDS["sampled transcript"],
     "stale": DIRECT | {"training": {**DIRECT["training"], "staleness": 1}},
 }
 #: Phase → run, and who is killed where: the first of each phase in `make test`, all in `make soak`.
 PHASES: dict[str, tuple[str, list[tuple[str, str]]]] = {
     "align": ("lr", [("passive", "Identify.answered:1"), ("active", "Salt.answered:1")]),
+    "blind": (
+        "psi",
+        [
+            ("passive", "Blind.answered:1"),
+            ("active", "blinded.json.written:2"),
+            ("active", "Identify.answered:1"),
+            ("coordinator", "federation.json.begun:1"),
+        ],
+    ),
     "prepare": (
         "lr",
         [

@@ -47,7 +47,7 @@ NOISY_CLIENT = {"name": "dp_gaussian", "at": "client-1", "clip": 1.0, "level": 1
 #: Federations that log and lead in different ways.
 KINDS: dict[str, dict[str, Any]] = {
     "whole transcript": SETTINGS,
-    "sampled transcript": SETTINGS | {"transcript": {"every": 2}},
+    "sampled transcript": SETTINGS | {"transcript": {"every": 2}, "align": {"mode": "psi"}},
     "active aggregates": SETTINGS
     | {"aggregator": "active", "model": NETWORK, "disclose": [], "defenses": [NOISE]},
     "server averages": AVERAGES | {"defenses": [NOISY_CLIENT]},

@@ -49,10 +49,12 @@ thorough = settings(
 
 
 def made(home: Path, kind: str) -> LocalFederation:
-    """It stops after three of four announced epochs, so that one more step is in order."""
+    """It stops after three of four announced epochs, so that one more step is in order. Rows are aligned by
+    private set intersection.
+    """
     training = {"epochs": 4, "batch_size": 20, "learning_rate": 0.1, "patience": 2, "tolerance": 1e9}
     more = {"aggregator": "active", "model": NETWORK} if kind == "direct" else {}
-    dealt = deal(experiment(home, training=training, **more), home)
+    dealt = deal(experiment(home, training=training, align={"mode": "psi"}, **more), home)
     return LocalFederation(dealt, lambda stage, done, total: None)
 
 
@@ -127,11 +129,15 @@ def valid(local: LocalFederation, role: str) -> dict[type[acts.Act[Any]], acts.A
     labels = Released(
         "active", of_four, Point.AUXILIARY, train[:4], tensors={"labels": np.zeros(4, np.int64)}
     )
+    other = local.data_parties[sender if role != "coordinator" else "active"]
+    salts = b"".join(party.salt(acts.Salt(RUN)).salt for _, party in sorted(local.data_parties.items()))
+    elements = other.identify(acts.Identify(RUN, salts, 0)).digests
     named: tuple[acts.Act[Any], ...] = (
         acts.Describe(RUN),
         acts.Salt(RUN),
-        acts.Identify(RUN, bytes(32)),
-        acts.Prepare(run, np.arange(run.rows, dtype="<i4")),
+        acts.Identify(RUN, salts, 0),
+        acts.Blind(RUN, salts, other.name, 0, ids=90, elements=elements),
+        acts.Prepare(run, np.arange(run.rows, dtype="<i4"), salts),
         acts.Rejoin(RUN, Standing(version("vflens"), 0, "open", 12, released=0, federation=run.digest)),
         acts.Step(step, train, summed) if role == "active" else acts.Step(after, train, gradient),
         acts.Train(RUN),

@@ -9,6 +9,7 @@ from vflens.config import (
     DataPartyConfig,
     PartyConfig,
     PassiveConfig,
+    VerticalDataConfig,
     build_plugins,
 )
 from vflens.errors import ConfigError
@@ -51,6 +52,11 @@ def build_defenses(config: PartyConfig) -> list[NamedDefense]:
             raise ConfigError(
                 f"defence {name!r} at {config.party!r} reads labels of its owner: name its own "
                 "data.label_column, or choose another setting"
+            )
+        if defense.together and isinstance(config, VerticalDataConfig) and config.alignment_key is None:
+            raise ConfigError(
+                f"defence {name!r} at {config.party!r} is drawn by all data parties together: give them the "
+                'same alignment_key, beside align.mode = "psi"'
             )
     _check_hidden_labels(defenses, config.party)
     _check_mixing(defenses, config)

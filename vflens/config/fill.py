@@ -50,8 +50,8 @@ class _Place:
 def fill(files: Sequence[Path]) -> dict[Path, list[str]]:
     """Draw the secrets that ``files`` lack; return each file's new fields and who else needs them.
 
-    A pair of parties shares a token, data parties share the alignment key: a good one in one file is copied
-    to the others. Good secrets and comments stay. Every file then has mode 600.
+    A pair of parties shares a token, data parties share the alignment key if one has it: a good one in one
+    file is copied to the others. Good secrets and comments stay. Every file then has mode 600.
 
     Raises:
         ConfigError: a file is no party's configuration, two are of one party, two hold different good values
@@ -65,8 +65,9 @@ def fill(files: Sequence[Path]) -> dict[Path, list[str]]:
             f"two of the files configure party {twice!r}: give those of one federation, each once"
         )
     groups: dict[tuple[str, ...], list[_Place]] = defaultdict(list)
+    keyed = any(map(_is_keyed, read.values()))
     for file, settings in read.items():
-        for place in _places(file, settings):
+        for place in _places(file, settings, keyed=keyed):
             groups[place.purpose].append(place)
     written: dict[Path, dict[_Place, str]] = {file: {} for file in read}
     for group in groups.values():
@@ -83,10 +84,18 @@ def fill(files: Sequence[Path]) -> dict[Path, list[str]]:
     }
 
 
-def _places(file: Path, settings: Mapping[str, Any]) -> Iterator[_Place]:
-    """Every secret that ``settings`` have or need; the check of the settings refuses other gaps."""
+def _is_keyed(settings: Mapping[str, Any]) -> bool:
+    """Whether ``settings`` have an alignment key, or say that they need one."""
+    align = settings.get("align")
+    return "alignment_key" in settings or (isinstance(align, dict) and align.get("mode") == "hmac")
+
+
+def _places(file: Path, settings: Mapping[str, Any], *, keyed: bool) -> Iterator[_Place]:
+    """Every secret that ``settings`` have or need, data parties an alignment key too if they are ``keyed``;
+    the check of the settings refuses other gaps.
+    """
     me, peers = str(settings.get("party")), settings.get("peers")
-    needed = ["seed", "alignment_key"] if settings.get("role") in _ALIGNED else ["seed"]
+    needed = ["seed", "alignment_key"] if keyed and settings.get("role") in _ALIGNED else ["seed"]
     for key in [*needed, "operator_token"] if "operator_token" in settings else needed:
         purpose = (key,) if key == "alignment_key" else (key, me)
         yield _Place(file, _TOP, key, purpose, value=settings.get(key))

@@ -180,6 +180,12 @@ class Limits(Settings):
         description="the δ at which Gaussian noise is counted as an ε, in reports too; `delta` of "
         "`dp_gaussian` belongs to the claim of one exchange",
     )
+    max_ids: int = Field(
+        10_000_000,
+        ge=1,
+        description="most row ids in the alignment: at a coordinator of all data parties, at a data party "
+        "those of the others that it blinds (`align.mode`), each of which may be a guess at one of its own",
+    )
     memory_mib: int = Field(
         16_384,
         ge=1,

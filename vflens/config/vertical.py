@@ -9,14 +9,14 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from vflens.config.party import LeaderConfig, LedConfig, PartyConfig, require_one
-from vflens.config.settings import Disclosure, Peer, Plugin, Recording, Token, check_attacks
+from vflens.config.settings import Disclosure, Peer, Plugin, Recording, Settings, Token, check_attacks
 from vflens.models.family import ModelFamily
 from vflens.models.settings import Aggregator, Training
 from vflens.names import repeated
 from vflens.protocol.access import Access
 from vflens.protocol.vertical.access import ACCESS, DIRECT_ACCESS
 from vflens.tables.description import PartyFile
-from vflens.types import Role
+from vflens.types import AlignMode, Role
 from vflens.words import counted
 
 AGGREGATOR = (
@@ -44,18 +44,36 @@ class VerticalConfig(PartyConfig):
         return super().hooks - ({"on_embedding"} if self.aggregator == "active" else set())
 
 
+class Align(Settings):
+    """How rows are aligned: the same at every data party."""
+
+    mode: AlignMode | None = Field(
+        None,
+        description="`psi`: private set intersection, all data parties blind each row id under keys of the "
+        "run; `hmac`: ids are hashed under `alignment_key`, whose holder can try ids against the digests; "
+        "default: `hmac` with an `alignment_key`, else `psi`",
+    )
+
+
 class VerticalDataConfig(VerticalConfig, LedConfig):
     """A data party of a vertical federation."""
 
-    alignment_key: str = Field(
+    alignment_key: str | None = Field(
+        None,
         min_length=16,
         description="shared by the data parties, unknown to the coordinator, random where `lab` is false: "
-        "row ids are hashed under it",
+        "with `align.mode` `hmac` row ids are hashed under it; what defences draw together follows from it",
     )
+    align: Align = Align()
 
     attacks: tuple[Plugin, ...] = Field(
         (), description="the adversary's plug-ins; at a passive party they estimate labels"
     )
+
+    @property
+    def aligns_by(self) -> AlignMode:
+        """How its rows are aligned."""
+        return self.align.mode or ("hmac" if self.alignment_key else "psi")
 
     @property
     def own_attacks(self) -> tuple[Plugin, ...]:
@@ -65,6 +83,15 @@ class VerticalDataConfig(VerticalConfig, LedConfig):
     def leader(self) -> Peer:
         """The coordinator."""
         return self.peers_of(Role.COORDINATOR)[0]
+
+    @model_validator(mode="after")
+    def _digests_have_a_key(self) -> VerticalDataConfig:
+        if self.aligns_by == "hmac" and self.alignment_key is None:
+            raise ValueError(
+                "align.mode = 'hmac' without alignment_key: give all data parties the same, or leave "
+                "align.mode out"
+            )
+        return self
 
     @model_validator(mode="after")
     def _attacks_are_distinct(self) -> VerticalDataConfig:

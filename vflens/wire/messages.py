@@ -20,6 +20,7 @@ from vflens.protos import vfl_pb2 as pb
 from vflens.types import Array, RowStatus
 from vflens.wire.agreements.federation import decode_federation, encode_federation
 from vflens.wire.agreements.party_info import decode_party, encode_party
+from vflens.wire.alignment import decode_identities, decode_salted, encode_identities
 from vflens.wire.codec import (
     decode_exchange,
     decode_released,
@@ -64,16 +65,6 @@ class Rpc:
                 f"party {party!r} answered with {counted(len(data), 'byte')} that are no "
                 f"{self.reply.__name__}: use the same version everywhere"
             ) from None
-
-
-def _encode_identities(reply: acts.Identities) -> pb.Identities:
-    split = None if reply.split is None else reply.split.astype(np.uint8).tobytes()
-    return pb.Identities(digests=reply.digests, split=split)
-
-
-def _decode_identities(message: pb.Identities) -> acts.Identities:
-    split = np.frombuffer(message.split, np.uint8) if message.HasField("split") else None
-    return acts.Identities(message.digests, split)
 
 
 def _encode_standing(standing: Standing) -> pb.Standing:
@@ -209,18 +200,27 @@ RPCS: Mapping[type[acts.Act[Any]], Rpc] = {
         pb.SaltRequest,
         pb.Salted,
         **_plain(pb.SaltRequest, acts.Salt),
-        encode_reply=lambda r: pb.Salted(salt=r.salt),
-        decode_reply=lambda m: acts.Salted(m.salt),
+        encode_reply=lambda r: pb.Salted(salt=r.salt, mode=r.mode, ids=r.ids),
+        decode_reply=decode_salted,
     ),
     acts.Identify: Rpc(
         "/vflens.DataParty/Identify",
         False,
         pb.IdentifyRequest,
         pb.Identities,
-        encode=lambda a: pb.IdentifyRequest(run=a.run, salts=a.salts),
-        decode=lambda m: acts.Identify(m.run, check_salts(m.salts)),
-        encode_reply=_encode_identities,
-        decode_reply=_decode_identities,
+        encode=lambda a: pb.IdentifyRequest(run=a.run, salts=a.salts, first=a.first),
+        decode=lambda m: acts.Identify(m.run, check_salts(m.salts), m.first),
+        encode_reply=encode_identities,
+        decode_reply=decode_identities,
+    ),
+    acts.Blind: Rpc(
+        "/vflens.DataParty/Blind",
+        False,
+        pb.BlindRequest,
+        pb.Blinded,
+        **_plain(pb.BlindRequest, acts.Blind),
+        encode_reply=lambda r: pb.Blinded(elements=r.elements),
+        decode_reply=lambda m: acts.Blinded(m.elements),
     ),
     acts.Prepare: Rpc(
         "/vflens.DataParty/Prepare",

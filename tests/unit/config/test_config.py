@@ -90,6 +90,7 @@ REFUSED: list[tuple[Config, str]] = [
     (passive(run=""), "run: give a text of length 1 or more"),
     (passive(seed=""), "seed: give a text of length 1 or more$"),
     (passive(alignment_key="short"), "alignment_key: give a text of length 16 or more$"),
+    (passive(align={"mode": "plain"}), "align.mode: give 'psi' or 'hmac'"),
     (active(operator_token="short"), "operator_token: give a text of length 16 or more$"),
     (
         passive(peers=[_peer("coordinator", "coordinator", token="short")]),

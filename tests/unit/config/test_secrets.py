@@ -113,9 +113,8 @@ class TestInit:
                 p.name: tokens[frozenset((config.party, p.name))] for p in config.peers
             }
         keys = [c.alignment_key for c in loaded.values() if isinstance(c, PassiveConfig | ActiveConfig)]
-        assert len(keys) == 2
-        assert len(set(keys)) == 1
-        assert len(set(drawn)) == 8  # three seeds, three tokens, the alignment key, the operator's token
+        assert keys == [None, None]  # ids are blinded: no key is shared
+        assert len(set(drawn)) == 7  # three seeds, three tokens, the operator's token
         assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
         kept = files[0].read_text(encoding="utf-8").splitlines()
         assert [line.partition("#")[2] for line in comments] == [
@@ -142,7 +141,6 @@ class TestInit:
         assert [line.strip() for line in ended.out.splitlines()] == [
             f"{files[0]}: drawn",
             "seed",
-            "alignment_key: give the same to every other data party, and never to the coordinator",
             "peers.coordinator.token: give the same to party 'coordinator', as its peers.passive.token",
             "peers.active.token: give the same to party 'active', as its peers.passive.token",
         ]
@@ -150,13 +148,28 @@ class TestInit:
 
     def test_missing_ones_are_added(self, vflens: Run, files: list[Path]) -> None:
         text = files[0].read_text(encoding="utf-8")
-        bare = "\n".join(
-            line for line in text.splitlines() if not line.startswith(("seed", "alignment_key", "token"))
-        )
+        bare = "\n".join(line for line in text.splitlines() if not line.startswith(("seed", "token")))
         files[0].write_text(bare, encoding="utf-8")
         assert vflens("secrets", "init", *files).code == 0
-        assert len(list(load_party(files[0]).secrets())) == 4
+        assert len(list(load_party(files[0]).secrets())) == 3
         assert settings_of(files[0])["peers"][0]["token"] == settings_of(files[2])["peers"][1]["token"]
+
+    @pytest.mark.parametrize("asked", ['alignment_key = "weak"', '[align]\nmode = "hmac"'])
+    def test_data_parties_get_one_alignment_key_where_one_of_them_asks_for_it(
+        self, vflens: Run, files: list[Path], asked: str
+    ) -> None:
+        before = files[0].read_text(encoding="utf-8")
+        key = asked.startswith("alignment")
+        files[0].write_text(f"{asked}\n{before}" if key else f"{before}\n{asked}\n", encoding="utf-8")
+        assert vflens("secrets", "init", files[0]).out.splitlines()[2].strip() == (
+            "alignment_key: give the same to every other data party, and never to the coordinator"
+        )
+        assert vflens("secrets", "init", *files).code == 0
+        keys = [settings_of(file).get("alignment_key") for file in files]
+        assert keys[0] == keys[1]
+        assert not is_weak(str(keys[0]))
+        assert keys[2] is None
+        assert {load_party(f).aligns_by for f in files[:2]} == {"hmac"}  # type: ignore[attr-defined]
 
     @pytest.mark.parametrize(
         ("old", "new", "words"),

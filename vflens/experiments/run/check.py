@@ -21,7 +21,7 @@ from vflens.experiments.run.dealer import data_set, deal_tables, remove_sockets,
 from vflens.experiments.run.horizontal.check import check_horizontal
 from vflens.experiments.run.loading import load_any
 from vflens.experiments.run.own_tables import check_tables
-from vflens.experiments.run.vertical.check import check_vertical
+from vflens.experiments.run.vertical.check import alignment_cost, check_vertical
 from vflens.services.folder import check_private
 from vflens.services.identity import check_trust
 from vflens.tables.description import PartyFile
@@ -114,6 +114,7 @@ def check_party(config: PartyConfig) -> Document:
             defense.check(config.party, len(table.class_names))
         check_device(config)
     if isinstance(config, PassiveConfig | ActiveConfig):
+        facts["alignment"] = alignment_cost(config.aligns_by, [len(table.ids)])
         # Alignment decides which rows train; at least one predicts.
         check_grants(config, len(table.ids) - 1 if table.split is None else int((table.split == 0).sum()))
     if config.facts.estimates:

@@ -7,6 +7,7 @@ score gate, unless all are configured so (:data:`DIRECT_ACCESS`).
 from vflens.protocol.access import Access, pairs
 from vflens.protocol.acts import (
     Begin,
+    Blind,
     Deliver,
     Describe,
     Disclose,
@@ -35,6 +36,7 @@ ACCESS: Access = {
     Describe: _TO_DATA,
     Salt: _TO_DATA,
     Identify: _TO_DATA,
+    Blind: _TO_DATA,
     Prepare: _TO_DATA,
     Rejoin: _TO_DATA,
     Step: _TO_DATA,

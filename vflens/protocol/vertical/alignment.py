@@ -1,7 +1,8 @@
-"""Sample alignment: keyed digests of row ids, their intersection, the agreed order, the split.
+"""Sample alignment: digests of row ids, their intersection, the agreed order, the split.
 
-The coordinator lacks the key, so digests are opaque to it; it learns the number of rows of each party and
-which of them are common.
+Digests are keyed (mode "hmac") or blinded by all data parties (mode "psi", ``blinding.py``). The coordinator
+lacks the keys, so digests are opaque to it; it learns the number of rows of each party and which of them are
+common.
 """
 
 from __future__ import annotations
@@ -15,10 +16,15 @@ import numpy as np
 from vflens.errors import AlignmentError, ProtocolError
 from vflens.protocol.acts import Identities
 from vflens.protocol.split import drawn_split
-from vflens.types import Array
+from vflens.types import AlignMode, Array
 from vflens.words import counted
 
 DIGEST_BYTES = 32
+HMAC_SECONDS = 1.2e-6  # of one core for a digest (docs/performance.md)
+#: Ids of one message: 4 MiB of keyed digests. Blinding 4 MiB would take longer than a call may (limits).
+AT_ONCE: Mapping[AlignMode, int] = {"hmac": 1 << 17, "psi": 1 << 14}
+#: What else may be the reason where the parties share no row.
+_SHARED: Mapping[AlignMode, str] = {"hmac": " and that all use the same alignment_key", "psi": ""}
 _CHUNK = 1 << 13
 _MOST_PARTIES = 256
 
@@ -32,21 +38,25 @@ class Alignment:
     predict: Array
 
 
-def salted(key: bytes, salts: bytes, own: bytes, party: str) -> bytes:
-    """The key of one run's digests: HMAC-SHA256 of ``salts`` under the ``key`` that the data parties share.
+def salted(key: bytes, salts: bytes) -> bytes:
+    """The key of one run's digests: HMAC-SHA256 of ``salts`` under the ``key`` of the data parties."""
+    return hmac.digest(key, b"alignment" + salts, "sha256")
 
-    Every data party adds its own salt. So the coordinator, which collects them, cannot give two runs the same
-    key.
+
+def check_own_salt(salts: bytes, own: bytes, party: str) -> None:
+    """Refuse ``salts`` without the ``own`` one of ``party``.
+
+    Every data party adds its own. So the coordinator, which collects them, cannot give two runs the same key.
 
     Raises:
-        ProtocolError: the ``own`` salt of ``party`` is not among them.
+        ProtocolError: it is not among them, or they cannot be those of parties.
     """
     parts = {salts[start : start + DIGEST_BYTES] for start in range(0, len(salts), DIGEST_BYTES)}
     if own not in parts:
         raise ProtocolError(
             f"the salts of the alignment lack that of {party!r}: collect them anew from all data parties"
         )
-    return hmac.digest(key, b"alignment" + salts, "sha256")
+    check_salts(salts)
 
 
 def check_salt(party: str, salt: bytes) -> bytes:
@@ -88,13 +98,33 @@ def sorted_places(found: bytes) -> Array:
     return np.argsort(_comparable(found)).astype(np.int32)
 
 
-def in_order(identities: Identities, rows: Array) -> Identities:
-    """The ``identities`` of ``rows`` int32 (n,)."""
-    found = np.frombuffer(identities.digests, np.uint8).reshape(-1, DIGEST_BYTES)[rows]
-    return Identities(found.tobytes(), None if identities.split is None else identities.split[rows])
+def repeated_digests(found: bytes) -> int:
+    """How many of the digests ``found`` equal an earlier one."""
+    return _repeated(np.sort(_comparable(found)))
 
 
-def align(parties: Mapping[str, Identities], predict_share: float, rng: np.random.Generator) -> Alignment:
+def _repeated(ordered: Array) -> int:
+    return int(np.count_nonzero(ordered[1:] == ordered[:-1]))
+
+
+def check_distinct(party: str, repeated: int) -> None:
+    """Refuse a list of ``party`` in which ids are ``repeated``.
+
+    Raises:
+        AlignmentError: they are.
+    """
+    if repeated:
+        raise AlignmentError(
+            f"party {party!r} names {counted(repeated, 'row')} twice: make its id_column unique"
+        )
+
+
+def align(
+    parties: Mapping[str, Identities],
+    predict_share: float,
+    rng: np.random.Generator,
+    mode: AlignMode = "hmac",
+) -> Alignment:
     """The common rows, ordered by digest; the split comes from a file or is drawn.
 
     Raises:
@@ -108,10 +138,7 @@ def align(parties: Mapping[str, Identities], predict_share: float, rng: np.rando
         common = common[keys[name].rows(common) >= 0]
     if not len(common):
         counts = ", ".join(f"{n}: {len(keys[n].ordered)}" for n in names)
-        raise AlignmentError(
-            f"the parties share no row ({counts} rows): check id_column and that all use the same "
-            "alignment_key"
-        )
+        raise AlignmentError(f"the parties share no row ({counts} rows): check id_column{_SHARED[mode]}")
     orders = {name: keys[name].rows(common) for name in names}
     split = _agreed_split(parties, orders)
     if split is None:
@@ -142,11 +169,7 @@ class _Keys:
         _check_sizes(name, identities)
         keys, places = _comparable(identities.digests), sorted_places(identities.digests)
         ordered = keys[places]
-        repeated = np.count_nonzero(ordered[1:] == ordered[:-1])
-        if repeated:
-            raise AlignmentError(
-                f"party {name!r} names {counted(repeated, 'row')} twice: make its id_column unique"
-            )
+        check_distinct(name, _repeated(ordered))
         return cls(ordered, places)
 
     def rows(self, keys: Array) -> Array:

@@ -21,9 +21,10 @@ from vflens.models.settings import Training
 from vflens.plugins.chain import DefenseChain
 from vflens.protocol.acts import Identities
 from vflens.protocol.vertical.agreement import VerticalAgreement
-from vflens.protocol.vertical.alignment import DIGEST_BYTES, align, digests
+from vflens.protocol.vertical.alignment import AT_ONCE, DIGEST_BYTES, HMAC_SECONDS, align, digests
+from vflens.protocol.vertical.blinding import BLIND_SECONDS, HASH_SECONDS
 from vflens.tables.table import Table
-from vflens.types import Document, Exchange, Owner, PartyInfo, Phase, Role
+from vflens.types import AlignMode, Document, Exchange, Owner, PartyInfo, Phase, Role
 from vflens.words import counted
 
 
@@ -36,7 +37,8 @@ def check_vertical(
     assert isinstance(experiment, Experiment)
     aligned = [[c for c in parties if isinstance(c, PassiveConfig | ActiveConfig)] for parties in scenarios]
     federation = _check_aligned(experiment, aligned, tables)
-    notes: Document = {}
+    mode = aligned[0][0].aligns_by
+    notes: Document = {"alignment": alignment_cost(mode, [len(table.ids) for table in tables.values()])}
     for scenario, parties in zip(experiment.scenarios, aligned, strict=True):
         for config in parties:
             notes |= clip_notes(scenario.name, config)
@@ -52,7 +54,8 @@ def _check_aligned(
     check_granted(experiment)
     data_parties = [config for parties in scenarios for config in parties]
     federation = check_rows(experiment, data_parties, tables)
-    check_messages(federation, experiment.limits, {p: len(t.ids) for p, t in tables.items()})
+    ids, mode = {p: len(t.ids) for p, t in tables.items()}, data_parties[0].aligns_by
+    check_messages(federation, experiment.limits, ids, mode)
     for member in federation.parties:
         check_limits(federation, member, experiment.limits)
     for parties in scenarios:  # after the limits: it builds the networks
@@ -129,18 +132,37 @@ def check_budget(config: PassiveConfig | ActiveConfig, federation: VerticalAgree
         raise ConfigError(str(error)) from None
 
 
-def check_messages(federation: VerticalAgreement, limits: Limits, rows: Mapping[str, int]) -> None:
-    """Refuse a limit below the largest message of alignment and training; ``rows``: number of rows of each
-    party.
+def alignment_cost(mode: AlignMode, ids: Sequence[int]) -> str:
+    """What the alignment of parties with so many ``ids`` costs, in words; of one party alone, what it costs
+    that party.
+    """
+    total = sum(ids)
+    if mode == "hmac":
+        return f"hmac, about {total * HMAC_SECONDS:.1f} s of one core for {counted(total, 'id')}"
+    seconds = total * (HASH_SECONDS + len(ids) * BLIND_SECONDS)
+    more = "" if len(ids) > 1 else f", and {BLIND_SECONDS * 1e3:.2g} ms for each id of the others"
+    return f"psi, about {seconds:.1f} s of one core for {counted(total, 'id')}{more}"
+
+
+def check_messages(
+    federation: VerticalAgreement, limits: Limits, ids: Mapping[str, int], mode: AlignMode
+) -> None:
+    """Refuse a limit below the largest message of alignment and training, or fewer ``ids`` than the parties
+    have.
 
     Raises:
-        ConfigError: names the message and its size.
+        ConfigError: names the message and its size, or the number of ids.
     """
+    if (total := sum(ids.values())) > limits.max_ids:
+        raise ConfigError(
+            f"limits.max_ids = {limits.max_ids}: the data parties have {counted(total, 'id')}, raise it"
+        )
     batch = min(federation.training.batch_size, len(federation.train))
     width = max(federation.combined_width, *federation.widths.values())
+    most = min(AT_ONCE[mode], max(ids.values()))
     taken = {
-        f"the {counted(count, 'row id')} of {party!r}": (count * DIGEST_BYTES, "")
-        for party, count in rows.items()
+        f"{counted(most, 'row id')} in one message": (most * (DIGEST_BYTES + 1), ""),
+        f"the order of {counted(federation.rows, 'row')}": (8 * federation.rows, ""),
     }
     what = f"the embeddings of {counted(batch, 'row')} (training.batch_size)"
     taken[what] = (batch * (4 + width * federation.dtype.itemsize), ", or lower the batch")

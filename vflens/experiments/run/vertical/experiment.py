@@ -11,6 +11,7 @@ from vflens.config import (
     AGGREGATOR,
     ATTACKED_ROWS,
     MALICIOUS,
+    Align,
     Name,
     Plugin,
     Scoring,
@@ -71,6 +72,7 @@ class Experiment(AnyPartiesExperiment):
     split: VerticalSplit | None = Field(None, description="who holds which columns of `data`")
     overlap: float = Field(1.0, gt=0, le=1, description="share of the rows that all parties hold")
     parties: Members = Members()
+    align: Align = Align()
     aggregator: Aggregator = Field("coordinator", description=AGGREGATOR)
     attacks: tuple[AttackAt, ...] = Field((), description="the adversary's")
     malicious: bool = Field(False, description=MALICIOUS)
@@ -171,6 +173,7 @@ class Experiment(AnyPartiesExperiment):
         shared = {
             **common,
             "alignment_key": secret_from_seed(root, "alignment").hex(),
+            **({"align": {"mode": self.align.mode}} if self.align.mode else {}),
             "attacks": [{"name": a.name, **a.parameters} for a in self.attacks if self.seat(a) == party],
             "disclose": granted,
             "scoring": self.scoring.model_dump(),
