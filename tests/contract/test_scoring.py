@@ -219,6 +219,25 @@ def test_figures_agree_with_a_calculation_by_hand(tmp_path: Path) -> None:
         assert found["column_blind_mse", "", column] == pytest.approx(least, rel=1e-12)
 
 
+def test_an_answer_is_moved_into_the_box_before_it_is_scored_and_not_for_theory(tmp_path: Path) -> None:
+    """An attack that knows no box errs by what its clipped answer errs, pictures too; a closed form is of the
+    answer itself.
+    """
+    far = TRUTH[RELEASED] + RNG.normal(size=(N, D))
+    assert not ((far >= 0) & (far <= 1)).all()
+    found = {}
+    for kind, values in {"free": far, "inside": np.clip(far, 0, 1)}.items():
+        service = _service(tmp_path / kind, lab=True, pictures=4)
+        receipt = service.score(_submission(RELEASED, _guess(N, "ls", values)), RELEASED)
+        assert receipt.errors["ls"] == pytest.approx(((np.clip(far, 0, 1) - TRUTH[RELEASED]) ** 2).mean())
+        found[kind] = {key: v for key, v in figures(tmp_path / kind).items() if "theory" not in key[0]}
+        with np.load(tmp_path / kind / "pictures.npz") as saved:
+            np.testing.assert_array_equal(saved["estimate:ls"], np.clip(far[:4], 0, 1))
+    assert found["free"] == found["inside"]
+    (measured,) = (v for key, v in figures(tmp_path / "free").items() if key[:2] == ("theory_measured", "ls"))
+    assert measured == pytest.approx(((far - TRUTH[RELEASED]) ** 2).mean())
+
+
 def test_finite_columns_are_scored_in_bits_too(tmp_path: Path) -> None:
     truth = TRUTH.copy()
     truth[:, 2] = np.arange(200) % 2

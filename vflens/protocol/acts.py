@@ -6,8 +6,8 @@ Both links carry these; over gRPC each act is one rpc (``protos/vfl.proto``). Wh
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Generic, Self, TypeVar
 
 import numpy as np
 
@@ -263,6 +263,10 @@ class Guess:
     def has(self, *states: RowStatus) -> Array:
         """Whether each row is in one of ``states``, bool (n,)."""
         return np.isin(self.status, numbered(states))
+
+    def in_box(self) -> Self:
+        """The nearest guess of columns in [0, 1], where the truth is: no adversary gives up what it knows."""
+        return replace(self, values=np.clip(self.values, 0, 1))
 
 
 @dataclass(frozen=True, eq=False)

@@ -54,14 +54,17 @@ class BatchColumnScoring(ScoringService):
         self._grid, self._folder, self._pictures = grid_of(columns), folder, pictures
 
     def keep_errors(self, submission: Submission) -> dict[str, float]:
-        """See :meth:`vflens.score.service.ScoringService.keep_errors`: the errors are matched MSEs."""
+        """See :meth:`vflens.score.service.ScoringService.keep_errors`: the errors are matched MSEs of guesses
+        moved into the box.
+        """
         assert submission.step is not None
         rows = self._rows_of(submission.step)
         truth, add = self._truth[rows], self.adding(submission)
         drawn = generator(submission.step.to_bytes(32, "little"))  # one draw, of a known stream: no secret
         for name, error in blind_matched_mse(truth, self._means, drawn).items():
             add(Name.BLIND_MATCHED_MSE, error, attack=name)
-        ordered = {g.attack: g.values[matched_mse(g.values, truth)[1]] for g in submission.guesses}
+        inside = {g.attack: g.in_box().values for g in submission.guesses}
+        ordered = {name: values[matched_mse(values, truth)[1]] for name, values in inside.items()}
         self._save_pictures(rows, truth, ordered, submission.metrics_of)
         return {
             name: self._error(values, truth, partial(add, attack=name)) for name, values in ordered.items()

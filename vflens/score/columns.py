@@ -62,7 +62,9 @@ class ColumnScoring(ScoringService):
         self._letters = {j: in_unit(np.unique(truth.kept[:, j])) for j in finite}
 
     def keep_errors(self, submission: Submission) -> dict[str, float]:
-        """See :meth:`vflens.score.service.ScoringService.keep_errors`: the errors are MSEs."""
+        """See :meth:`vflens.score.service.ScoringService.keep_errors`: the errors are MSEs of guesses moved
+        into the box; theory describes them as they are.
+        """
         self._blind(submission)
         errors = {guess.attack: self._error(guess, submission) for guess in submission.guesses}
         self._theory(submission)
@@ -106,7 +108,8 @@ class ColumnScoring(ScoringService):
 
     def _error(self, guess: Guess, submission: Submission) -> float:
         truth = self._truth[submission.rows]
-        square = (guess.values - truth) ** 2
+        inside = guess.in_box().values
+        square = (inside - truth) ** 2
         per_row = square.mean(axis=1)
         n = len(per_row)
         add = partial(self.adding(submission), attack=guess.attack)
@@ -118,14 +121,14 @@ class ColumnScoring(ScoringService):
             add(Name.AFFINE_MSE, affine_mse)
             self._binary(guess, truth, submission)
         add(Name.UNUSABLE, 1.0 - guess.has(RowStatus.OK).mean())
-        for name, value in self._likeness(per_row, guess.values, truth).items():
+        for name, value in self._likeness(per_row, inside, truth).items():
             add(name, value)
         self._by_column(Name.COLUMN_MSE, square.mean(axis=0), submission, guess.attack)
         for j, letters in self._letters.items():
-            left = conditional_entropy(truth[:, j], guess.values[:, j])
+            left = conditional_entropy(truth[:, j], inside[:, j])
             add(Name.COLUMN_CONDITIONAL_ENTROPY, left, column=self._columns[j].name)
             if not self._are_pixels:
-                right = nearest(letters, guess.values[:, j]) == truth[:, j]
+                right = nearest(letters, inside[:, j]) == truth[:, j]
                 add(Name.COLUMN_RIGHT, right.mean(), column=self._columns[j].name)
         return float(per_row.mean())
 
@@ -177,7 +180,7 @@ class ColumnScoring(ScoringService):
         drawn = slice(0, self._pictures)
         rows, of = submission.rows[drawn], submission.metrics_of
         of = "" if of == self._pictured else of
-        estimates = {g.attack: g.values[drawn] for g in submission.guesses}
+        estimates = {g.attack: g.in_box().values[drawn] for g in submission.guesses}
         save_pictures(self._folder, rows, self._truth[rows], estimates, of)
 
 

@@ -1,6 +1,6 @@
 """Likeness of images to their reconstructions, beside the mean squared error: PSNR and SSIM.
 
-Values are in [0, 1], so the range of both measures is 1. Values of a guess outside are taken as they are.
+Values are in [0, 1], so the range of both measures is 1.
 """
 
 from __future__ import annotations
