@@ -155,14 +155,18 @@ def _run(place: Place, attacks: Keyed, scratch: str) -> Rows:
     """The rows of one run, without place and key."""
     tables = [table for _, table in attacks.values() if table]
     with finished({**_experiment(place, attacks), "attacks": tables}, scratch) as done:
-        rows = [*_scores(done), *([_use(done)] if COST in attacks else [])]
+        scores = (
+            {**row, "granted": done.reads_grants(row["attack"], row["target"])} for row in _scores(done)
+        )
+        rows = [*scores, *([_use(done)] if COST in attacks else [])]
         with_result = {row["attack"] for row in rows}
         reasons = {found.attack: found.reason for found in (*done.skipped, *done.failed)}
-        return rows + [
+        rows += [
             {"attack": name, "reason": reasons.get(name, "it was not scored"), "refused": False}
             for name in attacks
             if name not in with_result
         ]
+        return [{**row, "on_grants_only": done.protects_grants_alone} for row in rows]
 
 
 def _use(done: RecordedRun) -> Document:

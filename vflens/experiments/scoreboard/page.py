@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -26,11 +27,9 @@ from vflens.experiments.scoreboard.grid import (
 from vflens.experiments.scoreboard.verdicts import (
     RULE,
     CellResult,
-    amount,
-    best,
     over_seeds,
-    protection,
-    success,
+    summary,
+    words,
 )
 from vflens.experiments.sweeps.pool import Rows
 from vflens.numerics.measures.intervals import spread
@@ -133,9 +132,27 @@ class Board:
         named = {attack for attacks in self.found.values() for attack in attacks}
         return sorted(named, key=lambda attack: ([*FAMILIES].index(estimated(attack)), attack))
 
+    def on_grants_only(self, defense: str) -> bool:
+        """Whether ``defense`` acted on what is granted, and on nothing else, in every run."""
+        ran = [row.get("on_grants_only") for row in self.rows if row["defense"] == defense]
+        found = [only for only in ran if only is not None]  # a refused run says nothing
+        return bool(found) and all(found)
+
     def of_family(self, defense: str, family: str) -> list[CellResult]:
         """What the attacks of one family found against ``defense``."""
         return [f for a, f in self.found.get(defense, {}).items() if estimated(a) == family]
+
+    def words(self, defense: str, family: str) -> str:
+        """What attacks of one family achieve against ``defense``; see
+        :func:`vflens.experiments.scoreboard.verdicts.words`.
+        """
+        undefended = None if defense == UNDEFENDED else self.of_family(UNDEFENDED, family)
+        found = self.of_family(defense, family)
+        return words(found, undefended, on_grants_only=self.on_grants_only(defense))
+
+    def summary(self, family: str) -> str:
+        """What attacks of one family achieve where nothing defends."""
+        return summary(self.of_family(UNDEFENDED, family))
 
 
 def estimated(attack: str) -> str:
@@ -172,11 +189,11 @@ def page(grid: ScoreboardGrid, rows: Rows, missing: Iterable[Place], absent: Fac
 
 
 def _unfinished(left: int) -> list[str]:
-    words = (
+    said = (
         f"Not complete: {left} federations lack attacks or costs that were not run. "
         "What lacks a seed is left out.\n`make scoreboard` runs them.\n"
     )
-    return [words] if left else []
+    return [said] if left else []
 
 
 def _of_all_seeds(rows: Rows, grid: ScoreboardGrid) -> Rows:
@@ -209,40 +226,31 @@ def _sections(board: Board) -> Iterator[str]:
 
 
 def _worst(board: Board, family: str) -> str:
-    """The verdict on the attacks of one family where nothing defends."""
-    ranked = sorted(board.of_family(UNDEFENDED, family), key=lambda f: f.mean)
-    words = "; ".join(f"`{f.attack}` {success(f)}" for f in ranked[:3])
-    beating = sum(f.beats_blind for f in ranked)
-    return _item(f"**{FAMILIES[family]}**: {beating} of {len(ranked)} attacks beat a blind guess. {words}.")
+    return _item(f"**{FAMILIES[family]}**: {board.summary(family)}.")
 
 
 def _verdict(board: Board, defense: str, families: Sequence[str]) -> list[str]:
     cost = board.cost(defense)
     price = "–" if defense == UNDEFENDED else str(cost)
-    hidden = [
-        _strongest(board, family)
-        if defense == UNDEFENDED
-        else protection(board.of_family(defense, family), board.of_family(UNDEFENDED, family))
-        for family in families
-    ]
+    hidden = [board.words(defense, family) for family in families]
     return [defense, spread(board.accuracies(defense)), spread(cost.gained), price, *hidden]
-
-
-def _strongest(board: Board, family: str) -> str:
-    strongest = best(board.of_family(UNDEFENDED, family))
-    return "no attack beats blind" if strongest is None else f"{strongest.attack}, {amount(strongest)}"
 
 
 def _figures(board: Board, attack: str, defenses: Sequence[str]) -> list[str]:
     each = [board.found[defense].get(attack) for defense in defenses]
     some = next(f for f in each if f is not None)
-    return [attack, some.measure, spread(some.blind), *map(_figure, each)]
+    return [attack, some.measure, _known(some.blind), *map(_figure, each)]
+
+
+def _known(figures: Sequence[float]) -> str:
+    """Mean ± half width over the seeds that have a finite figure."""
+    return spread([figure for figure in figures if math.isfinite(figure)])
 
 
 def _figure(found: CellResult | None) -> str:
     if found is None:
         return "–"
-    text = spread(found.figure)
+    text = _known(found.figure)
     return f"**{text}**" if found.beats_blind else text
 
 

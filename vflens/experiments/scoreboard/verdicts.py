@@ -1,4 +1,8 @@
-"""What the numbers of the scoreboard mean, in words, by a stated rule (:data:`RULE`)."""
+"""What the numbers of the scoreboard mean, in words, by a stated rule (:data:`RULE`).
+
+:func:`words` says all that the page says of attacks; what a defence costs has its words in
+:mod:`vflens.experiments.pages.cost`.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +12,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from vflens.experiments.pages.cost import DECIDED, FEWEST
+from vflens.experiments.results.titles import ON_GRANTS_ONLY
 from vflens.experiments.sweeps.pool import Rows
-from vflens.numerics.measures.intervals import Pooled, least_first, pooled
+from vflens.numerics.measures.intervals import Pooled, finite_pair, least_first, pooled
 from vflens.words import counted
 
 HIDES = 0.1  # of a blind guess's error: a smaller change is none
@@ -17,15 +22,19 @@ EXACT = 0.1
 RULE = f"""\
 The **relative error** is the error of an attack over that of the best blind guess on the same rows: 0 is
 exact, 1 no better than blind. Over seeds both errors are added before they are divided; a seed in which
-both are 0 had nothing to find: it is left out, and counted as *undefined*. An attack **beats a blind guess**
-if its 95 % interval over seeds (Student's t) ends below 1; the tables print it **bold**. Below {EXACT} on
-average it finds nearly all. The *best attack* is the one of least relative error among those. A defence
+both are 0 had nothing to find, and one without a finite figure found nothing: both are left out, and counted
+as *undefined*. An attack **beats a blind guess** if the 95 % interval of its relative error over seeds
+(Student's t) ends below 1; the tables print it **bold**. It *finds nearly all* if the interval ends below
+{EXACT}, else *part*. The *best attack* is the one of least relative error among those. A defence
 
 - **hides all**: no attack beats a blind guess;
 - **hides nothing**: the best attack's relative error is at most {HIDES} larger than without a defence;
-- **hides part**: anything between.
+- **hides part**: it is larger by more; **nothing or part**: the interval of the difference holds {HIDES};
+- is **not decided**: none beats a blind guess, but one that did without it is below {1 - HIDES} on average;
+- **acts on what is granted only**: it changes nothing that training or predictions send, so it gets no
+  verdict on that; one on what is granted follows where attacks that read it ran.
 
-There is **no verdict** from fewer than {FEWEST} seeds with a result.
+There is **no verdict** from fewer than {FEWEST} seeds with a finite result.
 
 Its **cost** is in AUC for two classes, else in accuracy: the mean difference from the undefended model, seed
 by seed, on runs without attacks. Beside it stands the **gain**: what the federation has over the active party
@@ -40,13 +49,14 @@ alone (over each client alone). The words are
 @dataclass(frozen=True)
 class CellResult:
     """One attack against one defence, seed by seed: what it is measured by, its ``figure`` and that of the
-    ``blind`` guess, means over targets.
+    ``blind`` guess, means over targets; ``granted``: it read what is granted and a defence may change.
     """
 
     attack: str
     measure: str
     figure: tuple[float, ...]
     blind: tuple[float, ...]
+    granted: bool = False
 
     @cached_property
     def relative(self) -> Pooled:
@@ -80,10 +90,18 @@ def over_seeds(rows: Rows) -> CellResult | None:
 
 def _of_set(rows: Rows) -> CellResult:
     seeds = [[r for r in rows if r["seed"] == seed] for seed in sorted({r["seed"] for r in rows})]
-    figure, blind = (
-        tuple(math.fsum(r[name] for r in own) / len(own) for own in seeds) for name in ("figure", "blind")
-    )
-    return CellResult(rows[0]["attack"], rows[0]["measure"], figure, blind)
+    pairs = [_mean_over_targets(own) for own in seeds]
+    figure, blind = (tuple(pair[i] for pair in pairs) for i in (0, 1))
+    granted = any(r.get("granted") for r in rows)
+    return CellResult(rows[0]["attack"], rows[0]["measure"], figure=figure, blind=blind, granted=granted)
+
+
+def _mean_over_targets(rows: Rows) -> tuple[float, float]:
+    """Mean figure and blind figure of one seed, over the targets that have finite ones; nan without any."""
+    pairs = [(r["figure"], r["blind"]) for r in rows if finite_pair(r["figure"], r["blind"])]
+    if not pairs:
+        return math.nan, math.nan
+    return math.fsum(f for f, _ in pairs) / len(pairs), math.fsum(b for _, b in pairs) / len(pairs)
 
 
 def best(found: Sequence[CellResult]) -> CellResult | None:
@@ -91,35 +109,103 @@ def best(found: Sequence[CellResult]) -> CellResult | None:
     return min((f for f in found if f.beats_blind), key=lambda f: f.mean, default=None)
 
 
+def words(
+    found: Sequence[CellResult],
+    undefended: Sequence[CellResult] | None = None,
+    *,
+    on_grants_only: bool = False,
+) -> str:
+    """What attacks of one family achieve: where nothing defends, or against a defence beside what they
+    achieve ``undefended``; ``on_grants_only``: the defence acts on nothing else.
+    """
+    if undefended is None:
+        return _success(found)
+    if on_grants_only:
+        reading, before = ([f for f in some if f.granted] for some in (found, undefended))
+        return ON_GRANTS_ONLY + (f"; of it: {protection(reading, before)}" if before else "")
+    return protection(found, undefended)
+
+
 def protection(found: Sequence[CellResult], undefended: Sequence[CellResult]) -> str:
     """What a defence hides from attacks of one family, in words."""
     if not found:
         return "nothing was scored"
-    if not any(f.is_decided for f in found) or not any(f.is_decided for f in undefended):
-        return f"no verdict: fewer than {FEWEST} results"
+    if not any(f.is_decided for f in undefended):
+        return _few(undefended)
     strongest, before = best(found), best(undefended)
+    if strongest is not None:
+        return f"opens to {_amount(strongest)}" if before is None else _hidden(strongest, before)
     if before is None:
-        return "nothing to hide" if strongest is None else f"opens to {strongest.attack}"
-    if strongest is None:
-        return "hides all"
-    hides = "nothing" if strongest.mean - before.mean <= HIDES else "part"
-    return f"hides {hides} ({strongest.attack}, {amount(strongest)})"
+        return "nothing to hide" if any(f.is_decided for f in found) else _few(found)
+    beating = {f.attack for f in undefended if f.beats_blind}
+    return _beaten([f for f in found if f.attack in beating])
 
 
-def success(found: CellResult) -> str:
-    """What an attack achieves where nothing defends, in words."""
-    if not found.is_decided:
-        return f"no verdict: {found.relative.seeds} of at least {FEWEST} results{_undefined(found)}"
-    if not found.beats_blind:
-        return f"no better than blind{_undefined(found)}"
-    if found.mean < EXACT:
-        return f"finds nearly all{_undefined(found)}"
-    return f"finds part ({amount(found)}){_undefined(found)}"
+def _hidden(strongest: CellResult, before: CellResult) -> str:
+    """How much a defence hides that ``strongest`` passes, where nothing hid anything from ``before``."""
+    larger = strongest.mean - before.mean
+    half = math.hypot(strongest.relative.half, before.relative.half)
+    if larger + half <= HIDES:
+        return f"hides nothing ({_amount(strongest)})"
+    surely = "part" if larger - half > HIDES else "nothing or part"
+    return f"hides {surely} ({_amount(strongest)})"
 
 
-def amount(found: CellResult) -> str:
-    """The relative error and its half width, in words."""
-    return f"{found.mean:.2f} ± {found.relative.half:.2f}"
+def _beaten(found: Sequence[CellResult]) -> str:
+    """What is said where none of ``found``, which beat a blind guess undefended, beats it any more."""
+    if few := [f for f in found if not f.is_decided]:
+        return _few(few)
+    least = min(found, key=lambda f: f.mean, default=None)
+    if least is not None and least.mean < 1 - HIDES:
+        return f"not decided ({_amount(least)})"
+    return "hides all"
+
+
+def _success(found: Sequence[CellResult]) -> str:
+    """What attacks achieve where nothing defends, in words."""
+    if not found:
+        return "nothing was scored"
+    strongest = best(found)
+    if strongest is not None:
+        finds = "nearly all" if strongest.mean + strongest.relative.half < EXACT else "part"
+        return f"{strongest.attack} finds {finds} ({_numbers(strongest)})"
+    if not any(f.is_decided for f in found):
+        return _few(found)
+    return (
+        "no attack beats a blind guess"
+        if len(found) > 1
+        else f"{found[0].attack} does not beat a blind guess"
+    )
+
+
+def summary(found: Sequence[CellResult]) -> str:
+    """What the attacks of one family achieve where nothing defends: how many of them beat a blind guess, and
+    the three most successful.
+    """
+    ranked = sorted(found, key=lambda f: (not f.beats_blind, not f.is_decided, least_first(f.mean)))
+    decided = sum(f.is_decided for f in ranked)
+    beating = sum(f.beats_blind for f in ranked)
+    count = f"{beating} of {counted(decided, 'attack')} with enough results beat a blind guess. "
+    return (count if decided else "") + "; ".join(words([f]) for f in ranked[:3])
+
+
+def _few(found: Sequence[CellResult]) -> str:
+    """That ``found`` are too few results; the attack of which there are most."""
+    most = max(found, key=lambda f: f.relative.seeds, default=None)
+    if most is None:
+        return f"no verdict: 0 of at least {FEWEST} results"
+    return (
+        f"no verdict: {most.relative.seeds} of at least {FEWEST} results of {most.attack}{_undefined(most)}"
+    )
+
+
+def _amount(found: CellResult) -> str:
+    return f"{found.attack}, {_numbers(found)}"
+
+
+def _numbers(found: CellResult) -> str:
+    """The relative error, its half width, and the seeds that it lacks."""
+    return f"{found.mean:.2f} ± {found.relative.half:.2f}{_undefined(found)}"
 
 
 def _undefined(found: CellResult) -> str:

@@ -22,8 +22,15 @@ def least_first(relative: float) -> float:
     return math.inf if math.isnan(relative) else relative
 
 
+def finite_pair(error: float, blind: float) -> bool:
+    """Whether both errors are known: AUC is nan on rows of one class."""
+    return math.isfinite(error) and math.isfinite(blind)
+
+
 class Pooled(NamedTuple):
-    """A relative error over ``seeds`` seeds, ± ``half``; ``undefined`` more seeds had nothing to find."""
+    """A relative error over ``seeds`` seeds, ± ``half``; ``undefined`` more seeds had nothing to find, or no
+    finite error.
+    """
 
     mean: float
     half: float
@@ -32,13 +39,14 @@ class Pooled(NamedTuple):
 
 
 def pooled(errors: Iterable[tuple[float, float]]) -> Pooled:
-    """Σ error / Σ blind error of (error, blind error) seed by seed, without seeds where both are 0.
+    """Σ error / Σ blind error of (error, blind error) seed by seed, without seeds where both are 0 or one is
+    not finite.
 
     A mean of quotients would be infinite with one seed of blind error 0. The interval is that of the ratio
     estimator: of the residuals error − mean · blind (Cochran, Sampling Techniques, 1977, §2.11).
     """
     every = [*errors]
-    found = [pair for pair in every if any(pair)]
+    found = [pair for pair in every if any(pair) and finite_pair(*pair)]
     blind = math.fsum(b for _, b in found)
     mean = over_blind(math.fsum(e for e, _ in found), blind)
     half = 0.0

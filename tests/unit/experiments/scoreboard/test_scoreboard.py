@@ -56,7 +56,7 @@ def test_a_tiny_scoreboard_resumes_keeps_its_results_and_says_what_they_mean(
     assert plain["gradient_sign", 1] == plain["gradient_sign", 2] == 1.0  # c − y shows every label
     text = page(grid(), rows, {}, {})
     verdict = next(line for line in text.splitlines() if line.startswith("| round_scores |"))
-    assert verdict.count("no verdict: fewer than 5 results") == 2  # columns and labels: two seeds
+    assert verdict.count("no verdict: 2 of at least 5 results") == 2  # columns and labels: two seeds
     assert "| not measured (1 of at least 5 results) |" in verdict
     assert "`passport`: defence 'passport' at 'active' has nothing to act on" in text
 
