@@ -28,6 +28,7 @@ from vflens.errors import INTERRUPTED, StorageError, UnavailableError, VflensErr
 from vflens.member.event_loop import ENDING
 from vflens.member.member import Member
 from vflens.member.stage import Stage
+from vflens.member.suspicions import check_defenses
 from vflens.protocol.link import Party
 from vflens.services.folder import begin, exclusive, is_over, write_status
 from vflens.services.healthcheck import HealthServicer, came, lives
@@ -219,7 +220,7 @@ def _serve_data_party(config: LedConfig, say: Say, progress: Progress, *, resume
         party.flush()  # a failed log is this party's own error, whatever the leader sent
     if party.failure:
         raise UnavailableError(f"the run ended early: {party.failure}")
-    party.gate.check_fired()
+    check_defenses(party)
     say(where(config))
 
 
@@ -249,7 +250,7 @@ def _serve_leader(config: LeaderConfig, say: Say, progress: Progress, *, resumed
                 wait_for(_awaited(leading), config, say, threading.Event())
                 say(f"all parties are up: run {config.run!r} begins")
                 run(leading, lambda: _check_alive(leading), say, resumed=resumed)
-            leading.gate.check_fired()
+            check_defenses(leading)
             leading.flush()
             say(leading.outcome)
             failure = ""

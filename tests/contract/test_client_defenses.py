@@ -16,6 +16,12 @@ from oneprocess import LocalFederation
 
 from vflens.clients.horizontal.local_run import local_batches
 from vflens.defenses.error_feedback import ErrorFeedback
+from vflens.errors import ConfigError, DefenseError
+from vflens.experiments.pages.report import render
+from vflens.experiments.results.record import read_run
+from vflens.experiments.results.titles import labels
+from vflens.experiments.results.verdict import to_json
+from vflens.experiments.watch import panels
 from vflens.numerics.measures.ranking import accuracy
 from vflens.numerics.updates import largest_numbers
 from vflens.plugins.defense import Context
@@ -213,3 +219,36 @@ def test_an_update_is_that_of_noisy_labels(tmp_path: Path) -> None:
     np.testing.assert_allclose(sent.tensor("weight"), weight, atol=1e-12)
     assert np.abs(sent.tensor("weight") - (y - 1 / 3).T @ x / len(x)).max() > 0.05
     close(local)
+
+
+# -- defences of grants
+
+
+GRANTED: dict[str, Any] = {
+    "disclose": [{"what": "gradients", "to": "server", "rows": 4}],
+    "attacks": [{"name": "softmax_inversion"}],
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "only"), [("averaging", True), ("max_norm", True), ("sparsification", False)]
+)
+def test_a_defence_that_protects_grants_alone_is_named_so_wherever_the_run_is_read(
+    tmp_path: Path, name: str, only: bool
+) -> None:
+    """The gradients of single rows are granted; no round sends any."""
+    local = made(tmp_path / "run", {"name": name}, **GRANTED)
+    local.run()
+    run = read_run(tmp_path / "run")
+    words = f"{name} (acts on what is granted only)"
+    assert run.on_grants_only == ((("a", name), ("b", name)) if only else ())
+    assert (labels([run])[0].startswith(words)) == only
+    document = to_json([run])["runs"][0]
+    assert document["on_grants_only"] == [{"party": p, "defense": name} for p in "ab" if only]
+    assert (words in render([run])) == only
+    assert (words in panels.summary(run)["defenses"]) == only
+
+
+def test_a_defence_of_grants_without_a_grant_ends_the_run(tmp_path: Path) -> None:
+    with pytest.raises((ConfigError, DefenseError), match="'averaging'"):
+        made(tmp_path, {"name": "averaging"}).run()

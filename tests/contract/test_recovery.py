@@ -38,6 +38,7 @@ from vflens.errors import StateError, StorageError
 from vflens.experiments.results.record import read_runs
 from vflens.experiments.run.in_process import Joined
 from vflens.member.recovery import checkpoint_digest
+from vflens.member.suspicions import check_defenses
 from vflens.protocol.acts import Act, Step
 from vflens.randomness import stream
 from vflens.storage.files import load_arrays, save_arrays
@@ -202,7 +203,7 @@ def test_a_party_rebuilt_between_predictions_releases_the_same_rows(
     assert trained(local) == undisturbed[0]
     local.active.predict_and_attack()
     for member in local.members():
-        member.gate.check_fired()
+        check_defenses(member)
     close(local)
 
 

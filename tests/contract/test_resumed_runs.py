@@ -13,6 +13,7 @@ from laboratory import SYNTHETIC, close, estimates, federation, trained, transcr
 from oneprocess import LocalFederation
 
 from vflens.errors import UnavailableError
+from vflens.member.suspicions import check_defenses
 from vflens.protocol.acts import (
     Act,
     Begin,
@@ -52,7 +53,7 @@ Result = tuple[Outcome, dict[str, str], dict[str, list[str]]]
 def result(local: LocalFederation, home: Path) -> Result:
     """Weights, transcripts, estimates, released rows, and all figures but times."""
     for member in local.members():
-        member.gate.check_fired()
+        check_defenses(member)
     close(local)
     files = sorted(home.glob("*/metrics.parquet"))
     released = {f.parent.name: journal.digest(f) for f in sorted(home.glob("*/released"))}

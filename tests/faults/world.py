@@ -22,6 +22,7 @@ from vflens import failpoints
 from vflens.config import PartyConfig, load_party
 from vflens.errors import StorageError
 from vflens.experiments.run.any_experiment import AnyPartiesExperiment
+from vflens.member.suspicions import check_defenses
 from vflens.protocol.acts import Act
 from vflens.protocol.link import InProcessLink, Party
 from vflens.services.folder import begin
@@ -143,7 +144,7 @@ class World:
         for member in self.local.members():
             with acts_as(member.name):
                 member.flush()
-                member.gate.check_fired()
+                check_defenses(member)
                 member.close()
         self.draws.note_logs(self.home)
         return bits(self.local, self.home)

@@ -14,6 +14,7 @@ from pydantic import BaseModel, Field
 from vflens.errors import StateError, StorageError
 from vflens.member.recovery import NO_CHECKPOINT
 from vflens.names import HEX_64_OR_NONE
+from vflens.plugins.chain import Acted
 from vflens.storage.files import write_whole
 from vflens.storage.heads import Heads, LogHead, to_json
 from vflens.storage.json_file import in_words, read_as
@@ -39,6 +40,7 @@ class _State(BaseModel):
     stage: Stage
     attacked: _Count
     acted: list[_Count]
+    acted_on_wire: list[_Count]
     ended: bool
     checkpoints: tuple[Annotated[str, Field(pattern=HEX_64_OR_NONE)], ...]
     heads: dict[str, LogHead]
@@ -64,8 +66,8 @@ class Reached:
     """What a run in ``folder`` has reached; a stage is on disk before its party acts on it.
 
     ``incarnation`` counts the restarts (:meth:`start_again`), ``attacked`` the prediction rows of the last
-    milestone at which the party attacked, ``acted`` are the positions of the defences that acted before the
-    last :meth:`save`; ``ended``: the coordinator has told this data party that the run ended well.
+    milestone at which the party attacked, ``acted`` are the defences that acted before the last :meth:`save`;
+    ``ended``: the coordinator has told this data party that the run ended well.
     ``checkpoints`` are the digests of those that may be on disk, and ``heads`` gives those of the logs: a
     folder that fits them no more was changed.
     """
@@ -75,7 +77,7 @@ class Reached:
         self._file, self._starts = folder / "state.json", folder / "starts.json"
         self.stage = Stage.TRAINING
         self.incarnation = self.attacked = 0
-        self.acted: list[int] = []
+        self.acted = Acted()
         self.ended = False
         self.checkpoints: Collection[str] = (NO_CHECKPOINT,)
 
@@ -116,7 +118,8 @@ class Reached:
         reached = {
             "stage": stage,
             "attacked": self.attacked,
-            "acted": self.acted,
+            "acted": self.acted.anywhere,
+            "acted_on_wire": self.acted.on_wire,
             "ended": self.ended,
             "checkpoints": self.checkpoints,
             "heads": to_json(self.heads()),
@@ -145,7 +148,8 @@ class Reached:
             StorageError: the file is unreadable.
         """
         found = _read(_State, self._file, "how far the run has come")
-        self.stage, self.attacked, self.acted = found.stage, found.attacked, found.acted
+        self.stage, self.attacked = found.stage, found.attacked
+        self.acted = Acted(found.acted, found.acted_on_wire)
         self.ended, self.checkpoints = found.ended, found.checkpoints
 
     def check_training(self, step: int) -> None:

@@ -1,4 +1,4 @@
-"""What a party records when a defence watches the gradients that arrive."""
+"""What a party records of its defences: what one suspects of the gradients that arrive, and which acted."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from vflens.types import Exchange
 
 if TYPE_CHECKING:
     from structlog.typing import FilteringBoundLogger
+
+    from vflens.member.member import Member
 
 
 def suspicions(
@@ -26,3 +28,17 @@ def suspicions(
             log.warning("hijacking suspected", detector=detector, step=exchange.step, score=round(score, 3))
 
     return record
+
+
+def check_defenses(member: Member) -> None:
+    """Refuse a finished run in which a defence of ``member`` never acted; record those that acted on what is
+    granted only: they hide nothing that crosses the wire.
+
+    Raises:
+        DefenseError: naming the defence.
+        StorageError: the figures cannot be written.
+    """
+    member.gate.check_fired()
+    for name in member.chain.on_grants_only():
+        member.metrics.add(Name.ON_GRANTS_ONLY, 1.0, target=member.name, detail=name)
+    member.metrics.save()

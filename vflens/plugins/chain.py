@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from vflens.errors import PluginError
 from vflens.plugins.defense import Context, Defense, NamedDefense
 from vflens.plugins.memory import Memory
 from vflens.randomness import stream
-from vflens.types import Array, Claim, Exchange, Owner
+from vflens.types import Array, Claim, Exchange, Owner, Phase
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -23,6 +23,15 @@ if TYPE_CHECKING:
     from vflens.models.part import Penalty, Wrap
 
 _REMEMBERING = ("on_update", "on_received")
+
+
+class Acted(NamedTuple):
+    """The positions of the defences that acted: ``anywhere``, and of those ``on_wire`` the ones that acted on
+    more than what is granted.
+    """
+
+    anywhere: Sequence[int] = ()
+    on_wire: Sequence[int] = ()
 
 
 class DefenseChain:
@@ -56,6 +65,7 @@ class DefenseChain:
         self.memory = Memory()
         self._states: dict[int, Mapping[str, Array]] = {}
         self._fired: set[int] = set()
+        self._on_wire: set[int] = set()  # of those, by more than grants
         self._by_hook: dict[str, list[int]] = {}
         for position, defense in enumerate(self.defenses):
             for hook in defense.hooks():
@@ -87,12 +97,12 @@ class DefenseChain:
 
         It holds their contexts and not the secret: a family of models may come from another package.
         """
-        defenses, fired = self._at_start("wrap_model", exchange), self._fired
+        defenses, fired = self._at_start("wrap_model", exchange), self._note_training
 
         def wrapped(module: Module) -> Module:
             for position, defense, context in defenses:
                 module = defense.wrap_model(module, context)
-                fired.add(position)
+                fired({position})
             return module
 
         return wrapped
@@ -102,7 +112,7 @@ class DefenseChain:
 
         It too holds contexts and not the secret.
         """
-        defenses, fired = self._at_start("penalty", exchange), self._fired
+        defenses, fired = self._at_start("penalty", exchange), self._note_training
 
         def added(module: Module, h: Tensor, private: Tensor) -> Tensor:
             total = h.new_zeros(())
@@ -110,7 +120,7 @@ class DefenseChain:
                 term = defense.penalty(module, h, private, context)
                 _check_term(defense, term)
                 total = total + term
-                fired.add(position)
+                fired({position})
             return total
 
         return added if defenses else None
@@ -121,18 +131,35 @@ class DefenseChain:
         """
         return [name for position, (name, _) in enumerate(self.named) if position not in self._fired]
 
-    @property
-    def acted(self) -> list[int]:
-        """The positions of the defences that acted so far."""
-        return sorted(self._fired)
+    def on_grants_only(self) -> list[str]:
+        """The names of the defences that acted on what is granted only, and on nothing that training or
+        predictions send.
+        """
+        return [self.named[position][0] for position in sorted(self._fired - self._on_wire)]
 
-    def restore(self, acted: Iterable[int]) -> None:
+    @property
+    def acted(self) -> Acted:
+        """The positions of the defences that acted so far."""
+        return Acted(sorted(self._fired), sorted(self._on_wire))
+
+    def restore(self, acted: Acted) -> None:
         """Take up :attr:`acted` of an earlier process."""
-        self._fired.update(acted)
+        self._fired.update(acted.anywhere)
+        self._on_wire.update(acted.on_wire)
 
     def restore_hook(self, hook: str) -> None:
-        """Note that an earlier process called ``hook`` with numbers."""
-        self._fired.update(self._by_hook.get(hook, ()))
+        """Note that an earlier process called ``hook`` with numbers, in training or in predictions."""
+        self._note_training(self._by_hook.get(hook, ()))
+
+    def excuse(self) -> None:
+        """Note that nothing was sent, so that no defence had to act."""
+        self._note_training(range(len(self.named)))
+
+    def _note_training(self, positions: Iterable[int]) -> None:
+        """Note that the defences at ``positions`` acted on more than grants."""
+        found = set(positions)
+        self._fired |= found
+        self._on_wire |= found
 
     def claims(self) -> list[Claim]:
         """What each defence that was fitted guarantees."""
@@ -151,6 +178,8 @@ class DefenseChain:
             raise PluginError(f"{hook} of {type(defense).__name__} ended with SystemExit: {error}") from error
         if _holds_numbers(value):
             self._fired.add(position)
+            if not _is_grant(hook, exchange):
+                self._on_wire.add(position)
         if isinstance(value, np.ndarray):
             _check_result(defense, hook, value, result)
         for name, tensor in result.items() if isinstance(result, Mapping) else ():
@@ -191,6 +220,11 @@ class DefenseChain:
                 owner = replace(owner, parameters=self._parameters())
             self._states[position] = defense.fit(owner, stream(self._secret, "defense fit", position))
         return self._states[position]
+
+
+def _is_grant(hook: str, exchange: Exchange) -> bool:
+    """Whether ``hook`` acts on what a party grants; a released table is a release of its own, no grant."""
+    return exchange.phase is Phase.DISCLOSE and hook != "on_dataset"
 
 
 def _number(hook: str, exchange: Exchange) -> int:

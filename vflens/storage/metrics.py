@@ -62,7 +62,7 @@ class Name(StrEnum):
     MEAN_KL = "mean_kl", "mean Kullback–Leibler divergence of released from exact scores, in nats"
     ARGMAX_KEPT = "argmax_kept", "share of rows whose class of the largest score the release kept"
 
-    MSE = "mse", "mean squared error of an attack, of columns scaled to [0, 1]"
+    MSE = "mse", "mean squared error of an attack, its answer moved into [0, 1] as the columns are"
     MSE_STDERR = "mse_stderr", "standard error of `mse` over rows"
     BLIND_MSE = "blind_mse", "`mse` of the blind guess that `attack` names"
     MATCHED_MSE = "matched_mse", "mean squared error of rows in no order, assigned with the least error"
@@ -98,6 +98,7 @@ class Name(StrEnum):
     BLIND_MEMBERSHIP_AUC = "blind_membership_auc", "`membership_auc` of a guess: ½"
 
     GRANTED = "granted", "1: the attack read what no round sends; `detail` names it"
+    ON_GRANTS_ONLY = "on_grants_only", "1: the defence `detail` of `target` acted on nothing else"
     SKIPPED = "skipped", "1: the attack lacked knowledge; `detail` says which"
     FAILED = "failed", "1: the attack raised an error or gave no estimate; `detail` says why"
 

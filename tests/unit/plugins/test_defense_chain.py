@@ -56,6 +56,16 @@ class Broken(Defense):
         return answers[self.answer]()  # type: ignore[return-value]
 
 
+class Everywhere(Defense):
+    """Acts on a released table and on what its party reads of its own predictions."""
+
+    def on_dataset(self, x: Array, ctx: Context) -> Array:
+        return x + 1
+
+    def on_outputs(self, z: Array, ctx: Context) -> Array:
+        return z + 1
+
+
 def _idle(gate: ReleaseGate) -> str:
     """The first defence that never acted."""
     with pytest.raises(DefenseError) as refusal:
@@ -155,6 +165,29 @@ def test_a_defence_that_never_acted_is_named(tmp_path: Path) -> None:
         gate.check_fired()
     scores_of(gate, 0, 1)
     gate.check_fired()
+
+
+def test_a_defence_of_grants_alone_is_named_so_until_it_acts_on_the_wire() -> None:
+    """The gradients of single rows are granted; those of a batch cross the wire."""
+    chain, one = chain_of(Noise(), GaussianScores()), np.ones((1, 3))
+    chain.fold("on_gradient", one, Exchange("run", Phase.DISCLOSE, 1, 3), positions(0))
+    chain.fold("on_scores", np.log(one / 3), predict_step(0), positions(0))
+    assert (chain.on_grants_only(), chain.unfired()) == (["Noise"], [])
+    again = chain_of(Noise(), GaussianScores())
+    again.restore(chain.acted)
+    assert (again.on_grants_only(), again.unfired()) == (["Noise"], [])
+    again.restore_hook("on_gradient")  # that an earlier process trained; grants are asked for anew
+    assert again.on_grants_only() == []
+    chain.fold("on_gradient", one, train_step(0), positions(0))
+    assert chain.on_grants_only() == []
+
+
+@pytest.mark.parametrize("hook", ["on_dataset", "on_outputs"])
+def test_a_released_table_and_own_predictions_are_no_grants(hook: str) -> None:
+    chain = chain_of(Everywhere())
+    phase = Phase.DISCLOSE if hook == "on_dataset" else Phase.PREDICT
+    chain.fold(hook, np.ones((1, 3)), Exchange("run", phase, 1, 4), positions(0))
+    assert chain.on_grants_only() == []
 
 
 @pytest.mark.parametrize("empty", [(0, 3), (5, 0)], ids=["no rows", "no columns"])

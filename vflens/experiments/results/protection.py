@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from vflens.config import Limits
 from vflens.experiments.results.folders import Metric, PartyRuns
 from vflens.experiments.results.results import final
 from vflens.plugins.attack import installed_attack
 from vflens.storage.metrics import Name
-from vflens.types import Knowledge
+from vflens.types import Knowledge, Setting
 
 #: What was released → the names of the number of releases and of their ε.
 _SPENT = {
@@ -24,6 +25,36 @@ def malicious(run: PartyRuns) -> list[str]:
     """A sentence for each party that was configured to break the protocol."""
     broken = [party.name for party in run.parties if party.settings.malicious]
     return [f"{name} sent other gradients than those of its loss" for name in broken]
+
+
+class OnGrantsOnly(NamedTuple):
+    """The ``defense`` of ``party`` acted on what is granted only: on nothing that training or predictions
+    send.
+    """
+
+    party: str
+    defense: str
+
+
+def on_grants_only(run: PartyRuns) -> list[OnGrantsOnly]:
+    """The defences of a finished run that protect grants alone."""
+    return [OnGrantsOnly(m.target, m.detail) for m in run.metrics(Name.ON_GRANTS_ONLY)]
+
+
+def protects_grants_alone(run: PartyRuns) -> bool:
+    """Whether defences are configured, and all of them act on what is granted only."""
+    configured = {(p.name, str(table.get("name"))) for p in run.parties for table in p.settings.defenses}
+    return bool(configured) and configured <= set(on_grants_only(run))
+
+
+def reads_grants(run: PartyRuns, attack: str, target: str) -> bool:
+    """Whether ``attack`` on ``target`` reads what is granted and a defence may change: what the run marks,
+    and the parameters that a passive party discloses.
+    """
+    if any((m.attack, m.target) == (attack, target) for m in run.metrics(Name.GRANTED)):
+        return True
+    kind = installed_attack(attack)
+    return run.setting is Setting.VERTICAL and kind is not None and Knowledge.PARAMETERS in kind.needs
 
 
 def hijacked(run: PartyRuns) -> list[str]:

@@ -21,11 +21,15 @@ from vflens.experiments.results.labels_membership import (
 )
 from vflens.experiments.results.own_units import OwnError, best_own_errors, own_errors
 from vflens.experiments.results.protection import (
+    OnGrantsOnly,
     SpentPrivacy,
     TableRelease,
     hijacked,
     malicious,
+    on_grants_only,
     privacy,
+    protects_grants_alone,
+    reads_grants,
     releases,
 )
 from vflens.experiments.results.results import (
@@ -134,6 +138,11 @@ class RecordedRun(PartyRuns):
         return tuple(releases(self))
 
     @cached_property
+    def on_grants_only(self) -> tuple[OnGrantsOnly, ...]:
+        """The defences that acted on what is granted only: of what crosses the wire they hide nothing."""
+        return tuple(on_grants_only(self))
+
+    @cached_property
     def malicious(self) -> tuple[str, ...]:
         """A sentence for each party that was configured to break the protocol."""
         return tuple(malicious(self))
@@ -167,6 +176,15 @@ class RecordedRun(PartyRuns):
     def fedadob(self) -> tuple[TheoremCheck, ...]:
         """FedAdOb's theorems beside the errors that they are about."""
         return beside(self)
+
+    @property
+    def protects_grants_alone(self) -> bool:
+        """Whether all its defences, one at least, act on what is granted only."""
+        return protects_grants_alone(self)
+
+    def reads_grants(self, attack: str, target: str) -> bool:
+        """Whether ``attack`` on ``target`` reads what is granted and a defence may change."""
+        return reads_grants(self, attack, target)
 
     def columns(self, result: Result) -> tuple[ColumnError, ...]:
         """The errors of one of :attr:`results` column by column, in the target's order."""

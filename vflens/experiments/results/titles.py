@@ -10,10 +10,18 @@ from vflens.numerics.measures.intervals import least_first
 from vflens.protocol.acts import BATCHES
 from vflens.types import Facts, Role
 
+ON_GRANTS_ONLY = "acts on what is granted only"  # of a defence that hides nothing that crosses the wire
+
 
 def defenses(run: RecordedRun) -> list[str]:
     """The configured defences with their parameters, in words, party by party."""
-    return [describe(table) for party in run.parties for table in party.settings.defenses]
+    return [_worded(run, party.name, table) for party in run.parties for table in party.settings.defenses]
+
+
+def _worded(run: RecordedRun, party: str, table: Facts) -> str:
+    """A defence of ``party`` in words, and whether it acts on grants alone."""
+    only = (party, table.get("name")) in run.on_grants_only
+    return describe(table) + (f" ({ON_GRANTS_ONLY})" if only else "")
 
 
 def describe(plugin: Facts) -> str:
@@ -33,7 +41,7 @@ def _defended(run: RecordedRun) -> str:
     holders: dict[str, list[str]] = {}
     for party in run.parties:
         for table in party.settings.defenses:
-            holders.setdefault(describe(table), []).append(party.name)
+            holders.setdefault(_worded(run, party.name, table), []).append(party.name)
     every = run.alike
     some = {d: "" if set(h) >= set(every) else f" at {', '.join(h)}" for d, h in holders.items()}
     return " + ".join(f"{d}{where}" for d, where in some.items())

@@ -158,6 +158,7 @@ def _run_json(run: RecordedRun, label: str) -> Document:
         "label": label,
         "parties": {p.name: {"state": p.status.state, "reason": p.status.reason} for p in run.parties},
         "defenses": defenses(run),
+        "on_grants_only": [found._asdict() for found in run.on_grants_only],
         "largest_leaks": [_leak_json(run, leak) for leak in run.largest],
         "results": [
             {

@@ -16,6 +16,7 @@ from vflens.config import (
 from vflens.config.compatibility import build_attacks, build_defenses, check_device
 from vflens.coordinator.leader import Leader
 from vflens.errors import VflensError
+from vflens.member.suspicions import check_defenses
 from vflens.protocol.link import InProcessLink, Link
 from vflens.roles import ROLES
 from vflens.services.folder import write_status
@@ -65,7 +66,7 @@ class LocalFederation:
             self.complete()
             for member in self.members():
                 member.flush()
-                member.gate.check_fired()
+                check_defenses(member)
             self.leader.stop()
 
     def complete(self) -> None:

@@ -248,8 +248,8 @@ def test_json_is_strict_and_has_stable_keys(tmp_path: Path) -> None:
     (told,) = data["runs"]
     assert sorted(told) == [
         "defenses", "explained_after_affine_map", "failed", "fedadob", "hijacking_suspected", "label",
-        "labels", "largest_leaks", "membership", "parties", "privacy", "results", "run", "skipped", "theory",
-        "theory_disagreements", "utility",
+        "labels", "largest_leaks", "membership", "on_grants_only", "parties", "privacy", "results", "run",
+        "skipped", "theory", "theory_disagreements", "utility",
     ]  # fmt: skip
     assert told["utility"] == {"mean_kl": None}
     assert told["results"] == [
