@@ -27,6 +27,10 @@ def reproduce(
         bool, typer.Option("--full", help="FedAdOb's pages: the paper's rows and epochs")
     ] = False,
     seed: Annotated[int, typer.Option(help="decides every draw", min=0)] = 0,
+    seeds: Annotated[
+        int | None,
+        typer.Option(help="FedAdOb's pages: so many seeds, and the finished cells stay for more", min=1),
+    ] = None,
     jobs: Jobs = 1,
     backend: BackendName = "loky",
     json: Json = False,
@@ -54,7 +58,7 @@ def reproduce(
     kept = page(name, size).kept(out, size, seed)
     with CellBar(name) as bar:
         pool = Pool(kept, jobs, backend, bar)  # type: ignore[arg-type]  # checked there
-        facts = make(name, FigureOptions(pool, size, seed), out)
+        facts = make(name, FigureOptions(pool, size, seed, seeds), out)
     emit(json, facts, lambda: _summary(facts))
 
 

@@ -22,7 +22,7 @@ import pkgutil
 import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -37,11 +37,15 @@ Size: TypeAlias = Literal["quick", "default", "full"]
 
 @dataclass(frozen=True)
 class FigureOptions:
-    """Options of a figure; results depend on ``size`` and ``seed`` only."""
+    """Options of a figure; results depend on ``size``, ``seed`` and ``seeds`` only.
+
+    ``seeds``: so many of them, from ``seed`` on, on a page that has several; None: those of its size.
+    """
 
     pool: Pool
     size: Size = "default"
     seed: int = 0
+    seeds: int | None = None
 
     @property
     def quick(self) -> bool:
@@ -59,7 +63,8 @@ class Page:
     """``name`` is the argument of `vflens reproduce`, ``title`` the page's title.
 
     Pages of one ``cells`` share their finished cells, which then stay; the cells of others are removed with
-    the page complete. ``sizes`` are those that the page comes in.
+    the page complete, but for one of fewer seeds than its size has. ``sizes`` are those that the page comes
+    in, ``several``: it has several seeds.
     """
 
     name: str
@@ -67,6 +72,7 @@ class Page:
     make: Callable[[FigureOptions], Drawing] = field(compare=False)
     cells: str = ""
     sizes: Sequence[Size] = ("quick", "default")
+    several: bool = False
 
     def kept(self, out: Path, size: Size, seed: int) -> Path:
         """Where its cells are kept, apart by size: a finished coarse page removes its own only."""
@@ -104,11 +110,13 @@ def reproduce(name: str, options: FigureOptions, out: Path) -> Document:
     """Write ``out/NAME.parquet`` and ``out/NAME.html``, another size as ``NAME-SIZE``; return their facts.
 
     Raises:
-        ConfigError: see :func:`page`; or another process makes the same one.
+        ConfigError: see :func:`page`; it has no several seeds; or another process makes the same one.
         DataError: all its data sets are absent.
         StorageError: ``out`` cannot be written.
     """
     figure = page(name, options.size)
+    if options.seeds is not None and not figure.several:
+        raise ConfigError(f"figure {name!r} has one seed, or its own: leave --seeds out")
     with options.pool.alone():
         return _reproduced(figure, options, out)
 
@@ -122,13 +130,14 @@ def _reproduced(figure: Page, options: FigureOptions, out: Path) -> Document:
     write_rows(data, drawing.rows)
     title = figure.title + {"quick": ", coarse", "default": "", "full": ", the paper's size"}[options.size]
     write_page(html, render(title, drawing, data=data.name, command=_command(name, options, out)))
-    if not figure.cells:
+    if not figure.cells and options.seeds is None:
         options.pool.forget()
     return {
         "figure": name,
         "title": title,
         "rows": len(drawing.rows),
         "notes": list(drawing.notes),
+        "tables": [asdict(table) for table in drawing.tables],
         "data": str(data),
         "page": str(html),
     }
@@ -142,7 +151,8 @@ def render(title: str, drawing: Drawing, *, data: str, command: str) -> str:
 
 def _command(name: str, options: FigureOptions, out: Path) -> str:
     flag = "" if options.size == "default" else f" --{options.size}"
-    return f"vflens reproduce {name} --seed {options.seed}{flag} --out {shlex.quote(str(out))}"
+    few = "" if options.seeds is None else f" --seeds {options.seeds}"
+    return f"vflens reproduce {name} --seed {options.seed}{few}{flag} --out {shlex.quote(str(out))}"
 
 
 def _suffix(size: Size) -> str:

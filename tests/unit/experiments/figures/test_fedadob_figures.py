@@ -16,6 +16,7 @@ from vflens.experiments.figures import FigureOptions, Size, figures, page, repro
 from vflens.experiments.figures.fedadob import (
     ablations,
     clients,
+    forms,
     horizontal,
     images,
     scoring,
@@ -26,6 +27,7 @@ from vflens.experiments.figures.fedadob import (
 from vflens.experiments.figures.fedadob.cells import best, caps, cells, run, unlearned
 from vflens.experiments.figures.fedadob.methods import (
     ATTACKS,
+    AUTHORS,
     DEFENSES,
     FEATURES,
     FEDADOB,
@@ -55,10 +57,12 @@ from vflens.registry import DEFENSES as INSTALLED_DEFENSES
 pytest.importorskip("torch")
 NAMES = [name for name in figures() if name.startswith("fao-")]
 FEW = {"steps": 2, "starts": 1}
-EFFORT = dict.fromkeys(("cafe", "wmi", "wmi:granted", "wmi_moments"), FEW) | {
-    "inverse_network": {"learning_steps": 1}
+EFFORT = dict.fromkeys(("cafe", "wmi", "wmi:granted", "wmi:joint"), FEW)
+EFFORT |= {name: {"learning_steps": 1} for name in ("inverse_network", "inverse_network:moments")}
+EFFORT |= {
+    name: FEW | {"learning_steps": 2}
+    for name in ("bmi", "bmi:moments", "bmi:printed", "wmi_moments", "moments_only")
 }
-EFFORT |= {name: FEW | {"learning_steps": 2} for name in ("bmi", "bmi:printed")}
 EFFORT["wgi"] = FEW
 EFFORT |= {"pmc": {"steps": 2}, "pmc:printed": {"fine_tune_steps": 1}}
 TINY = Study(
@@ -74,7 +78,7 @@ TINY = Study(
     effort=EFFORT,
 )
 TINY_CLIENTS = replace(
-    clients.study("quick"),
+    clients.study(FigureOptions(Pool(Path()), "quick")),
     data={"name": "digits", "sample": 120},
     clients=2,
     horizontal={"rounds": 1},
@@ -88,17 +92,19 @@ TINY_CLIENTS = replace(
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """Pages on a few digits: undefended, with one defence of each kind, and passports."""
 
-    def small(size: str) -> list[Study]:
+    def small(options: FigureOptions) -> list[Study]:
         return [replace(TINY, seeds=1)]
 
     def one(methods: tuple[Method, ...]) -> tuple[Method, ...]:
         return tuple(
-            m.at_strengths(m.values[0]) for m in methods if m.title in (UNDEFENDED, "sparsification", FEDADOB)
+            m.at_strengths(m.values[0])
+            for m in methods
+            if m.title in (UNDEFENDED, "sparsification", FEDADOB, AUTHORS)
         )
 
-    for module in (trade_offs, ablations, images, times):
+    for module in (forms, trade_offs, ablations, images, times):
         monkeypatch.setattr(module, "studies", small)
-    monkeypatch.setattr(scoring, "clicks", lambda size: replace(studies.clicks(size), seeds=1))
+    monkeypatch.setattr(scoring, "clicks", lambda options: studies.clicks(replace(options, seeds=1)))
     monkeypatch.setattr(trade_offs, "DEFENSES", one(DEFENSES))
     monkeypatch.setattr(images, "IMAGES", one(IMAGES))
     monkeypatch.setattr(times, "TIMED", one(TIMED))
@@ -107,7 +113,11 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(times, "CLIENT_TIMED", one(clients.TIMED))
     monkeypatch.setattr(horizontal, "DEFENDED", one(clients.DEFENDED))
     for module in (horizontal, times):
-        monkeypatch.setattr(module, "study", lambda size: TINY_CLIENTS)
+        monkeypatch.setattr(module, "study", lambda options: TINY_CLIENTS)
+
+
+def of(size: Size, seeds: int | None = None) -> FigureOptions:
+    return FigureOptions(Pool(Path()), size, seeds=seeds)
 
 
 def made(name: str, folder: Path) -> tuple[dict[str, Any], str]:
@@ -125,8 +135,9 @@ def test_attacks_of_a_server_see_one_client(tiny: None, tmp_path: Path) -> None:
     facts, text = made("fao-fig3", tmp_path)
     rows = read_rows(facts)
     assert {(r["target"], r["scored_set"], r["rows"]) for r in rows} == {("client-1", "train", 3)}
-    assert {r["attack"] for r in rows} == {"wgi", "cafe", "wmi", "wmi:granted", "bmi"}
-    assert {r["defense"] for r in rows} == {UNDEFENDED, "sparsification", FEDADOB}
+    attacks = {"wgi", "cafe", "wmi", "wmi:granted", "bmi", "inverse_network:linear"}
+    assert {r["attack"] for r in rows} == attacks
+    assert {r["defense"] for r in rows} == {UNDEFENDED, "sparsification", FEDADOB, AUTHORS}
     assert "granted, not on the wire" in text
     settings = TINY_CLIENTS.settings(0, (), clients.DEFENDED[1], 0.0)
     assert settings["horizontal"]["method"] == "lg_fedavg"
@@ -142,6 +153,9 @@ def test_every_page_is_whole(name: str, tiny: None, tmp_path: Path) -> None:
     assert FEDADOB in text
     if name == "fao-fig6":  # an order may be turned
         assert all(r["error"] == min(r["label_auc"], 1 - r["label_auc"]) for r in read_rows(facts))
+    if name in ("fao-table5", "fao-table6"):
+        titles = [table["title"].partition(" beside")[0] for table in facts["tables"]]
+        assert titles == [f"tiny, {FEDADOB},", f"tiny, {AUTHORS},"]
     if name == "fao-fig5":
         assert text.count("data:image/png;base64,") >= 6 * 3
 
@@ -162,6 +176,62 @@ def test_two_pages_of_one_experiment_share_its_cells(
     table, figure = page("fao-table4", "quick"), page("fao-fig4", "quick")
     assert table.kept(tmp_path, "quick", 0) == figure.kept(tmp_path, "quick", 0)
     assert table.kept(tmp_path, "full", 0) != table.kept(tmp_path, "quick", 0)
+
+
+def test_one_seed_of_every_row_comes_first() -> None:
+    """So that a run that is stopped has whole rows, and a page of one seed can be drawn."""
+    seeds = [c.key["place"]["seed"] for c in cells(TINY, DEFENSES, 3, [])]
+    assert seeds == sorted(seeds)
+    assert seeds.count(3) == seeds.count(4) == sum(len(m.values) for m in DEFENSES)
+    for size in ("quick", "default", "full"):
+        assert {s.seeds for s in studies.studies(of(size, 1))} == {1}
+        assert clients.study(of(size, 2)).seeds == studies.clicks(of(size, 2)).seeds == 2
+
+
+def test_finished_cells_of_one_seed_stay_for_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = replace(TINY, effort={}, training={**TINY.training, "batch_size": 96})
+    monkeypatch.setattr(forms, "studies", lambda o: [replace(few, seeds=o.seeds or 2)])
+    monkeypatch.setattr(forms, "FORMS", (forms.FORMS[0],))
+    began: list[tuple[int, int]] = []
+    pool = Pool(tmp_path / ".cells", progress=lambda done, total: began.append((done, total)))
+    first = reproduce("fao-accuracy", FigureOptions(pool, "quick", seeds=1), tmp_path)
+    assert "--seeds 1 --quick" in Path(first["page"]).read_text(encoding="utf-8")
+    reproduce("fao-accuracy", FigureOptions(pool, "quick"), tmp_path)
+    assert began == [(0, 1), (1, 1), (1, 2), (2, 2)]
+    with pytest.raises(ConfigError, match=r"^figure 'fao-fig5' has one seed, or its own: leave --seeds out$"):
+        reproduce("fao-fig5", FigureOptions(pool, "quick", seeds=1), tmp_path)
+
+
+def test_losses_of_accuracy_are_those_of_each_seed() -> None:
+    """In points, against no defence of the same seed; a form without a result has a line of its own."""
+    none, printed = forms.FORMS[:2]
+    places = [(none, 0.0, (0.95, 0.97)), (printed, 2, (0.94, 0.93))]
+    rows = [
+        {**row(value, seed, attack, found, error), "defense": method.title}
+        for method, value, accuracies in places
+        for seed, found in enumerate(accuracies)
+        for attack, error in (("inverse_network:linear", 0.02), ("inverse_network:keyless", 0.03))
+    ]
+    lines = {(r[0], r[1]): list(r[2:]) for r in forms._lines(rows)}
+    losses = [1.0, 4.0]
+    assert lines[FEDADOB, "2"][1] == spread(losses, digits=1)
+    assert lines[FEDADOB, "2"][2:] == ["0.0200 ± 0.0000", "0.0300 ± 0.0000", "0.0600 ± 0.0000"]
+    assert lines[UNDEFENDED, "–"][:2] == [spread([0.95, 0.97]), "–"]
+    assert lines[FEDADOB, "10"] == lines[AUTHORS, "2"] == ["–"] * 5
+    layers = [m.defenses(2)[0] for m in forms.FORMS[1:]]
+    assert [(d.get("normalise"), d.get("keys")) for d in layers] == [
+        (None, None),
+        ("authors", "redrawn"),
+        ("authors", "fixed"),
+    ]
+
+
+def test_the_papers_one_number_stands_beside_both_forms_of_the_layer() -> None:
+    drawn = trade_offs._bars(TINY, [row(2.0, 0, "wmi", 1.0, 0.3)], FEATURES, DEFENSES[-2:])
+    paper = {d["name"]: d["y"] for d in drawn["spec"]["data"]}["CAFE, paper (LeNet-MNIST)"]
+    assert paper == [CAPS["CAFE", "LeNet-MNIST", FEDADOB].mean] * 2
 
 
 def test_an_absent_data_set_is_refused_before_any_federation(
@@ -188,7 +258,7 @@ def test_every_cell_is_an_experiment_of_installed_plug_ins() -> None:
     methods = (*DEFENSES, *IMAGES, *TIMED, *SCORED)
     everything = {repr(m.at_strengths(m.values[0])): m.at_strengths(m.values[0]) for m in methods}.values()
     sizes: tuple[Size, ...] = ("quick", "default", "full")
-    for study in [s for size in sizes for s in studies.studies(size)]:
+    for study in [s for size in sizes for s in studies.studies(of(size))]:
         for cell in cells(replace(study, seeds=1), [*everything], 0):
             experiment = Experiment.model_validate(cell.arguments[1])
             for plugin in experiment.attacks:
@@ -202,7 +272,7 @@ def test_an_attack_meets_the_defences_of_what_it_estimates() -> None:
     for method in DEFENSES:
         assert {on for on, a in attacks.items() if a.meets(method)} == set(method.against)
     adaptive = next(a for a in ATTACKS if a.only)
-    assert [m.title for m in DEFENSES if adaptive.meets(m)] == [FEDADOB]
+    assert [m.title for m in DEFENSES if adaptive.meets(m)] == [FEDADOB, AUTHORS]
     granted = next(a for a in ATTACKS if a.name == "wmi:granted")  # it starts where the adaptive one does
     assert all(granted.meets(m) for m in DEFENSES if FEATURES in m.against)
     assert {a.on for a in SCORING} == {LABELS}

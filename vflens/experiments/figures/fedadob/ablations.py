@@ -46,12 +46,16 @@ class Ablation:
     @property
     def fixed(self) -> str:
         """The other parameter, in words."""
-        return ", ".join(f"{name} = {value:g}" for name, value in self.method.fixed.items())
+        return self.method.constants
+
+    def as_in_the_authors_code(self) -> Ablation:
+        """With the layer of the authors' code."""
+        return replace(self, method=self.method.as_in_the_authors_code())
 
     def coarse(self) -> Ablation:
         """At two strengths, with means that a small network learns with in few epochs."""
         positions = [0, 3]
-        fixed = {k: min(v, 2.0) for k, v in self.method.fixed.items()}
+        fixed = {k: v if isinstance(v, str) else min(v, 2.0) for k, v in self.method.fixed.items()}
         method = self.method.at_strengths(*(self.method.values[i] for i in positions))
         printed = dict(list(self.printed.items())[i] for i in positions)
         return replace(self, method=replace(method, fixed=fixed), printed=printed)
@@ -88,24 +92,25 @@ def table6(options: FigureOptions) -> Drawing:
 def _drawn(options: FigureOptions, what: Ablation) -> Drawing:
     if options.quick:
         what = what.coarse()
-    everything = studies(options.size)
+    everything = studies(options)
     done = [s for s in everything if s.beside == _BESIDE] or everything
-    rows, refused = run(options, [c for s in done for c in cells(s, [what.method], options.seed)])
+    forms = (what, what.as_in_the_authors_code())
+    wanted = [c for s in done for c in cells(s, [form.method for form in forms], options.seed)]
+    rows, refused = run(options, wanted)
     lead = (
-        f"{what.letter} varies, {what.fixed}, passports at both parties. Beside the paper's numbers, of "
-        f"{_BESIDE}, stand those against its own attack and against the best attack at each strength. An "
-        "error above the blind guess's shows a failed attack, not hidden data. Intervals are 95 % over seeds "
-        "(Student's t)."
+        f"{what.letter} varies, {what.fixed}, passports at both parties: as the paper prints the layer, and "
+        f"as the authors' code has it. Beside the paper's numbers, of {_BESIDE}, stand those against its own "
+        "attack and against the best attack at each strength. An error above the blind guess's shows a "
+        "failed attack, not hidden data. Intervals are 95 % over seeds (Student's t)."
     )
-    tables = [_table(s, [r for r in rows if r["model"] == s.name], what) for s in done]
-    plots = [_plot(s, [r for r in rows if r["model"] == s.name], what) for s in done]
+    each = [(s, form, [r for r in rows if r["model"] == s.name]) for s in done for form in forms]
     other = [f"{_BESIDE} is paper only in this size." for s in done if s.beside != _BESIDE]
     return Drawing(
         rows,
-        plots,
+        [_plot(s, own, form) for s, form, own in each],
         lead,
         [*(note for s in done for note in s.notes), *other, *unlearned(rows), *refused],
-        tables=tables,
+        tables=[_table(s, own, form) for s, form, own in each],
     )
 
 
@@ -118,7 +123,8 @@ def _table(study: Study, rows: Rows, what: Ablation) -> TextTable:
         [f"{letter:g}", f"{accuracy:.3f}", *_ours(i, error, printed, strongest)]
         for i, (letter, (accuracy, error)) in enumerate(what.printed.items())
     ]
-    return TextTable(f"{study.name} beside {_BESIDE}: error = {unit(what.on)}", heads, shown)
+    title = f"{study.name}, {what.method.title}, beside {_BESIDE}: error = {unit(what.on)}"
+    return TextTable(title, heads, shown)
 
 
 def _ours(i: int, paper: float, printed: list[Cap], strongest: list[Cap]) -> list[str]:
@@ -154,4 +160,5 @@ def _plot(study: Study, rows: Rows, what: Ablation) -> Plot:
                 interval([float(getattr(c.settings[i], figure)) for c in seeds]) for i in range(len(values))
             ]
             series.append(Series(name, values, [f[0] for f in found], [f[1] for f in found]))
-    return lines(f"{study.name}: accuracy and error against {what.letter}", what.letter, "share, MSE", series)
+    title = f"{study.name}, {what.method.title}: accuracy and error against {what.letter}"
+    return lines(title, what.letter, "share, MSE", series)

@@ -21,12 +21,14 @@ _LEARNED = 0.05  # accuracy above that of the active party alone
 def cells(
     study: Study, methods: Sequence[Method], seed: int, attacks: Sequence[Against] = ATTACKS
 ) -> list[Cell]:
-    """One federation per defence, strength and seed, each with all attacks that meet the defence."""
+    """One federation per seed, defence and strength, each with all attacks that meet the defence: the first
+    seed of all, then the second.
+    """
     found = []
-    for method in methods:
-        meets = [a for a in attacks if a.meets(method)]
-        for value in method.values:
-            for s in range(seed, seed + study.seeds):
+    for s in range(seed, seed + study.seeds):
+        for method in methods:
+            meets = [a for a in attacks if a.meets(method)]
+            for value in method.values:
                 place = {"model": study.name, "defense": method.title, "strength": value, "seed": s}
                 settings = study.settings(s, meets, method, value)
                 found.append(Cell({"place": place, "experiment": settings}, (place, settings)))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from vflens.experiments.figures import Size
+from vflens.experiments.figures import FigureOptions
 from vflens.experiments.figures.fedadob.methods import FEATURES, FEDADOB, UNDEFENDED, Against, Method
 from vflens.experiments.figures.fedadob.studies import Study
 from vflens.types import Document
@@ -101,6 +101,7 @@ _FEDAVG = ClientMethod(UNDEFENDED, (FEATURES,))
 _FEDADOB = ClientMethod(
     FEDADOB, (FEATURES,), vary="largest_mean", values=(2, 10, 50), averaged="lg_fedavg", plugin="passport"
 )
+_AUTHORS = _FEDADOB.as_in_the_authors_code()
 _SPLIT = ClientMethod(SPLITFED, (FEATURES,), averaged="splitfed")
 _MIXED = ClientMethod("InstaHide", (FEATURES,), vary="mixed", values=(2, 3, 4), plugin="instahide")
 _SPARSE = ClientMethod("sparsification", (FEATURES,), vary="kept", values=_GRID, plugin="sparsification")
@@ -120,9 +121,10 @@ DEFENDED = (
     _NOISY,
     _MIXED,
     _FEDADOB,
+    _AUTHORS,
 )
 #: Table III, at N = 2.
-BLACK_BOX = (_SPLIT, _FEDADOB.at_strengths(2))
+BLACK_BOX = (_SPLIT, _FEDADOB.at_strengths(2), _AUTHORS.at_strengths(2))
 #: Table VIII, at one strength.
 TIMED = (
     _FEDAVG,
@@ -137,13 +139,15 @@ SERVER_ATTACKS = (
     Against("WMI", "cafe", printed=True),
     Against("WMI", "wmi"),
     Against("WMI", "wmi:granted", {"start": "granted"}),
+    Against("MI", "inverse_network:linear", {"learning_steps": 0}),
     Against("BMI", "bmi"),  # no attack of Fig. 3, and the best one behind passports
 )
 BLACK_BOX_ATTACKS = (Against("BMI", "bmi", printed=True),)
 
 
-def study(size: Size) -> ClientStudy:
+def study(options: FigureOptions) -> ClientStudy:
     """The federation that a size runs beside LeNet-MNIST; the paper's other models are "paper only"."""
+    size, seeds = options.size, options.seeds
     if size == "quick":
         return ClientStudy(
             "cnn on digits",
@@ -151,7 +155,7 @@ def study(size: Size) -> ClientStudy:
             {"name": "digits"},
             {"architecture": "cnn", "top": [32], "cut": 1},
             training={**_SHORT, "learning_rate": 0.002},
-            seeds=1,
+            seeds=seeds or 1,
             attacked=12,
             granted=50,
             clients=3,
@@ -167,7 +171,7 @@ def study(size: Size) -> ClientStudy:
         training={"optimizer": "sgd", "l2": 2e-5, "batch_size": 64, "learning_rate": 0.01}
         if whole
         else _SHORT,
-        seeds=3,
+        seeds=seeds or 3,
         attacked=100 if whole else 20,
         granted=1000 if whole else 100,
         clients=10,

@@ -62,7 +62,7 @@ def table3(options: FigureOptions) -> Drawing:
 def _measured(
     options: FigureOptions, methods: Sequence[Method], attacks: Sequence[Against]
 ) -> tuple[ClientStudy, Rows, list[str]]:
-    of = study(options.size)
+    of = study(options)
     found, refused = run(options, cells(of, methods, options.seed, attacks), "train")
     rows = [r for r in found if r["target"] == of.names[0]]
     only = [m for m in HORIZONTAL_MODELS if m != of.beside]
@@ -116,7 +116,7 @@ def _cap_table(of: ClientStudy, rows: Rows, methods: Sequence[Method]) -> TextTa
 
 def _errors(rows: Rows, method: Method) -> list[str]:
     (attack,) = BLACK_BOX_ATTACKS
-    found, paper = caps(rows, method, attack.name), BLACK_BOX_ERRORS[method.title, "MNIST"]
+    found, paper = caps(rows, method, attack.name), BLACK_BOX_ERRORS[method.printed, "MNIST"]
     return [
         method.title,
         spread([c.accuracy for c in found]),

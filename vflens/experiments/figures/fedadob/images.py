@@ -25,7 +25,7 @@ _PASSIVE = "passive"
 def figure5(options: FigureOptions) -> Drawing:
     """Originals and reconstructions, defence by defence."""
     methods = [m for m in IMAGES if FEATURES in m.against]
-    done = studies(options.size)
+    done = studies(options)
     wanted = [c for s in done for c in cells(_once(s), methods, options.seed)]
     with tempfile.TemporaryDirectory(prefix="vflens-figure-") as scratch:
         parts = options.pool.run(partial(pictured, scratch=scratch), wanted)

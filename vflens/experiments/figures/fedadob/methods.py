@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 from vflens.types import Document
 
 FEATURES, LABELS = "features", "labels"
 UNDEFENDED, FEDADOB = "none", "FedAdOb"
+#: The passport with the layer of the authors' public code, whose keys are fixed.
+AUTHORS = "FedAdOb, authors' code"
+AUTHORS_LAYER: Mapping[str, str] = {"normalise": "authors", "order": "pool_first", "keys": "fixed"}
 _LABEL_COLUMNS = ("PMC", "NS", "DS")
 
 
@@ -38,9 +41,23 @@ class Method:
         return [{"at": at, "name": name, **self.fixed, **varied} for at, name in self.at.items()]
 
     @property
+    def printed(self) -> str:
+        """The method of the paper whose numbers stand beside: what stands before a comma of the title."""
+        return self.title.partition(",")[0]
+
+    @property
     def batch_norm(self) -> bool:
         """Whether its network has one behind the last convolution: all but FedAdOb's (appendix A.1)."""
-        return self.title != FEDADOB
+        return self.printed != FEDADOB
+
+    def as_in_the_authors_code(self) -> Self:
+        """FedAdOb with the layer of its authors' code."""
+        return replace(self, title=AUTHORS, fixed={**self.fixed, **AUTHORS_LAYER})
+
+    @property
+    def constants(self) -> str:
+        """Its fixed numbers, in words."""
+        return ", ".join(f"{n} = {v:g}" for n, v in self.fixed.items() if not isinstance(v, str))
 
     def at_strengths(self, *values: float) -> Method:
         """The same at other strengths."""
@@ -55,7 +72,7 @@ class Method:
 class Against:
     """An attack in a column of the paper's Table IV; ``printed``: it is the paper's own.
 
-    ``only`` names the one defence that it is made for; None: it meets every one.
+    ``only`` names the one defence of the paper that it is made for; None: it meets every one.
     """
 
     column: str
@@ -71,7 +88,7 @@ class Against:
 
     def meets(self, method: Method) -> bool:
         """Whether it is run against ``method``."""
-        return self.on in method.against and self.only in (None, method.title)
+        return self.on in method.against and self.only in (None, method.printed)
 
     def configured(self, more: Mapping[str, Any]) -> Document:
         """Its table in an experiment, with ``more`` settings."""
@@ -91,6 +108,7 @@ _GRADIENTS = Method(
 _INSTAHIDE = {_PASSIVE: "instahide", _ACTIVE: "instahide"}
 _MIXED = Method("InstaHide", (FEATURES,), _INSTAHIDE, "mixed", values=(2, 3, 4))
 _KEPT = (0.5, 0.1, 0.01)
+_PASSPORTS = Method(FEDADOB, (FEATURES, LABELS), PASSPORTS, "largest_mean", values=(2, 10, 50))
 #: Table IV and Fig. 4.
 DEFENSES = (
     _NONE,
@@ -102,7 +120,8 @@ DEFENSES = (
     Method("LabelDP", (LABELS,), {_ACTIVE: "label_dp"}, "epsilon", values=(4, 2, 0.5)),
     Method("sparsification", (LABELS,), {_ACTIVE: "sparsification"}, "kept", values=_KEPT),
     _GRADIENTS,
-    Method(FEDADOB, (FEATURES, LABELS), PASSPORTS, "largest_mean", values=(2, 10, 50)),
+    _PASSPORTS,
+    _PASSPORTS.as_in_the_authors_code(),
 )
 #: Fig. 5.
 IMAGES = (
@@ -134,14 +153,21 @@ SCORED = (
 )
 #: FedAdOb's weight of the total variation, without a box.
 _TV = {"smoothness": 0.1, "smoothness_of": "absolute", "box": False}
+LINEAR_INVERSE = Against("MI", "inverse_network:linear", {"learning_steps": 0})
+LINEAR_KEYLESS = Against("MI", "inverse_network:keyless", {"learning_steps": 0, "passport": "moments"})
 ATTACKS = (
     Against("CAFE", "cafe", printed=True),
     Against("CAFE", "wmi"),
     Against("CAFE", "wmi:granted", {"start": "granted"}),  # wmi_moments starts there too
     Against("CAFE", "wmi_moments", only=FEDADOB),
+    Against("CAFE", "moments_only", only=FEDADOB),
+    Against("CAFE", "wmi:joint", {"passport": "joint"}, only=FEDADOB),
     Against("MI", "bmi:printed", {"learn": "top", **_TV}, printed=True),
     Against("MI", "bmi"),
+    Against("MI", "bmi:moments", {"passport": "moments"}, only=FEDADOB),
     Against("MI", "inverse_network"),
+    Against("MI", "inverse_network:moments", {"passport": "moments"}, only=FEDADOB),
+    LINEAR_INVERSE,
     Against("PMC", "pmc:printed", {"fine_tune": True}, printed=True),
     Against("PMC", "pmc"),
     Against("PMC", "similarity"),

@@ -22,7 +22,7 @@ _LEAD = (
 
 def figure6(options: FigureOptions) -> Drawing:
     """1 − AUC of the leak against the AUC of the task, defence by defence."""
-    study = clicks(options.size)
+    study = clicks(options)
     methods = [m.coarse() if options.quick else m for m in SCORED]
     rows, refused = run(options, cells(study, methods, options.seed, SCORING), scored_set="train")
     rows = [

@@ -32,7 +32,7 @@ _EPOCHS = 3
 
 def table7(options: FigureOptions) -> Drawing:
     """Seconds per epoch of training, and of predicting the prediction rows, method by method."""
-    done = [_timed(s, _REPETITIONS[options.size]) for s in studies(options.size)]
+    done = [_timed(s, _REPETITIONS[options.size]) for s in studies(options)]
     wanted = [c for s in done for c in cells(s, TIMED, options.seed, ())]
     wanted.sort(key=lambda c: c.key["place"]["seed"])  # all methods once, then all again
     with tempfile.TemporaryDirectory(prefix="vflens-figure-") as scratch:
@@ -58,12 +58,12 @@ def table7(options: FigureOptions) -> Drawing:
 
 def table8(options: FigureOptions) -> Drawing:
     """Seconds per round of horizontal training, of one local epoch at every client, method by method."""
-    of = replace(study(options.size), seeds=_REPETITIONS[options.size])
+    of = replace(study(options), seeds=_REPETITIONS[options.size])
     of = replace(of, horizontal={"rounds": _EPOCHS})
     wanted = cells(of, CLIENT_TIMED, options.seed, ())
     wanted.sort(key=lambda c: c.key["place"]["seed"])  # all methods once, then all again
     with tempfile.TemporaryDirectory(prefix="vflens-figure-") as scratch:
-        first = study("quick").settings(options.seed, (), CLIENT_TIMED[0], 0.0)
+        first = study(replace(options, size="quick")).settings(options.seed, (), CLIENT_TIMED[0], 0.0)
         with finished(first, scratch):  # the first federation of a process takes longer, whatever it is
             pass
         parts = replace(options.pool, jobs=1).run(partial(timed_round, scratch=scratch), wanted)

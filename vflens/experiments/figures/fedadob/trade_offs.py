@@ -60,7 +60,7 @@ def figure4(options: FigureOptions) -> Drawing:
 
 
 def _measured(options: FigureOptions) -> tuple[list[Study], Rows, list[str]]:
-    done, methods = studies(options.size), _every(options)
+    done, methods = studies(options), _every(options)
     rows, refused = run(options, [c for s in done for c in cells(s, methods, options.seed)])
     only = [m for m in MODELS if m not in {s.beside for s in done}]
     notes = [note for s in done for note in s.notes]
@@ -90,7 +90,7 @@ def _line(study: Study, rows: Rows, on: str, method: Method) -> list[str]:
     shown = [method.title, _grid(method), spread([c.accuracy for c in strongest])]
     for column in _COLUMNS[on]:
         printed = printed_attack(column)
-        shown.append(str(CAPS.get((column, study.beside, method.title), "–")))
+        shown.append(str(CAPS.get((column, study.beside, method.printed), "–")))
         shown.append(spread([c.value for c in caps(rows, method, printed)]))
     names = dict.fromkeys(s.attack for c in strongest for s in c.settings)
     return [
@@ -115,7 +115,7 @@ def _bars(study: Study, rows: Rows, on: str, methods: Sequence[Method]) -> Plot:
     """No bar where nothing was scored: a CAP of 0 would be no protection at all."""
     shown: dict[str, list[float | None]] = {}
     for column in _COLUMNS[on]:
-        printed = [CAPS.get((column, study.beside, m.title)) for m in methods]
+        printed = [CAPS.get((column, study.beside, m.printed)) for m in methods]
         shown[f"{column}, paper ({study.beside})"] = [p.mean if p else None for p in printed]
         name = printed_attack(column)
         shown[f"{column} as printed, ours"] = [_mean([c.value for c in caps(rows, m, name)]) for m in methods]
