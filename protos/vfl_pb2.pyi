@@ -26,6 +26,8 @@ class Point(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     MOMENTS: _ClassVar[Point]
     UPDATE: _ClassVar[Point]
     MASKED_UPDATE: _ClassVar[Point]
+    SHARES: _ClassVar[Point]
+    OPENING: _ClassVar[Point]
 PHASE_UNSPECIFIED: Phase
 TRAIN: Phase
 PREDICT: Phase
@@ -40,6 +42,8 @@ AUXILIARY: Point
 MOMENTS: Point
 UPDATE: Point
 MASKED_UPDATE: Point
+SHARES: Point
+OPENING: Point
 
 class Exchange(_message.Message):
     __slots__ = ("run", "phase", "round", "step")
@@ -126,7 +130,7 @@ class PartyInfo(_message.Message):
     def __init__(self, name: _Optional[str] = ..., role: _Optional[str] = ..., columns: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., n_classes: _Optional[int] = ..., classes: _Optional[_Iterable[str]] = ..., train_rows: _Optional[int] = ..., predict_rows: _Optional[int] = ..., mask_key: _Optional[str] = ..., signature: _Optional[_Union[Signature, _Mapping]] = ...) -> None: ...
 
 class Training(_message.Message):
-    __slots__ = ("optimizer", "epochs", "batch_size", "learning_rate", "l2", "patience", "tolerance", "penalise_bias", "staleness")
+    __slots__ = ("optimizer", "epochs", "batch_size", "learning_rate", "l2", "patience", "tolerance", "penalise_bias", "staleness", "protection")
     OPTIMIZER_FIELD_NUMBER: _ClassVar[int]
     EPOCHS_FIELD_NUMBER: _ClassVar[int]
     BATCH_SIZE_FIELD_NUMBER: _ClassVar[int]
@@ -136,6 +140,7 @@ class Training(_message.Message):
     TOLERANCE_FIELD_NUMBER: _ClassVar[int]
     PENALISE_BIAS_FIELD_NUMBER: _ClassVar[int]
     STALENESS_FIELD_NUMBER: _ClassVar[int]
+    PROTECTION_FIELD_NUMBER: _ClassVar[int]
     optimizer: str
     epochs: int
     batch_size: int
@@ -145,7 +150,8 @@ class Training(_message.Message):
     tolerance: float
     penalise_bias: bool
     staleness: int
-    def __init__(self, optimizer: _Optional[str] = ..., epochs: _Optional[int] = ..., batch_size: _Optional[int] = ..., learning_rate: _Optional[float] = ..., l2: _Optional[float] = ..., patience: _Optional[int] = ..., tolerance: _Optional[float] = ..., penalise_bias: bool = ..., staleness: _Optional[int] = ...) -> None: ...
+    protection: str
+    def __init__(self, optimizer: _Optional[str] = ..., epochs: _Optional[int] = ..., batch_size: _Optional[int] = ..., learning_rate: _Optional[float] = ..., l2: _Optional[float] = ..., patience: _Optional[int] = ..., tolerance: _Optional[float] = ..., penalise_bias: bool = ..., staleness: _Optional[int] = ..., protection: _Optional[str] = ...) -> None: ...
 
 class Horizontal(_message.Message):
     __slots__ = ("rounds", "local_epochs", "local_steps", "weights", "participants", "secure_aggregation", "absent", "method")
@@ -316,6 +322,32 @@ class StepReply(_message.Message):
     released: Released
     stop: bool
     def __init__(self, released: _Optional[_Union[Released, _Mapping]] = ..., stop: bool = ...) -> None: ...
+
+class SeedRequest(_message.Message):
+    __slots__ = ("run",)
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    run: str
+    def __init__(self, run: _Optional[str] = ...) -> None: ...
+
+class Seeded(_message.Message):
+    __slots__ = ("seed",)
+    SEED_FIELD_NUMBER: _ClassVar[int]
+    seed: bytes
+    def __init__(self, seed: _Optional[bytes] = ...) -> None: ...
+
+class DealRequest(_message.Message):
+    __slots__ = ("run", "step")
+    RUN_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    run: str
+    step: int
+    def __init__(self, run: _Optional[str] = ..., step: _Optional[int] = ...) -> None: ...
+
+class MaskShares(_message.Message):
+    __slots__ = ("numbers",)
+    NUMBERS_FIELD_NUMBER: _ClassVar[int]
+    numbers: bytes
+    def __init__(self, numbers: _Optional[bytes] = ...) -> None: ...
 
 class TrainRequest(_message.Message):
     __slots__ = ("run",)

@@ -91,6 +91,7 @@ TRAININGS = st.builds(
     tolerance=st.floats(0, 1e6),
     penalise_bias=st.booleans(),
     staleness=st.integers(0, 1),
+    protection=st.sampled_from(["none", "shares"]),
 )
 WIDTHS = st.lists(st.integers(1, 65536), max_size=3).map(tuple)
 _SPLIT = {
@@ -209,6 +210,8 @@ ACTS: dict[type[acts.Act[Any]], Any] = {
         acts.Step, EXCHANGES, ROWS, st.none() | RELEASED, st.lists(NAMES, max_size=3).map(tuple)
     ),
     acts.Train: st.builds(acts.Train, NAMES),
+    acts.Seed: st.builds(acts.Seed, NAMES),
+    acts.Deal: st.builds(acts.Deal, NAMES, INT32),
     acts.Epoch: st.builds(acts.Epoch, NAMES, INT32, st.booleans()),
     acts.Disclose: st.builds(acts.Disclose, NAMES, INT32, NAMES),
     acts.Deliver: st.builds(acts.Deliver, RELEASED),
@@ -246,6 +249,8 @@ REPLIES: dict[type[acts.Act[Any]], Any] = {
     acts.Step: st.builds(acts.StepReply, st.none() | RELEASED, st.booleans()),
     acts.Train: st.builds(acts.Trained, INT32, INT32),
     acts.Epoch: st.builds(acts.Order, ROWS),
+    acts.Seed: st.builds(acts.Seeded, st.just(bytes(32))),
+    acts.Deal: st.builds(acts.MaskShares, hnp.arrays("<u8", st.integers(0, 4))),
     acts.Disclose: st.lists(RELEASED, max_size=2).map(tuple),
     acts.Deliver: DONE,
     acts.Begin: DONE,

@@ -65,7 +65,8 @@ class Setting(StrEnum):
 class Point(StrEnum):
     """What a payload is. Summed and partial logits are EMBEDDING; SCORES are log-probabilities (n, k); UPDATE
     is what a client's training adds to PARAMETERS, by name; MASKED_UPDATE hides it from its receiver, who
-    learns only the sum of all (:mod:`vflens.protocol.horizontal.masked_update`).
+    learns only the sum of all (:mod:`vflens.protocol.horizontal.masked_update`). SHARES are of columns, and
+    OPENING is what two parties open in a step of protected training (:mod:`vflens.protocol.vertical.shares`).
     """
 
     EMBEDDING = "embedding"
@@ -77,6 +78,8 @@ class Point(StrEnum):
     MOMENTS = "moments"
     UPDATE = "update"
     MASKED_UPDATE = "masked_update"
+    SHARES = "shares"
+    OPENING = "opening"
 
 
 class Knowledge(StrEnum):
@@ -100,6 +103,7 @@ class Knowledge(StrEnum):
     METADATA = "metadata"
     ARCHITECTURE = "architecture"
     PUBLIC = "public_rows"
+    OPENINGS = "openings"
 
 
 class RowStatus(StrEnum):

@@ -56,9 +56,10 @@ class ActiveParty(VerticalParty[LabelledRun]):
     """
 
     config: ActiveConfig
+    learns_from = Point.EMBEDDING
 
     def __init__(self, config: ActiveConfig, links: Mapping[str, Link], *, in_process: bool = False) -> None:
-        super().__init__(config, links, learns_from=Point.EMBEDDING, in_process=in_process)
+        super().__init__(config, links, in_process=in_process)
         if self.table.labels is None:
             raise ConfigError(
                 f"data.label_column {config.data.label_column!r} gave no labels: name the label column"
@@ -141,9 +142,13 @@ class ActiveParty(VerticalParty[LabelledRun]):
         try:
             self.reached.check_training(self.recovery.learned + 1)
             self.settle()
-            return run_to_end(DirectTraining(self, self.links[self.leader], self._passive()).run())
+            return self.lead_training()
         finally:
             self._training.release()
+
+    def lead_training(self) -> Trained:
+        """Train to the end; see :meth:`train`."""
+        return run_to_end(DirectTraining(self, self.links[self.leader], self._passive()).run())
 
     def standing(self) -> Standing:
         """See :meth:`vflens.member.member.Member.standing`; whether early stopping ends training."""

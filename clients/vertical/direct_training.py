@@ -16,6 +16,7 @@ from vflens.member.gate import ReleaseGate
 from vflens.member.recovery import RecoveryLog
 from vflens.protocol.acts import Epoch, Trained
 from vflens.protocol.link import Link
+from vflens.protocol.vertical.agreement import VerticalAgreement
 from vflens.protocol.vertical.embeddings import TrainingStreams
 from vflens.types import Array, Exchange, Phase, Point, Released
 from vflens.words import counted
@@ -94,16 +95,26 @@ class DirectTraining:
     def _order(self, number: int, step: int) -> Array:
         """The rows of epoch ``number``, none when training is over."""
         stop = self._party.run.stopping.stops_after(step - 1)
-        rows = self._coordinator.call(Epoch(self._federation.run, number, stop)).rows
-        if len(rows):
-            self._federation.checked_rows(rows, Phase.TRAIN)
-            if not len(rows) == len(np.unique(rows)) == len(self._federation.train):
-                raise ProtocolError(
-                    f"the order of epoch {number} holds {counted(len(rows), 'row')}: every training row, "
-                    "once, is due"
-                )
-        return rows
+        return ordered(self._coordinator, self._federation, number, stop=stop)
 
     def _batches(self, order: Array) -> list[Array]:
         size = self._federation.training.batch_size
         return [order[i : i + size] for i in range(0, len(order), size)]
+
+
+def ordered(coordinator: Link, federation: VerticalAgreement, number: int, *, stop: bool = False) -> Array:
+    """The training rows in the order of epoch ``number``, none after the last or where early stopping says
+    ``stop``.
+
+    Raises:
+        ProtocolError: the coordinator names others.
+    """
+    rows = coordinator.call(Epoch(federation.run, number, stop)).rows
+    if len(rows):
+        federation.checked_rows(rows, Phase.TRAIN)
+        if not len(rows) == len(np.unique(rows)) == len(federation.train):
+            raise ProtocolError(
+                f"the order of epoch {number} holds {counted(len(rows), 'row')}: every training row, "
+                "once, is due"
+            )
+    return rows

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Mapping
 from functools import partial
-from typing import Generic
+from typing import ClassVar, Generic
 
 import numpy as np
 
@@ -42,14 +42,18 @@ from vflens.words import counted
 
 
 class VerticalParty(Target, Generic[R_co]):
-    """A data party with its own columns of the rows that all parties have."""
+    """A data party with its own columns of the rows that all parties have.
+
+    In training it ``learns_from`` messages of this kind.
+    """
+
+    learns_from: ClassVar[Point]
 
     def __init__(
         self,
         config: PassiveConfig | ActiveConfig,
         links: Mapping[str, Link],
         *,
-        learns_from: Point,
         in_process: bool,
     ) -> None:
         attacks = build_attacks(config)
@@ -58,8 +62,8 @@ class VerticalParty(Target, Generic[R_co]):
         super().__init__(
             config,
             links,
-            learns_from=learns_from,
-            asked_for_rows=True,
+            learns_from=self.learns_from,
+            asked_for_rows=self.learns_from is not Point.OPENING,
             common=common,
             in_process=in_process,
         )
@@ -249,7 +253,7 @@ class VerticalParty(Target, Generic[R_co]):
     @property
     def leader_learns(self) -> bool:
         """See :meth:`Target.leader_learns`; not where the active party aggregates."""
-        return self._run is None or not self._run.federation.direct
+        return self._run is None or not self._run.federation.led_by_active
 
     @abstractmethod
     def step(self, act: Step) -> StepReply:

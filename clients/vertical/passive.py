@@ -43,9 +43,10 @@ class PassiveParty(VerticalParty[AlignedRun[PassivePart]]):
     """
 
     config: PassiveConfig
+    learns_from = Point.GRADIENT
 
     def __init__(self, config: PassiveConfig, links: Mapping[str, Link], *, in_process: bool = False) -> None:
-        super().__init__(config, links, learns_from=Point.GRADIENT, in_process=in_process)
+        super().__init__(config, links, in_process=in_process)
         limits = config.limits
         self._pace = Pace(
             self.name, limits.rows_per_second, min(limits.step_seconds, limits.call_seconds) / 2

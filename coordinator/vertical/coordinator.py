@@ -170,7 +170,7 @@ class Coordinator(Leader):
     def train(self, check_alive: Callable[[], None] = lambda: None) -> None:
         """All epochs, or until the active party's early stopping; then the last gradient is delivered."""
         started = time.perf_counter()
-        trained = self._trained_by_active(check_alive) if self.aligned.direct else self._trained_here()
+        trained = self._trained_by_active(check_alive) if self.aligned.led_by_active else self._trained_here()
         self._record_speed(trained.steps, trained.steps - trained.first, time.perf_counter() - started)
         self.keep_metrics()
 
@@ -220,8 +220,12 @@ class Coordinator(Leader):
             self._report("training", act.number, act.number if act.stop else epochs)
         if act.stop or act.number == epochs:
             return Order(_NO_ROWS)
-        drawn = stream(self.secret, "batches", act.number)
-        return Order(np.concatenate(batches(self.aligned.train, self.aligned.training.batch_size, drawn)))
+        return Order(self.order(act.number))
+
+    def order(self, epoch: int) -> Array:
+        """The training rows in the order of ``epoch``."""
+        drawn = stream(self.secret, "batches", epoch)
+        return np.concatenate(batches(self.aligned.train, self.aligned.training.batch_size, drawn))
 
     def disclose(self) -> None:
         """Fetch what each passive party grants and relay it, sealed, to whom it is granted."""

@@ -198,6 +198,8 @@ EXAMPLES: dict[type[acts.Act[Any]], acts.Act[Any]] = {
         acts.Step(exchange(0), NO_ROWS, None),
         acts.Train(RUN),
         acts.Epoch(RUN, 0),
+        acts.Seed(RUN),
+        acts.Deal(RUN, 0),
         acts.Disclose(RUN, 1, "active"),
         acts.Deliver(NOTHING),
         acts.Begin(RUN, 1),

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from accidents import Around, Faulty, Interrupted, Outcome, lose_reply, lose_request, rebuild
-from laboratory import SYNTHETIC, close, estimates, federation, trained, transcripts
+from laboratory import SYNTHETIC, THREE, close, estimates, federation, trained, transcripts
 from oneprocess import LocalFederation
 
 from vflens.errors import UnavailableError
@@ -45,6 +45,13 @@ KINDS = {
     "lr": LR,
     "split": LR | SPLIT,
     "direct": LR | SPLIT | {"aggregator": "active"},
+    "shares": LR
+    | {
+        "training": {**LR["training"], "optimizer": "sgd", "protection": "shares"},
+        "parties": THREE,
+        "attacks": [{"name": "half_star"}],
+        "disclose": [{"what": "parameters", "to": "active"}],
+    },
     "stopping": LR | {"training": {**LR["training"], "epochs": 30, "patience": 1, "tolerance": 10}},
 }
 Result = tuple[Outcome, dict[str, str], dict[str, list[str]]]
@@ -112,6 +119,7 @@ CALLS = [
     *(("lr", act) for act in (Disclose, Deliver, Begin, Forward, Submission)),
     ("direct", Forward),
     ("split", Forward),
+    ("shares", Disclose),
 ]
 
 
@@ -221,6 +229,8 @@ LIVING = [
     ("lr", "coordinator", "passive", 3),
     ("lr", "coordinator", "active", 3),
     ("direct", "active", "passive", 3),
+    *(("shares", "active", "a", number) for number in (0, 1, 6, 7, 16)),
+    *(("shares", "active", "c", number) for number in (0, 2)),
     ("stopping", "coordinator", "passive", 8),  # it stops after step 7: the last gradient is lost
 ]
 

@@ -142,6 +142,8 @@ def valid(local: LocalFederation, role: str) -> dict[type[acts.Act[Any]], acts.A
         acts.Step(step, train, summed) if role == "active" else acts.Step(after, train, gradient),
         acts.Train(RUN),
         acts.Epoch(RUN, 1),
+        acts.Seed(RUN),
+        acts.Deal(RUN, 1),
         acts.Disclose(RUN, 1, "active"),
         acts.Deliver(parameters if role == "active" else labels),
         acts.Begin(RUN, 1),

@@ -55,6 +55,7 @@ from vflens.config.vertical import (
     VerticalConfig,
     VerticalDataConfig,
     check_aggregator,
+    check_protection,
     check_sampling,
 )
 from vflens.names import Name
@@ -97,6 +98,7 @@ __all__ = [
     "check_attacks",
     "check_client_grants",
     "check_method",
+    "check_protection",
     "check_rounds",
     "check_sampling",
     "describe_problem",

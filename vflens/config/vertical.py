@@ -11,16 +11,21 @@ from pydantic import Field, model_validator
 from vflens.config.party import LeaderConfig, LedConfig, PartyConfig, require_one
 from vflens.config.settings import Disclosure, Peer, Plugin, Recording, Settings, Token, check_attacks
 from vflens.models.family import ModelFamily
-from vflens.models.settings import Aggregator, Training
+from vflens.models.settings import PROTECTION, Aggregator, Protection, Training
 from vflens.names import repeated
 from vflens.protocol.access import Access
-from vflens.protocol.vertical.access import ACCESS, DIRECT_ACCESS
+from vflens.protocol.vertical.access import ACCESS, DIRECT_ACCESS, SHARES_ACCESS
+from vflens.protocol.vertical.shares import scale_of
 from vflens.tables.description import PartyFile
 from vflens.types import AlignMode, Role
 from vflens.words import counted
 
 AGGREGATOR = (
     "who receives the passive parties' embeddings, the same at every party; `active`: split networks only"
+)
+#: The hooks of defences that act on a batch, or on what a step makes of it.
+_OF_STEPS = frozenset(
+    {"on_batch", "on_batch_labels", "wrap_model", "penalty", "on_embedding", "on_gradient", "on_received"}
 )
 MALICIOUS = "the active party sends the gradients of its attack (`fsha`), not those of its loss"
 ATTACKED_ROWS = (
@@ -35,12 +40,23 @@ class VerticalConfig(PartyConfig):
     aggregator: Aggregator = Field("coordinator", description=AGGREGATOR)
 
     @property
+    def is_protected(self) -> bool:
+        """Whether the run's training is protected."""
+        return False
+
+    @property
     def access(self) -> Access:
+        if self.is_protected:
+            return SHARES_ACCESS
         return DIRECT_ACCESS if self.aggregator == "active" else ACCESS
 
     @property
     def hooks(self) -> frozenset[str]:
-        """See :attr:`PartyConfig.hooks`; only passive parties release embeddings to the active party."""
+        """See :attr:`PartyConfig.hooks`; only passive parties release embeddings to the active party, and in
+        protected training no batch, embedding or gradient is anybody's.
+        """
+        if self.is_protected:
+            return super().hooks - _OF_STEPS
         return super().hooks - ({"on_embedding"} if self.aggregator == "active" else set())
 
 
@@ -66,6 +82,7 @@ class VerticalDataConfig(VerticalConfig, LedConfig):
     )
     align: Align = Align()
 
+    protection: Protection = Field("none", description=f"{PROTECTION}; the same at every party")
     attacks: tuple[Plugin, ...] = Field(
         (), description="the adversary's plug-ins; at a passive party they estimate labels"
     )
@@ -74,6 +91,10 @@ class VerticalDataConfig(VerticalConfig, LedConfig):
     def aligns_by(self) -> AlignMode:
         """How its rows are aligned."""
         return self.align.mode or ("hmac" if self.alignment_key else "psi")
+
+    @property
+    def is_protected(self) -> bool:
+        return self.protection == "shares"
 
     @property
     def own_attacks(self) -> tuple[Plugin, ...]:
@@ -120,11 +141,12 @@ class PassiveConfig(VerticalDataConfig):
     def hooks(self) -> frozenset[str]:
         """See :attr:`PartyConfig.hooks`; parameters leave where they are disclosed."""
         discloses = any(d.what == "parameters" for d in self.disclose)
-        return self.facts.hooks - (set() if discloses else {"on_parameters"})
+        steps = _OF_STEPS if self.is_protected else frozenset[str]()
+        return self.facts.hooks - steps - (set() if discloses else {"on_parameters"})
 
     @model_validator(mode="after")
     def _knows_who_receives_its_embeddings(self) -> PassiveConfig:
-        if self.aggregator == "active":
+        if self.aggregator == "active" or self.is_protected:
             require_one(self, Role.ACTIVE)
         return self
 
@@ -227,12 +249,17 @@ class CoordinatorConfig(VerticalConfig, LeaderConfig):
         return super().hooks - self.model.unused_hooks - scores
 
     @property
+    def is_protected(self) -> bool:
+        return self.training.is_protected
+
+    @property
     def stays(self) -> bool:
         return self.after == "serve"
 
     @model_validator(mode="after")
     def _aggregates_somewhere(self) -> CoordinatorConfig:
         check_aggregator(self.aggregator, self.model, self.training)
+        check_protection(self.aggregator, self.model, self.training)
         return self
 
     @model_validator(mode="after")
@@ -264,6 +291,38 @@ def check_aggregator(aggregator: Aggregator, model: ModelFamily, training: Train
             "training.staleness = 1 needs aggregator = 'active': through the coordinator every step waits "
             "for its gradient"
         )
+
+
+def check_protection(aggregator: str, model: ModelFamily, training: Training) -> None:
+    """Refuse what a protected training cannot do.
+
+    Raises:
+        ValueError: names the setting and the remedy, for pydantic.
+    """
+    if not training.is_protected:
+        return
+    with_it = "with training.protection = 'shares'"
+    if not model.linear:
+        raise ValueError(
+            f"model.family {with_it}: {model.title} is not linear, train softmax regression or leave the "
+            "protection out"
+        )
+    if aggregator != "coordinator":
+        raise ValueError(f"aggregator = {aggregator!r} {with_it}: nobody aggregates, leave it out")
+    if training.optimizer != "sgd":
+        raise ValueError(
+            f"training.optimizer = {training.optimizer!r} {with_it}: it divides by what nobody knows, take "
+            "'sgd' and a larger learning_rate"
+        )
+    if training.patience:
+        raise ValueError(
+            f"training.patience = {training.patience} {with_it}: nobody sees a loss, and stopping early "
+            "would tell of it; set it to 0"
+        )
+    try:
+        scale_of(training)
+    except ValueError as error:
+        raise ValueError(f"training.{error}") from None
 
 
 def check_sampling(transcript: Recording, training: Training) -> None:

@@ -191,7 +191,7 @@ class Member(Party):
                 self.relearn(logged)
             for released in logged:  # with a sampled transcript the recovery log is written first
                 self.transcript.record(released)
-        for point in self._released():
+        for point in self._released() & GATE_HOOKS.keys():
             self.chain.restore_hook(GATE_HOOKS[point])
 
     def _released(self) -> set[Point]:

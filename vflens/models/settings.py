@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    FiniteFloat,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+    model_validator,
+)
 
 from vflens.types import INT32_MAX
 from vflens.words import counted
@@ -13,7 +21,13 @@ from vflens.words import counted
 Weights = Literal["rows", "equal"]
 FEWEST_SUMMED = 3  # clients of a sum that gives no term away
 Aggregator = Literal["coordinator", "active"]
+Protection = Literal["none", "shares"]
 AGGREGATORS: tuple[Aggregator, ...] = get_args(Aggregator)
+
+PROTECTION = (
+    "`shares`: vertical training on additive shares, in which nobody sees a logit, a residual or a gradient; "
+    "softmax regression only"
+)
 
 
 class Training(BaseModel):
@@ -48,6 +62,18 @@ class Training(BaseModel):
         description="1: passive parties compute an embedding while the gradient of the one before is still "
         "on its way; needs aggregator = 'active', and often a smaller learning rate",
     )
+    protection: Protection = Field("none", description=PROTECTION)
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without a protection as before there was one: digests of earlier runs stay."""
+        named: dict[str, Any] = handler(self)
+        return named if self.is_protected else {k: v for k, v in named.items() if k != "protection"}
+
+    @property
+    def is_protected(self) -> bool:
+        """Whether nobody sees a logit, a residual or a gradient."""
+        return self.protection == "shares"
 
 
 class Horizontal(BaseModel):

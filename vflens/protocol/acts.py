@@ -20,6 +20,7 @@ R = TypeVar("R")
 #: What a party learns from in a step, and what it gives.
 _PAIRS = (
     (Point.EMBEDDING, Point.GRADIENT),
+    (Point.OPENING, Point.OPENING),
     (Point.PARAMETERS, Point.MASKED_UPDATE),
     (Point.PARAMETERS, Point.UPDATE),  # last: a client's defences see its update before it is masked
 )
@@ -130,6 +131,35 @@ class Rejoin(Act[Standing]):
     standing: Standing
 
 
+@dataclass(frozen=True)
+class Seeded:
+    """The ``seed``, 32 bytes, of a party's shares of all masks in protected training."""
+
+    seed: bytes
+
+
+@dataclass(frozen=True)
+class Seed(Act[Seeded]):
+    """From which seed do you draw your shares of masks?"""
+
+    run: str
+
+
+@dataclass(frozen=True, eq=False)
+class MaskShares:
+    """The active party's shares of what follows from the masks of some steps, uint64 (m,)."""
+
+    numbers: Array
+
+
+@dataclass(frozen=True)
+class Deal(Act[MaskShares]):
+    """Ask the dealer for the next steps from training ``step`` on."""
+
+    run: str
+    step: int
+
+
 @dataclass(frozen=True, eq=False)
 class StepReply:
     """The reply of a training step; ``stop`` is the active party's early stopping."""
@@ -148,7 +178,8 @@ class Step(Act[StepReply]):
     gradient, then learns. As aggregator, the active party asks the passive parties itself.
     To a client: ``received`` holds the parameters of a round; it trains them and releases their update,
     after the last round it only keeps them. ``participants`` are the clients of a round whose updates are
-    masked, in name order.
+    masked, in name order. In protected training ``received`` and the reply hold shares and what was opened
+    (:mod:`vflens.protocol.vertical.shares`).
     """
 
     exchange: Exchange

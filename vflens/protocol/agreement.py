@@ -91,6 +91,11 @@ class Agreement(ABC):
         """Training steps of an epoch."""
 
     @property
+    def step_messages(self) -> int:
+        """How many messages a party numbers in a step."""
+        return 1
+
+    @property
     def steps(self) -> int:
         """Training steps, unless training ends early."""
         return self.epochs * self.epoch_steps
@@ -125,10 +130,11 @@ class Agreement(ABC):
             ProtocolError: naming both.
         """
         check_exchange(exchange, self.run, Phase.TRAIN)
-        if exchange.round != exchange.step // self.epoch_steps:
+        epoch = exchange.step // self.step_messages // self.epoch_steps
+        if exchange.round != epoch:
             raise ProtocolError(
-                f"step {exchange.step} claims epoch {exchange.round}: it belongs to epoch "
-                f"{exchange.step // self.epoch_steps}, number it so"
+                f"step {exchange.step} claims epoch {exchange.round}: it belongs to epoch {epoch}, number it "
+                "so"
             )
 
     @cached_property

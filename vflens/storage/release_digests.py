@@ -24,6 +24,8 @@ _RECORD = struct.Struct(
     f"<BBqq{LINK_BYTES}s"
 )  # places of phase and point in their lists, round, step, digest
 RECORD_BYTES = _RECORD.size
+#: What has a mask, which serves once.
+_MASKED = {Point.MASKED_UPDATE, Point.SHARES, Point.OPENING}
 _PHASES, _POINTS = list(Phase), list(Point)
 _PLACES = {
     (phase, point): (_PHASES.index(phase), _POINTS.index(point)) for phase in _PHASES for point in _POINTS
@@ -79,7 +81,8 @@ class ReleaseDigests:
         record = _RECORD.pack(*places, exchange.round, exchange.step, released.digest)
         if record in self._earlier or record in self._written(exchange):
             return
-        bound = (self.once and exchange.phase is Phase.TRAIN) or released.point is Point.MASKED_UPDATE
+        masked = released.point in _MASKED
+        bound = (self.once and exchange.phase is Phase.TRAIN) or masked
         if bound and record[:-LINK_BYTES] in self._exchanges:
             raise StateError(
                 f"{released.point} of round {exchange.round} left with other numbers before a restart: its "
@@ -90,6 +93,8 @@ class ReleaseDigests:
         except OSError as error:
             raise self._refusal(error) from error
         self._written(exchange).add(record)
+        if masked:
+            self._exchanges.add(record[:-LINK_BYTES])
 
     @property
     def head(self) -> Head:

@@ -32,6 +32,7 @@ from vflens.wire.codec import (
     encode_tensor,
 )
 from vflens.wire.heads import decode_finished, decode_nonce, decode_stop, encode_finished, encode_stop
+from vflens.wire.masks import DEAL, SEED
 from vflens.wire.parts import check_parts
 from vflens.words import counted
 
@@ -244,6 +245,7 @@ RPCS: Mapping[type[acts.Act[Any]], Rpc] = {
         encode_reply=_encode_standing,
         decode_reply=_decode_standing,
     ),
+    acts.Seed: Rpc("/vflens.DataParty/Seed", False, **SEED, **_plain(pb.SeedRequest, acts.Seed)),
     acts.Step: Rpc(
         "/vflens.DataParty/Step",
         True,
@@ -273,6 +275,7 @@ RPCS: Mapping[type[acts.Act[Any]], Rpc] = {
         encode_reply=lambda r: pb.Order(rows=encode_rows(r.rows)),
         decode_reply=lambda m: acts.Order(decode_rows(m.rows)),
     ),
+    acts.Deal: Rpc("/vflens.Coordinator/Deal", False, **DEAL, **_plain(pb.DealRequest, acts.Deal)),
     acts.Disclose: Rpc(
         "/vflens.DataParty/Disclose",
         False,

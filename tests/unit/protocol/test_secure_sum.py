@@ -99,7 +99,7 @@ def test_updates_of_different_lengths_are_refused() -> None:
 
 @pytest.mark.parametrize("public", [b"short", bytes(32)])
 def test_a_key_that_is_none_is_refused(public: bytes) -> None:
-    with pytest.raises(ProtocolError, match="the public key of client 'b' is no X25519 key"):
+    with pytest.raises(ProtocolError, match="the public key of 'b' is no X25519 key"):
         _clients(1)["client0"].masked(np.zeros(2, np.uint64), {"b": public, "c": public}, 0)
 
 

@@ -6,6 +6,8 @@ from vflens.types import Point, Role
 
 def is_recorded(sender: PartyRun, receiver: PartyRun, point: Point) -> bool:
     """Whether ``receiver`` records a training release of ``point`` of ``sender``."""
+    if point is Point.OPENING:
+        return {sender.name, receiver.name} == set(_computing(sender))
     if point is Point.GRADIENT and receiver.role is Role.PASSIVE:
         return not receiver.takes_parts
     if sender.role is Role.PASSIVE or point is Point.GRADIENT:
@@ -22,3 +24,9 @@ def is_prediction_recorded(sender: PartyRun, receiver: PartyRun, point: Point) -
         and sender is not receiver
         and receiver.role is Role(sender.federation.aggregator)
     )
+
+
+def _computing(party: PartyRun) -> tuple[str, str]:
+    """The parties that compute on shares in protected training: the active one and the first passive one."""
+    of = {role: sorted(p.name for p in party.federation.parties if p.role is role) for role in Role}
+    return of[Role.ACTIVE][0], of[Role.PASSIVE][0]

@@ -12,11 +12,11 @@ server relays public keys, so it must be honest in that, or the clients must che
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 
 from vflens.errors import ConfigError, ProtocolError, UnavailableError
 from vflens.models.settings import FEWEST_SUMMED
-from vflens.randomness import derive, masks
+from vflens.protocol.pair_key import PairKey
+from vflens.randomness import masks
 from vflens.types import Array
 from vflens.words import counted
 
@@ -31,13 +31,12 @@ class Masking:
     """
 
     def __init__(self, secret: bytes, run: str, name: str) -> None:
-        self._key = X25519PrivateKey.from_private_bytes(derive(secret, "secure sum", run, name))
-        self._run, self._name = run, name
+        self._key, self._name = PairKey(secret, "secure sum", run, name), name
 
     @property
     def public(self) -> bytes:
         """The 32 bytes that the other clients need."""
-        return self._key.public_key().public_bytes_raw()
+        return self._key.public
 
     def masked(self, values: Array, publics: Mapping[str, bytes], round_: int, given: bytes = b"") -> Array:
         """``values`` uint64 (n,) plus this client's masks of the round, modulo 2⁶⁴.
@@ -60,20 +59,9 @@ class Masking:
         masked = values.copy()
         for peer, public in publics.items():
             if peer != self._name:
-                mask = self._mask(peer, public, names, len(values))
+                mask = masks(self._key.shared(peer, public, *names), len(values))
                 masked = masked + mask if self._name < peer else masked - mask
         return masked
-
-    def _mask(self, peer: str, public: bytes, names: tuple[str | int, ...], size: int) -> Array:
-        """The pair's uniform numbers uint64 (size,) of the sum ``names``."""
-        try:
-            shared = self._key.exchange(X25519PublicKey.from_public_bytes(public))
-        except ValueError:  # of another length, or a point of small order
-            raise ProtocolError(
-                f"the public key of client {peer!r} is no X25519 key: it must send the one of this run"
-            ) from None
-        seed = derive(shared, "mask", self._run, *names, *sorted((self._name, peer)))
-        return masks(seed, size)
 
 
 def check_clients(names: Sequence[str] | set[str]) -> None:

@@ -8,6 +8,7 @@ from vflens.protocol.access import Access, pairs
 from vflens.protocol.acts import (
     Begin,
     Blind,
+    Deal,
     Deliver,
     Describe,
     Disclose,
@@ -20,6 +21,7 @@ from vflens.protocol.acts import (
     Query,
     Rejoin,
     Salt,
+    Seed,
     Step,
     Stop,
     Submission,
@@ -42,6 +44,8 @@ ACCESS: Access = {
     Step: _TO_DATA,
     Train: _NOBODY,
     Epoch: _NOBODY,
+    Seed: _NOBODY,
+    Deal: _NOBODY,
     Disclose: _TO_DATA,
     Deliver: _TO_DATA,
     Begin: _TO_DATA,
@@ -61,4 +65,14 @@ DIRECT_ACCESS: Access = {
     Epoch: pairs({Role.ACTIVE}, {Role.COORDINATOR}),
     Forward: pairs({Role.ACTIVE}, {Role.PASSIVE}),
     Predict: _NOBODY,
+}
+
+#: The differences in protected training: the active party leads it, and the coordinator deals masks.
+SHARES_ACCESS: Access = {
+    **ACCESS,
+    Step: pairs({Role.ACTIVE}, {Role.PASSIVE}),
+    Train: pairs({Role.COORDINATOR}, {Role.ACTIVE}),
+    Epoch: pairs({Role.ACTIVE}, {Role.COORDINATOR}),
+    Seed: _TO_DATA,
+    Deal: pairs({Role.ACTIVE}, {Role.COORDINATOR}),
 }

@@ -133,6 +133,15 @@ class VerticalAgreement(Agreement):
         return self.aggregator == "active"
 
     @cached_property
+    def led_by_active(self) -> bool:
+        """Whether the active party leads the training: then no message of it reaches the coordinator."""
+        return self.direct or self.training.is_protected
+
+    @property
+    def step_messages(self) -> int:
+        return 2 if self.training.is_protected else 1
+
+    @cached_property
     def epoch_steps(self) -> int:
         """Training steps of an epoch."""
         return math.ceil(len(self.train) / self.training.batch_size)

@@ -56,7 +56,8 @@ def decode_federation(message: pb.Federation) -> Agreement:
     """
     t = message.training
     try:
-        training = Training(**{f.name: getattr(t, f.name) for f in t.DESCRIPTOR.fields})
+        named = {f.name: getattr(t, f.name) for f in t.DESCRIPTOR.fields}
+        training = Training(**named | {"protection": t.protection or "none"})
     except ValidationError as error:
         raise out_of_range("training", error) from None
     parties = decode_parties(message.parties)

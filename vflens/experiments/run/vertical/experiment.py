@@ -17,6 +17,7 @@ from vflens.config import (
     Scoring,
     Settings,
     check_aggregator,
+    check_protection,
     check_sampling,
 )
 from vflens.config.compatibility import check_fed, check_together
@@ -92,6 +93,7 @@ class Experiment(AnyPartiesExperiment):
     @model_validator(mode="after")
     def _aggregates_somewhere(self) -> Experiment:
         check_aggregator(self.aggregator, self.model, self.training)
+        check_protection(self.aggregator, self.model, self.training)
         return self
 
     @model_validator(mode="after")
@@ -156,7 +158,8 @@ class Experiment(AnyPartiesExperiment):
         )
 
     def settings_of(self, party: str, root: str) -> Document:
-        role, common = self.roles()[party], {"aggregator": self.aggregator}
+        role = self.roles()[party]
+        common: Document = {"aggregator": self.aggregator}
         if role is Role.COORDINATOR:
             return {
                 **common,
@@ -170,6 +173,8 @@ class Experiment(AnyPartiesExperiment):
             for g in self.disclose
             if g.by in (None, party) and (g.what == "labels") == (role is Role.ACTIVE)
         ]
+        if self.training.is_protected:
+            common["protection"] = self.training.protection
         shared = {
             **common,
             "alignment_key": secret_from_seed(root, "alignment").hex(),

@@ -1,0 +1,114 @@
+"""One of the two computing parties: its shares, and its side of each step."""
+
+from collections.abc import Generator, Mapping
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from vflens.array import ScaledColumns
+from vflens.clients.vertical.protected.sharing import Sharing
+from vflens.member.recovery import check_state
+from vflens.numerics.fixed_point import encoded
+from vflens.numerics.shares.sigmoid import RESIDUAL_BITS
+from vflens.numerics.shares.step import BatchShares, computing, unpacked
+from vflens.protocol.vertical.shares import SharedRun, features_mask, mask_seed, step_masks
+from vflens.types import Array, Released
+
+#: A step under way: takes what was opened, gives the next share to open.
+Opening = Generator[Array, Array, Array]
+
+
+class Computing(Sharing):
+    """The active party, which is first, or the other computing one.
+
+    ``theta`` uint64 (d, k') is its share of the parameters after ``step`` steps; ``rho`` and ``change`` are
+    what was opened last in the step before. ``known`` are the other one's messages by number that were logged
+    before a restart, or came of a step that is under way.
+
+    Args:
+        labels: float64 (N, k) of the active party, in [0, 1]; None: the other one.
+    """
+
+    def __init__(
+        self,
+        run: SharedRun,
+        name: str,
+        secret: bytes,
+        inputs: ScaledColumns,
+        labels: Array | None = None,
+    ) -> None:
+        super().__init__(run, name, secret, inputs)
+        self._seed = mask_seed(secret, run.federation.run)
+        self._labels = labels
+        self.first = labels is not None
+        none = np.zeros((0, run.logits), np.uint64)
+        self.theta, self.step = np.zeros((run.width, run.logits), np.uint64), 0
+        self.rho, self.change = none, none
+        self.known: dict[int, Released] = {}
+        self._opened: Array | None = None  # E of all training rows
+
+    @property
+    def is_open(self) -> bool:
+        """Whether E is known here."""
+        return self._opened is not None
+
+    @cached_property
+    def _u(self) -> Array:
+        """Its share of the mask of the features of all training rows, uint64 (n, d)."""
+        return features_mask(self._seed, self.run)
+
+    def features_share(self, rows: Array, shared: Mapping[str, Array]) -> Array:
+        """Its share of E of ``rows``, uint64 (n, d); ``shared`` are those of the other parties' columns."""
+        share = -self._u[self.run.places[rows]]
+        for party, columns in {self.name: self.encoded(rows), **shared}.items():
+            share[:, self.run.columns[party]] += columns
+        return share
+
+    def take_features(self, rows: Array, opened: Array) -> None:
+        """Keep the opened E of ``rows``."""
+        if self._opened is None:
+            self._opened = np.zeros_like(self._u)
+        self._opened[self.run.places[rows]] = opened
+
+    def begin(self, rows: Array, dealt: Array | None = None) -> Opening:
+        """Its side of the step that is due; ``dealt`` is what the dealer sent for it."""
+        assert self._opened is not None
+        places = self.run.places[rows]
+        batch = BatchShares(self._opened[places], self._u[places], self._labels_share(rows))
+        drawn, derived = self.run.mask_sizes(len(rows))
+        own = step_masks(self._seed, self.step, drawn + (derived if dealt is None else 0))
+        numbers = own if dealt is None else np.append(own, dealt)
+        held = unpacked(numbers, len(rows), self.run.width, self.run.logits)
+        return computing(self.theta, batch, held, self.run.scale, first=self.first, decayed=self.run.decayed)
+
+    def finish(self, opening: Opening, change: Array) -> None:
+        """Take the last opened array of a step, and with it the step."""
+        try:
+            opening.send(change)
+        except StopIteration as stop:
+            self.theta, self.change, self.step = stop.value, change, self.step + 1
+
+    def _labels_share(self, rows: Array) -> Array:
+        if self._labels is None:
+            return np.zeros((len(rows), self.run.logits), np.uint64)
+        labels = self._labels[rows]
+        return encoded(labels[:, 1:] if self.run.logits == 1 else labels, RESIDUAL_BITS, 1)
+
+    def state(self) -> dict[str, Array]:
+        """All that steps changed, for :meth:`load`."""
+        shares = {"theta": self.theta, "rho": self.rho, "change": self.change}
+        named: dict[str, Any] = {f"shares {name}": array.view(np.int64) for name, array in shares.items()}
+        return named | {"shares step": np.array(self.step)}
+
+    def load(self, state: Mapping[str, Array]) -> None:
+        """Take up :meth:`state`.
+
+        Raises:
+            ProtocolError: it is none.
+        """
+        check_state(state, self.state())
+        self.theta, self.rho, self.change = (
+            state[f"shares {name}"].view(np.uint64) for name in ("theta", "rho", "change")
+        )
+        self.step = int(state["shares step"])

@@ -1,0 +1,80 @@
+"""The dealer of protected training: it gives the computing parties shares of masks, and gets nothing."""
+
+from collections.abc import Callable, Mapping
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from vflens.coordinator.vertical.coordinator import Coordinator
+from vflens.errors import ProtocolError, StateError
+from vflens.numerics.shares.step import dealt
+from vflens.protocol.acts import Deal, MaskShares, Seed
+from vflens.protocol.link import Handlers
+from vflens.protocol.vertical.shares import SharedRun, features_mask, step_masks
+from vflens.types import Array
+
+
+class Dealer:
+    """Deals for ``run``.
+
+    All that it deals follows from the ``seeds`` of the two computing parties, by name, and from the ``order``
+    of the training rows in each epoch: a step has the same masks after a restart.
+    """
+
+    def __init__(self, run: SharedRun, seeds: Mapping[str, bytes], order: Callable[[int], Array]) -> None:
+        self._run, self._order = run, lru_cache(maxsize=2)(order)
+        self._seeds = [seeds[name] for name in run.computing]
+
+    @cached_property
+    def _u(self) -> Array:
+        """The mask of the features of all training rows, uint64 (n, d)."""
+        own, other = (features_mask(seed, self._run) for seed in self._seeds)
+        return own + other
+
+    def deal(self, step: int) -> Array:
+        """The active party's shares of what follows from the masks of some steps from ``step`` on.
+
+        Raises:
+            ProtocolError: the run has no such step.
+        """
+        steps = self._run.dealt_steps(step)
+        if not 0 <= step < self._run.federation.steps:
+            raise ProtocolError(
+                f"masks of step {step} of a training of {self._run.federation.steps}: ask for those from 0"
+            )
+        return np.concatenate([self._of(number) for number in steps])
+
+    def _of(self, step: int) -> Array:
+        federation = self._run.federation
+        size, epoch = federation.training.batch_size, step // federation.epoch_steps
+        start = (step % federation.epoch_steps) * size
+        rows = self._order(epoch)[start : start + size]
+        drawn, derived = self._run.mask_sizes(len(rows))
+        own, other = (
+            step_masks(seed, step, count)
+            for seed, count in zip(self._seeds, (drawn, drawn + derived), strict=True)
+        )
+        return dealt(own, other, self._u[self._run.places[rows]], self._run.logits, self._run.scale.shift)
+
+
+class DealingCoordinator(Coordinator):
+    """The coordinator of protected training: it deals."""
+
+    _dealer: Dealer | None = None
+
+    def handlers(self) -> Handlers:
+        return {**super().handlers(), Deal: self.deal}
+
+    def train(self, check_alive: Callable[[], None] = lambda: None) -> None:
+        """See :meth:`Coordinator.train`; first the computing parties say from which seeds they draw."""
+        run, asked = SharedRun(self.aligned), Seed(self.config.run)
+        seeds = {name: self.links[name].call(asked).seed for name in run.computing}
+        self._dealer = Dealer(run, seeds, self.order)
+        super().train(check_alive)
+
+    def deal(self, act: Deal) -> MaskShares:
+        """See :meth:`Dealer.deal`."""
+        self.check_run(act.run)
+        if self._dealer is None:
+            raise StateError(f"run {act.run!r} is not trained yet: wait until its coordinator asks to train")
+        return MaskShares(self._dealer.deal(act.step))
