@@ -35,6 +35,10 @@ Encode = Annotated[
         help="text as numbers: ordinal, one_hot, one_hot:missing, number, date or date:FORMAT (repeatable)",
     ),
 ]
+Missing = Annotated[
+    Literal["refuse", "drop_row", "mean"] | None,
+    typer.Option(help="what becomes of rows with gaps; default: refuse, or as described"),
+]
 Models = Annotated[int, typer.Option(min=1, max=1000, help="simulated models of each kind")]
 Rows = Annotated[int, typer.Option(min=10, help="most of your rows to use")]
 Known = Annotated[int, typer.Option(min=0, help="of your rows in the adversary's hands")]
@@ -78,6 +82,7 @@ def audit(
     columns: Columns = None,
     id_column: IdColumn = "id",
     encode: Encode = None,
+    missing: Missing = None,
     weights: Weights = None,
     inputs: Inputs = None,
     models: Models = 10,
@@ -99,7 +104,6 @@ def audit(
     from vflens.experiments.audit.bench import Plan
     from vflens.experiments.audit.given import Source as Asked
     from vflens.experiments.audit.given import linear_subject
-    from vflens.experiments.audit.subject import load_subject
     from vflens.experiments.run.check import check_writable
     from vflens.experiments.weights.linear import LinearModel
     from vflens.experiments.weights.read import read_model
@@ -108,7 +112,10 @@ def audit(
     check_writable(out.absolute().parent)  # fail before, not after, minutes of work
     if weights is None and inputs is not None:
         raise ConfigError("--inputs names those of a model: give --weights too")
-    asked = Asked(source, classes, _names(columns), id_column, _names(inputs), _kinds(encode or []))
+    kinds = _kinds(encode or [])
+    asked = Asked(
+        source, classes, _names(columns), id_column, inputs=_names(inputs), encode=kinds, missing=missing
+    )
     plan = Plan(
         models,
         known,
@@ -124,9 +131,7 @@ def audit(
     tables = _checked_table(asked)
     if model is None:
         with identified(show_ids):
-            subject = load_subject(
-                source, classes=classes, columns=asked.columns, id_column=id_column, encode=asked.encode
-            )
+            subject = asked.subject(classes)
         _audit_regression(subject, plan, out, tables=tables, json=json)
     elif isinstance(model, LinearModel):
         _audit_regression(linear_subject(asked, model), plan, out, tables=tables, json=json)
@@ -142,7 +147,7 @@ def _checked_table(asked: Asked) -> Document:
 
     if not is_table(asked.source):
         return {}
-    spec = table_description(Path(asked.source), asked.columns, asked.id_column, asked.encode)
+    spec = table_description(Path(asked.source), asked.columns, asked.id_column, asked.encode, asked.missing)
     return note_tables(check_tables({"your table": spec}))
 
 

@@ -31,7 +31,7 @@ Encode = Annotated[
         help="all text, or a column of it, as numbers; kinds as in `vflens audit` (repeatable)",
     ),
 ]
-Missing = Annotated[str, typer.Option(help="refuse, or drop-row")]
+Missing = Annotated[str, typer.Option(help="refuse, or drop_row")]
 Lambda = Annotated[float | None, typer.Option("--lambda", help="weight of utility: larger is less noise")]
 TargetMse = Annotated[float | None, typer.Option(help="bound per row, E‖Π^½(x − x̂)‖², instead of --lambda")]
 Epsilon = Annotated[float | None, typer.Option(help="local differential privacy instead of --lambda")]

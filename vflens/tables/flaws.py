@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
@@ -28,7 +28,7 @@ _DAYS = ("%Y-%m-%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%Y/%m/%d",
 _TIMES = ("", " %H:%M", " %H:%M:%S", "T%H:%M:%S", "T%H:%M:%S.%f")
 #: The middle 99 % of the values in less than this share of the range: a few others decide the scale.
 _NARROW, _TAIL, _DRAWN = 0.05, 0.005, 1 << 16
-_ONE_HOT_GAPS = 'encode.COLUMN = "one_hot:missing" keeps rows without a text'
+_FILLED = ('missing = "mean" fills in numbers',)
 _NONE: Document = {}
 #: Kinds of flaws whose columns a run is better without.
 _LEFT_OUT = ("constant", "id-like", "many categories", "unreadable", "huge integers")
@@ -113,12 +113,22 @@ def _gaps(spec: PartyFile, table: TableProfile) -> Iterator[Flaw]:
     counts = ", ".join(f"{name} {missing:,}" for name, missing in by_column.items())
     lost = _of(table.lost, table.rows)
     numbers = {"lost": table.lost, "rows": table.rows, "missing": by_column}
+    kept, flags = _keeping(table, by_column)
     if spec.missing == "drop_row":
-        yield _flaw("dropped rows", "", f"{lost} are dropped for gaps: {counts}", _ONE_HOT_GAPS, numbers)
+        sentence, remedy = f"{lost} are dropped for gaps: {counts}", [*kept, *_FILLED]
+        yield _flaw("dropped rows", "", sentence, ", ".join(remedy), numbers, flag=flags)
         return
-    sentence = f"{lost} have gaps, {counts}"
-    remedy = f'missing = "drop_row" drops them, missing = "mean" fills in numbers, {_ONE_HOT_GAPS}'
-    yield _flaw("gaps", "", sentence, remedy, numbers, refused=spec.missing == "refuse")
+    sentence, remedy = f"{lost} have gaps, {counts}", ['missing = "drop_row" drops them', *_FILLED, *kept]
+    flag = " ".join(["--missing drop_row", *([flags] if flags else [])])
+    refused = spec.missing == "refuse"
+    yield _flaw("gaps", "", sentence, ", ".join(remedy), numbers, refused=refused, flag=flag)
+
+
+def _keeping(table: TableProfile, gaps: Iterable[str]) -> tuple[list[str], str]:
+    """The lines that keep rows with gaps in texts, and the same as flags of an audit."""
+    texts = [c.name for c in table.columns if c.name in gaps and (c.categorical or c.texts > c.present / 2)]
+    lines = [f'encode.{_key(name)} = "one_hot:missing" keeps rows without {name}' for name in texts]
+    return lines, " ".join(f"--encode {shlex.quote(f'{name}=one_hot:missing')}" for name in texts)
 
 
 def _of_column(spec: PartyFile, column: ColumnProfile) -> Iterator[Flaw]:
@@ -209,6 +219,13 @@ def _numbers(spec: PartyFile, column: ColumnProfile) -> Iterator[Flaw]:
 def _zeros(column: ColumnProfile) -> Flaw:
     cells = _of(column.leading_zeros, column.present, "cells")
     what = f"begins with a 0 in {cells}, which a number loses"
+    different = len(np.unique(column.numbers()))
+    if different > MOST_CATEGORIES:
+        sentence = (
+            f"{column.name} {what}; {different:,} different are more than {MOST_CATEGORIES:,} categories"
+        )
+        remedy = f"group them, such as by their first digits, or {_left_out(column)}"
+        return _flaw("leading zeros", column.name, sentence, remedy, {"cells": column.leading_zeros})
     return _encoded("leading zeros", column, what, "one_hot", {"cells": column.leading_zeros}, refused=False)
 
 
@@ -305,9 +322,16 @@ def _encoded(
 
 
 def _flaw(
-    kind: str, column: str, sentence: str, remedy: str, numbers: Document = _NONE, *, refused: bool = False
+    kind: str,
+    column: str,
+    sentence: str,
+    remedy: str,
+    numbers: Document = _NONE,
+    *,
+    refused: bool = False,
+    flag: str = "",
 ) -> Flaw:
-    return Flaw(kind, column, sentence, remedy, flag="", numbers=numbers, refused=refused)
+    return Flaw(kind, column, sentence, remedy, flag=flag, numbers=numbers, refused=refused)
 
 
 def _key(name: str) -> str:

@@ -68,7 +68,11 @@ SENTENCES: list[tuple[str, list[str], str, bool]] = [
      'id_column = "x"', False),
     ("gaps", _cells(r3="", r9="NA"),
      '2 of 200 rows (1 %) have gaps, x 2: missing = "drop_row" drops them, missing = "mean" fills in '
-     'numbers, encode.COLUMN = "one_hot:missing" keeps rows without a text', True),
+     "numbers (audit: --missing drop_row)", True),
+    ("gaps", ["red", "", "blue", "green"] * (ROWS // 4),
+     '50 of 200 rows (25 %) have gaps, x 50: missing = "drop_row" drops them, missing = "mean" fills in '
+     'numbers, encode.x = "one_hot:missing" keeps rows without x (audit: --missing drop_row --encode '
+     "x=one_hot:missing)", True),
     ("number as text", MONEY,
      'x holds numbers as text, such as € 9,999.99: encode.x = "number" (audit: --encode x=number)', True),
     ("number as text", [f"{i * 7 % 89} %" for i in range(ROWS)],
@@ -135,6 +139,19 @@ def test_a_table_without_faults_has_no_flaws(tmp_path: Path) -> None:
     mostly_zero = ["0"] * 150 + [str(i) for i in range(50)]
     incomes = [str(1000 + i * 7919 % 99_991) for i in range(ROWS)]  # all different
     assert not _check(tmp_path, x=FINE, few=few, skewed=mostly_zero, income=incomes).flaws
+
+
+def test_leading_zeros_of_too_many_codes_are_not_to_be_categories(tmp_path: Path) -> None:
+    """The line that mends once named a kind that the next reading refused."""
+    codes = [f"{i * 7:05}" for i in range(1200)]
+    lines = [f"r{i},{code},{i % 7}" for i, code in enumerate(random.Random(1).sample(codes, 1200))]
+    (tmp_path / "own.csv").write_text("\n".join(["id,zip,y", *lines, ""]), encoding="utf-8")
+    found = check_party_table(PartyFile(file=tmp_path / "own.csv"))
+    assert found is not None
+    assert str(next(f for f in found.flaws if f.kind == "leading zeros")) == (
+        "zip begins with a 0 in 1,200 of 1,200 cells, which a number loses; 1,200 different are more than "
+        "1,000 categories: group them, such as by their first digits, or leave zip out of columns"
+    )
 
 
 def test_ids_are_counted_and_not_named(tmp_path: Path) -> None:

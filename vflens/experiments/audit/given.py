@@ -27,7 +27,7 @@ _MOST_ROWS_WITH_OTHERS = 60  # in a network each row is then attacked alone
 @dataclass(frozen=True)
 class Source:
     """What was asked for: the table ``source``, the party's ``columns``, all ``inputs`` of the model, the
-    kinds to ``encode`` columns by.
+    kinds to ``encode`` columns by, what becomes of ``missing`` values.
     """
 
     source: str
@@ -36,6 +36,22 @@ class Source:
     id_column: str
     inputs: Sequence[str] | None
     encode: Mapping[str, str] = field(default_factory=dict)
+    missing: str | None = None
+
+    def subject(self, classes: int | None) -> AuditSubject:
+        """The party for ``classes``: see :func:`vflens.experiments.audit.subject.load_subject`."""
+        return load_subject(
+            self.source,
+            classes=classes,
+            columns=self.columns,
+            id_column=self.id_column,
+            encode=self.encode,
+            missing=self.missing,
+        )
+
+    def read(self, columns: Sequence[str] | None) -> Table:
+        """Its ``columns``; see :func:`vflens.experiments.audit.subject.read_columns`."""
+        return read_columns(self.source, columns, self.id_column, self.encode, self.missing)
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,9 +107,7 @@ def linear_subject(asked: Source, model: LinearModel) -> AuditSubject:
         DataError: a table that cannot be used.
     """
     classes = (asked.classes or model.classes) if is_table(asked.source) else asked.classes
-    subject = load_subject(
-        asked.source, classes=classes, columns=asked.columns, id_column=asked.id_column, encode=asked.encode
-    )
+    subject = asked.subject(classes)
     if subject.bounds is None:
         raise ConfigError(f"--weights with {subject.name}: its model is that of the run, leave it out")
     _check_classes(subject.classes, subject.name, model)
@@ -119,7 +133,7 @@ def joint(asked: Source, model: Graph | TreeModel, plan: Plan) -> Joint:
         DataError: a table that cannot be used, or that lacks inputs of a network.
     """
     _check_classes(asked.classes, asked.source, model)
-    own = read_columns(asked.source, asked.columns, asked.id_column, asked.encode)
+    own = asked.read(asked.columns)
     names = [c.name for c in own.columns]
     inputs = list(asked.inputs or model.names or names)
     mine = places(names, inputs, model.width, asked.source)
@@ -141,7 +155,7 @@ def _whole(asked: Source, model: Graph | TreeModel, own: Table, inputs: list[str
     if len(inputs) == len(own.columns):
         return own.take([[c.name for c in own.columns].index(name) for name in inputs])
     try:
-        return read_columns(asked.source, inputs, asked.id_column, asked.encode)
+        return asked.read(inputs)
     except DataError as error:
         if "is missing" not in str(error):
             raise

@@ -71,6 +71,7 @@ def load_subject(
     columns: Sequence[str] | None,
     id_column: str,
     encode: Mapping[str, str] = _AS_DESCRIBED,
+    missing: str | None = None,
 ) -> AuditSubject:
     """The party that ``source`` names.
 
@@ -83,6 +84,7 @@ def load_subject(
         columns: the party's columns; None: all (of a data set, the second half).
         id_column: of a bare file.
         encode: kinds by column (:mod:`vflens.tables.encodings`), before those of the description.
+        missing: what becomes of gaps, before what the description says; None: as it says.
 
     Raises:
         ConfigError: an unknown source, a missing, wrong or contradictory number of classes, an unknown
@@ -90,8 +92,9 @@ def load_subject(
         DataError: a file that cannot be used.
     """
     path = Path(source)
-    if encode and not is_table(source):
-        raise ConfigError(f"--encode with {source!r}: it is no file of columns, leave it out")
+    if (encode or missing) and not is_table(source):
+        flag = "--encode" if encode else "--missing"
+        raise ConfigError(f"{flag} with {source!r}: it is no file of columns, leave it out")
     if path.is_dir():
         if columns is not None:
             raise ConfigError("--columns with a run folder: its columns are those of the run, leave it out")
@@ -99,7 +102,8 @@ def load_subject(
     elif source in DATASETS.names() or source.startswith("openml:"):
         subject = _of_dataset(source, columns)
     elif is_table(source):
-        subject = of_table(path.name, _party_table(path, columns, id_column, encode), classes or 0)
+        table = _party_table(path, columns, id_column, encode, missing)
+        subject = of_table(path.name, table, classes or 0)
     else:
         raise ConfigError(
             f"{source!r} is no file, run folder or data set: give a {', '.join(_FILES)} or .toml file, "
@@ -109,7 +113,11 @@ def load_subject(
 
 
 def read_columns(
-    source: str, columns: Sequence[str] | None, id_column: str, encode: Mapping[str, str] = _AS_DESCRIBED
+    source: str,
+    columns: Sequence[str] | None,
+    id_column: str,
+    encode: Mapping[str, str] = _AS_DESCRIBED,
+    missing: str | None = None,
 ) -> Table:
     """The ``columns`` of a file or data set, in this order and in its units; None: those of the party.
 
@@ -118,15 +126,15 @@ def read_columns(
         DataError: a file that cannot be used, or without a column.
     """
     if is_table(source):
-        table = _party_table(Path(source), columns, id_column, encode)
+        table = _party_table(Path(source), columns, id_column, encode, missing)
     elif source in DATASETS.names() or source.startswith("openml:"):
         table = dataset(source, {}).load()
         columns = columns or [c.name for c in table.columns[len(table.columns) // 2 :]]
     else:
         raise ConfigError(f"{source!r} is no file or data set: with --weights give one")
     names = [c.name for c in table.columns]
-    if missing := [name for name in columns or () if name not in names]:
-        raise DataError(f"{source}: column {missing[0]!r} is missing: it has {', '.join(names)}")
+    if absent := [name for name in columns or () if name not in names]:
+        raise DataError(f"{source}: column {absent[0]!r} is missing: it has {', '.join(names)}")
     return table.take([names.index(name) for name in columns or names])
 
 
@@ -162,9 +170,13 @@ def _checked(subject: AuditSubject, classes: int | None) -> AuditSubject:
 
 
 def _party_table(
-    path: Path, columns: Sequence[str] | None, id_column: str, encode: Mapping[str, str]
+    path: Path,
+    columns: Sequence[str] | None,
+    id_column: str,
+    encode: Mapping[str, str],
+    missing: str | None,
 ) -> Table:
-    spec = table_description(path, columns, id_column, encode)
+    spec = table_description(path, columns, id_column, encode, missing)
     try:
         return read_party_table(spec)
     except DataError as error:
@@ -174,7 +186,11 @@ def _party_table(
 
 
 def table_description(
-    path: Path, columns: Sequence[str] | None, id_column: str, encode: Mapping[str, str]
+    path: Path,
+    columns: Sequence[str] | None,
+    id_column: str,
+    encode: Mapping[str, str],
+    missing: str | None = None,
 ) -> PartyFile:
     """The description of the table in ``path``, or in the file that the TOML file ``path`` describes.
 
@@ -187,6 +203,8 @@ def table_description(
     changes: Document = {"encode": {**spec.encode, **encode}}
     if columns is not None:
         changes["columns"] = tuple(columns)
+    if missing is not None:
+        changes["missing"] = missing
     return validate(TypeAdapter(PartyFile), {**spec.model_dump(), **changes}, str(path))
 
 

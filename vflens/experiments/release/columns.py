@@ -202,7 +202,7 @@ def _missing(plan: ReleasePlan, x: Array, before: int, row: int) -> DataError:
     column = plan.names[absent[0]] if len(absent) else plan.label
     return DataError(
         f"{plan.file.path}: column {column!r} misses a value in data row {before + row + 1}: fill it in, or "
-        "leave such rows out with --missing drop-row"
+        "leave such rows out with --missing drop_row"
     )
 
 

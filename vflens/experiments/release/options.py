@@ -31,6 +31,9 @@ NEEDS = {"bounded": ("lambda", "lower", "upper"), "correlated": ("m", "label")}
 MATCHED = ("cramer-rao", "variance")
 
 
+DROP_ROW = ("drop_row", "drop-row")  # as in a party's file; the second is the older name
+
+
 @dataclass(frozen=True, kw_only=True)
 class ReleaseOptions:
     """The flags of ``vflens release``, with the same names; None: absent."""
@@ -63,8 +66,8 @@ class ReleaseOptions:
     def __post_init__(self) -> None:
         if self.mechanism not in TAKES:
             raise ConfigError(f"--mechanism {self.mechanism!r}: choose {', '.join(TAKES)}")
-        if self.missing not in ("refuse", "drop-row"):
-            raise ConfigError(f"--missing {self.missing!r}: choose refuse or drop-row")
+        if self.missing not in ("refuse", *DROP_ROW):
+            raise ConfigError(f"--missing {self.missing!r}: choose refuse or drop_row")
         if self.matched not in (None, *MATCHED):
             raise ConfigError(f"--matched {self.matched!r}: choose {' or '.join(MATCHED)}")
         if self.seed == "":

@@ -18,7 +18,7 @@ from vflens.errors import ConfigError
 from vflens.experiments.release.columns import Block, ReleasePlan, blocks, plan_columns
 from vflens.experiments.release.facts import Classifier, certificate_facts
 from vflens.experiments.release.file import TableFile, floats, suffix
-from vflens.experiments.release.options import ReleaseOptions, mechanism_for
+from vflens.experiments.release.options import DROP_ROW, ReleaseOptions, mechanism_for
 from vflens.experiments.release.page import render
 from vflens.experiments.release.passes import (
     Noise,
@@ -63,7 +63,7 @@ def release(options: ReleaseOptions, progress: Progress) -> Release:
     outputs = [page, certificate, options.out]  # the table last: if it exists, so does its certificate
     _refuse_overwriting(options, outputs)
     plan = plan_columns(TableFile(options.table), options, progress)
-    rows = partial(blocks, plan, drop_missing=options.missing == "drop-row", progress=progress)
+    rows = partial(blocks, plan, drop_missing=options.missing in DROP_ROW, progress=progress)
     prepare = _correlated if options.mechanism == "correlated" else _independent
     prepared = prepare(options, plan, rows)
     diameter = options.span(len(plan.names))

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from vflens.experiments.results import theory
+from vflens.experiments.results.best_defense import best_defense
 from vflens.experiments.results.clear_training import (
     assumption,
     explained_number,
@@ -72,7 +73,7 @@ def verdict(runs: Sequence[RecordedRun]) -> Verdict:
     more = [f"{stand} in the heat map below."] if hidden > 0 else []
     return Verdict(
         _headline(runs[first], names[first]),
-        (*_predicted(runs[first]), *others[:_SPOKEN_RUNS], *more),
+        (*_predicted(runs[first]), *best_defense(runs, runs[first]), *others[:_SPOKEN_RUNS], *more),
         assumption(runs),
         _caveats(runs),
     )

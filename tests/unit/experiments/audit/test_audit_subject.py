@@ -102,6 +102,16 @@ def test_text_is_encoded_as_asked(tmp_path: Path) -> None:
     )
 
 
+def test_rows_with_gaps_become_what_is_asked(tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text("id,v\n1,0\n2,\n3,10\n4,2\n")
+    with pytest.raises(DataError, match="misses the value of"):
+        _load(tmp_path / "mine.csv", classes=2)
+    assert _load(tmp_path / "mine.csv", classes=2, missing="drop_row").x.ravel().tolist() == [0, 1, 0.2]
+    assert _load(tmp_path / "mine.csv", classes=2, missing="mean").x.ravel().tolist() == [0, 0.4, 1, 0.2]
+    with pytest.raises(ConfigError, match="--missing with 'wine': it is no file of columns, leave it out"):
+        _load("wine", missing="mean")
+
+
 def test_only_a_table_is_encoded() -> None:
     with pytest.raises(ConfigError, match="--encode with 'wine': it is no file of columns, leave it out"):
         _load("wine", encode={"x": "date"})

@@ -54,6 +54,26 @@ def test_a_defence_behind_which_training_leaks_all_says_so(behind_a_defence: tup
     assert said.assumption == "Training in the clear: clear_features read training traffic."
 
 
+def _defended(tmp_path: Path, plain: float, *errors: float) -> str:
+    """What is said first of runs whose best attack on predictions leaves these errors of .08."""
+    guarded = [
+        write_run(tmp_path / f"g{i}", errors={"lmmse": e}, defenses=[{"name": "round_scores", "digits": i}])
+        for i, e in enumerate(errors)
+    ]
+    return verdict(read_runs([write_run(tmp_path / "plain", errors={"lmmse": plain}), *guarded])).others[0]
+
+
+def test_the_best_of_several_defences_is_named(tmp_path: Path) -> None:
+    said = (
+        "Best defence here: round_scores (digits 1). The largest leak is 25 % of what a blind guess leaves "
+    )
+    assert _defended(tmp_path / "1", 0.02, 0.04, 0.06).startswith(said + "open, without it 75 %.")
+    nothing = "No defence here lessens the largest leak, 75 % of what a blind guess leaves open."
+    assert _defended(tmp_path / "2", 0.02, 0.022, 0.02) == nothing
+    assert _defended(tmp_path / "3", 0.02, 0.06).startswith("With round_scores (digits 0): ")
+    assert _defended(tmp_path / "4", 0.079, 0.079, 0.079).startswith("With round_scores (digits 0): ")
+
+
 def test_its_bar_is_full_and_its_cell_holds_a_number(behind_a_defence: tuple[RecordedRun, ...]) -> None:
     page = render(behind_a_defence)
     assert re.findall(r'<div class="meter"><i style="width:([\d.]+)%">', page) == ["100.0", "100.0"]
