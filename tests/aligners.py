@@ -11,11 +11,12 @@ import numpy as np
 
 from vflens.clients.vertical.identification import identification
 from vflens.config import PassiveConfig
-from vflens.coordinator.vertical.aligning import Lists, collect
+from vflens.coordinator.vertical.aligning import collect
 from vflens.protocol.acts import Act, Blind, Blinded, Identify, Prepare, Salt
 from vflens.protocol.link import Link, Links, PlainStream
 from vflens.protocol.vertical.alignment import Alignment, align
 from vflens.randomness import secret_from_seed
+from vflens.recorded.vertical.lists import Lists
 from vflens.storage.log import party_log
 from vflens.tables.table import Table
 from vflens.types import AlignMode, Array

@@ -18,20 +18,9 @@ from vflens.protocol.vertical.alignment import (
     check_salt,
     repeated_digests,
 )
+from vflens.recorded.vertical.lists import Lists
 from vflens.types import AlignMode, Progress
 from vflens.words import counted
-
-
-@dataclass(frozen=True, eq=False)
-class Lists:
-    """The digests of every data party by name as it ``sent`` them, and those that are ``compared``: with mode
-    "psi" all parties have blinded them.
-    """
-
-    mode: AlignMode
-    salts: bytes
-    sent: Mapping[str, Identities]
-    compared: Mapping[str, Identities]
 
 
 def collect(links: Links, run: str, most: int, report: Progress) -> Lists:

@@ -93,6 +93,7 @@ _PANELS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
         "compare": evidence.compare,
         "attack": evidence.attack,
         "score": evidence.score,
+        "dictionary": evidence.dictionary,
         "verify-log": evidence.verify_log,
         "import-flower": evidence.import_flower,
     },
