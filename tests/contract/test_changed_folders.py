@@ -166,7 +166,8 @@ def test_a_state_that_no_party_writes_is_refused(tmp_path: Path, field: str, val
     state = json.loads(file.read_text()) | {field: value}
     file.write_text(json.dumps({name: kept for name, kept in state.items() if kept != GONE}))
     refused = (
-        rf"^{file} does not say how far the run has come \({words}.*\): use a folder that nobody changed$"
+        rf"^{file} does not say how far the run has come \({words}.*\): use a folder that nobody changed, "
+        "and the version of vflens that began its run$"
     )
     with pytest.raises(StorageError, match=refused):
         resume(local, "passive")

@@ -25,7 +25,7 @@ from vflens.experiments.run.check import check_party
 from vflens.experiments.watch.page import RunsPage
 from vflens.randomness import generator
 from vflens.storage import journal
-from vflens.storage.metrics import parquet_rows
+from vflens.storage.arrow import parquet_rows
 from vflens.types import Array, Exchange, Phase, Point
 
 HONEST: dict[str, Any] = {

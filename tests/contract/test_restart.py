@@ -260,7 +260,8 @@ def test_a_folder_that_does_not_say_how_far_its_run_came_is_not_resumed(
     file.unlink() if content is None else file.write_bytes(content)
     with pytest.raises(
         StorageError,
-        match=r"state\.json does not say how far the run has come \(.*: use a folder that nobody changed$",
+        match=r"state\.json does not say how far the run has come \(.*: use a folder that nobody changed, "
+        "and the version of vflens that began its run$",
     ):
         local.passive["passive"].reached.restore()
 

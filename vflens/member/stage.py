@@ -58,7 +58,8 @@ def _read(kind: type[T], file: Path, what: str) -> T:
         return read_as(kind, file)
     except (OSError, ValueError) as error:
         raise StorageError(
-            f"{file} does not say {what} ({in_words(error)}): use a folder that nobody changed"
+            f"{file} does not say {what} ({in_words(error)}): use a folder that nobody changed, and the "
+            "version of vflens that began its run"
         ) from error
 
 

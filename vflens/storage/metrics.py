@@ -14,23 +14,20 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from vflens.errors import StorageError
-from vflens.storage.arrow import numbers, strings
+from vflens.storage.arrow import numbers, parquet_table, strings
 from vflens.storage.files import write_whole
 from vflens.storage.json_file import in_words
-from vflens.storage.regular import opened
 from vflens.types import Array
 from vflens.words import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
 #: Rows of the largest matrix in the metrics, which keep a figure for each pair.
 MOST_ROWS = 64
-#: What is read of another party's metrics: half a million steps with a detector, 8 million column figures.
-_MOST_FIGURES, _MOST_VALUES, _MOST_BYTES = 1 << 19, 1 << 23, 1 << 28
 _TEXTS = ("attack", "adversary", "target", "scored_set", "column", "detail")
 _KEY = ("metric", *_TEXTS, "rows", "step")
+_LATER = {"detail", "values"}  # which the files of earlier releases lack
 
 
 class Name(StrEnum):
@@ -224,16 +221,47 @@ def _table(rows: list[dict[str, Any]]) -> pa.Table:
 
 
 def metric_rows(file: Path, *, limited: bool = False) -> list[dict[str, Any]]:
-    """The rows of a ``file`` of metrics, an older one's in today's form; see :func:`parquet_rows`."""
-    rows = [{"values": [], **row} for row in parquet_rows(file, limited=limited)]
-    return rows if not rows or "detail" in rows[0] else _renewed(rows)
+    """The rows of a ``file`` of metrics, an older one's in today's form; ``limited``: see
+    :func:`vflens.storage.arrow.parquet_table`.
+
+    Raises:
+        OSError, ValueError: it cannot be read, or its columns are not those of metrics.
+    """
+    found = _of_metrics(parquet_table(file, limited=limited))
+    rows: list[dict[str, Any]] = [{"values": [], **row} for row in found.to_pylist()]
+    return rows if "detail" in found.column_names else _renewed(rows)
+
+
+def _of_metrics(table: pa.Table) -> pa.Table:
+    """``table`` with the columns of metrics, each of its kind and without gaps; an older one has fewer."""
+    import pyarrow as pa
+
+    kinds = {
+        f.name: f.type for f in _table([]).schema if f.name in table.column_names or f.name not in _LATER
+    }
+    return pa.table({name: _of_kind(table, name, kind) for name, kind in kinds.items()})
+
+
+def _of_kind(table: pa.Table, name: str, kind: pa.DataType) -> pa.ChunkedArray:
+    import pyarrow as pa
+
+    if name not in table.column_names:
+        raise ValueError(f"it lacks {name!r}")
+    try:
+        column = table[name].cast(kind)
+    except pa.ArrowException:
+        raise ValueError(f"{name}: give {kind} (got {table[name].type})") from None
+    figures = [chunk.flatten() for chunk in column.chunks] if pa.types.is_list(kind) else []
+    if any(cells.null_count for cells in (column, *figures)):
+        raise ValueError(f"{name} is missing in a row")
+    return column
 
 
 def _renewed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """``rows`` without details: some have theirs in ``column``, a matrix has a row for each cell "i,j".
 
     Raises:
-        ValueError, TypeError: a cell is no "i,j", or no number.
+        ValueError: a cell is no "i,j".
     """
     renewed: list[dict[str, Any]] = []
     cells: dict[tuple[Any, ...], tuple[dict[str, Any], dict[tuple[int, int], float]]] = {}
@@ -263,84 +291,20 @@ def symmetric(triangle: Sequence[float]) -> Array:
     """The symmetric matrix (k, k) whose upper triangle, row by row, is ``triangle`` (k(k + 1)/2,).
 
     Raises:
-        ValueError: there is no such k.
+        ValueError: there is no such k, or a number is not finite.
     """
     k = (math.isqrt(8 * len(triangle) + 1) - 1) // 2
     if not triangle or k * (k + 1) // 2 != len(triangle):
         raise ValueError(f"{counted(len(triangle), 'number is', many='numbers are')} no upper triangle")
+    if not np.isfinite(triangle).all():
+        raise ValueError("a number is not finite")
     M, upper = np.zeros((k, k)), np.triu_indices(k)
     M[upper] = M.T[upper] = triangle
     return M
 
 
-def parquet_rows(file: Path, *, limited: bool = False) -> list[dict[str, Any]]:
-    """The rows of a small parquet ``file``, read in this thread.
-
-    pq.read_table would start Arrow's threads and load its reader of data sets.
-
-    Args:
-        file: of metrics.
-        limited: it may be another party's. Few bytes can say a million times the same.
-
-    Raises:
-        OSError, ValueError: it cannot be read, or is larger in memory than metrics are.
-    """
-    import pyarrow as pa
-
-    try:
-        return _parquet_rows(file, limited=limited)
-    except pa.ArrowException as error:  # of a damaged file it may be an IndexError or a NotImplementedError
-        raise ValueError(str(error)) from error
-
-
-def _parquet_rows(file: Path, *, limited: bool) -> list[dict[str, Any]]:
-    import pyarrow.parquet as pq
-
-    with opened(file) as stream:
-        facts = pq.read_metadata(stream)
-        texts = _texts(facts) if limited else []
-        with pq.ParquetFile(stream, metadata=facts, pre_buffer=False, read_dictionary=texts) as parquet:
-            table = parquet.read(use_threads=False)
-    for name in texts:
-        _check_texts(name, table[name])
-    rows: list[dict[str, Any]] = table.to_pylist()
-    return rows
-
-
-def _texts(facts: pq.FileMetaData) -> list[str]:
-    """The columns of text in a file whose footer announces no more than metrics have.
-
-    Raises:
-        ValueError: it announces more, or texts in lists.
-    """
-    groups = [facts.row_group(i) for i in range(facts.num_row_groups)]
-    columns = [group.column(j) for group in groups for j in range(group.num_columns)]
-    limits = (
-        (max(facts.num_rows, sum(group.num_rows for group in groups)), _MOST_FIGURES, "rows"),
-        (sum(c.num_values for c in columns if "." in c.path_in_schema), _MOST_VALUES, "figures of columns"),
-        (sum(c.total_uncompressed_size for c in columns), _MOST_BYTES, "bytes"),
-    )
-    for found, most, what in limits:
-        if found > most:
-            raise ValueError(f"it announces {found:,} {what}, metrics have at most {most:,}")
-    texts = {c.path_in_schema for c in columns if c.physical_type.endswith("BYTE_ARRAY")}
-    if odd := sorted(name for name in texts if "." in name):
-        raise ValueError(f"{odd[0]} has lists of texts, metrics have lists of numbers")
-    return sorted(texts)
-
-
-def _check_texts(name: str, column: pa.ChunkedArray) -> None:
-    """Refuse texts that take more memory row by row than in the file, where each stands once."""
-    kept = (getattr(chunk, "dictionary", chunk) for chunk in column.chunks)
-    longest = max((len(text or "") for texts in kept for text in texts.to_pylist()), default=0)
-    if longest * len(column) > _MOST_BYTES:
-        raise ValueError(
-            f"{name} has texts of {counted(longest, 'character', ',')} in {counted(len(column), 'row', ',')}"
-        )
-
-
 def _read(file: Path) -> list[dict[str, Any]]:
     try:
         return metric_rows(file)
-    except (OSError, ValueError, KeyError, TypeError) as error:
+    except (OSError, ValueError) as error:
         raise StorageError(f"{file} is no readable metrics file ({in_words(error)}): move it away") from error

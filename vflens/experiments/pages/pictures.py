@@ -71,7 +71,7 @@ def pixels(run: RecordedRun, target: str) -> Array:
     Raises:
         DataError: the box is far larger than the columns fill.
     """
-    columns = run.infos()[target].columns if target in run.infos() else ()
+    columns = run.columns_of(target)
     if problem := too_wide(columns):
         raise DataError(f"columns of {target!r} in run {run.name!r}: {problem}")
     found = pixel_places(columns)

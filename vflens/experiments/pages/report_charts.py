@@ -117,7 +117,7 @@ def pixel_maps(runs: Sequence[RecordedRun], names: Mapping[str, str]) -> Iterato
     """The same errors as an image per run, if the columns are pixels: of colours their mean."""
     for target in targets(runs):
         for run, r, columns in _best_columns(runs, target):
-            places = {c.name: c.pixel for c in run.infos()[target].columns} if target in run.infos() else {}
+            places = {c.name: c.pixel for c in run.columns_of(target)}
             found = [(c, place[:2]) for c in columns if (place := places.get(c.column))]
             if len(found) == len(columns):
                 yield _pixel_map(f"{r.attack} on {target}, {names[run.name]}", _by_place(found))

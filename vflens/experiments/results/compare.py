@@ -11,6 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from vflens.errors import ConfigError
 from vflens.experiments.results.record import RecordedRun, read_run
 from vflens.experiments.results.results import ColumnError, Result
@@ -173,9 +175,9 @@ def _final_errors(run: RecordedRun) -> dict[tuple[str | int, ...], Result | Colu
 def _metrics(a: RecordedRun, b: RecordedRun) -> Iterator[Document]:
     one, other = _other_metrics(a), _other_metrics(b)
     for key in dict.fromkeys([*one, *other]):
-        found = [side.get(key) for side in (one, other)]
-        if found[0] != found[1]:
-            sides = _sides(*(None if figures is None else figures[0] for figures in found))
+        mine, theirs = one.get(key), other.get(key)
+        if mine is None or theirs is None or not np.array_equal(mine, theirs, equal_nan=True):
+            sides = _sides(mine[0] if mine else None, theirs[0] if theirs else None)
             yield {**dict(zip(_METRIC_KEY, key, strict=True)), **sides}
 
 

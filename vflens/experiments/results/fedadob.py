@@ -103,7 +103,7 @@ def _key_means(run: PartyRuns, target: str, layer: str | None) -> tuple[int, boo
     try:
         from vflens.models.networks.passport import key_means  # slow to load, for few runs
 
-        return key_means(checked_model(model).network(), run.infos()[target].columns, layer)
+        return key_means(checked_model(model).network(), run.columns_of(target), layer)
     except (ImportError, VflensError):
         return None
 

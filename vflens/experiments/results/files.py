@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, model_validator
 
-from vflens.config import MemberRole
+from vflens.config import Limits, MemberRole
 from vflens.names import HEX_64_OR_NONE
 from vflens.roles import ROLES
 from vflens.storage.heads import LogHead
@@ -25,6 +25,13 @@ class DataFacts(File):
     caveat: str = ""
 
 
+class LimitFacts(File):
+    """The part of a party's table ``[limits]`` in reports."""
+
+    delta: float = Limits().delta
+    epsilon: float | None = None
+
+
 class ConfigFacts(File):
     """The part of ``config.toml`` in reports; plug-ins, disclosures and peers stay tables."""
 
@@ -40,6 +47,7 @@ class ConfigFacts(File):
     peers: tuple[Document, ...] = ()
     transcript: dict[str, int] = {}
     data: DataFacts = DataFacts()
+    limits: LimitFacts = LimitFacts()
 
 
 class DroppedFacts(File):

@@ -28,11 +28,13 @@ from vflens.storage.json_file import in_words
 from vflens.storage.metrics import Name, metric_rows, symmetric
 from vflens.storage.regular import MOST_TOML, read_text
 from vflens.storage.sent_heads import SentHeads, parsed
-from vflens.types import Array, Document, Facts, PartyInfo, Role, Setting
+from vflens.types import Array, ColumnInfo, Document, Facts, PartyInfo, Role, Setting
 from vflens.words import counted
 
 _MARKS = ("config.toml", "federation.json", "status.json", "metrics.parquet")
 _UNREADABLE = (*UNREADABLE, KeyError)
+_COUNTS = {Name.THEORY_ROWS, Name.THEORY_DISORDER}
+_SQUARES = {name for name in Name if name.endswith("mse")}
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,12 @@ class Metric:
     detail: str = ""
     adversary: str = ""
     values: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.name in _COUNTS and not (self.value >= 0 and self.value.is_integer()):
+            raise ValueError(f"{self.name}: give a whole number (got {self.value})")
+        if self.name in _SQUARES and any(figure < 0 for figure in (self.value, *self.values)):
+            raise ValueError(f"{self.name}: give no negative number")
 
     def by_column(self, names: Sequence[str]) -> dict[str, float]:
         """Its figures by column: ``values`` of the target's columns ``names``, or its own; {} without names.
@@ -73,7 +81,7 @@ class Metric:
         """The symmetric matrix (k, k) of a name that has one.
 
         Raises:
-            DataError: ``values`` are no upper triangle.
+            DataError: ``values`` are no upper triangle, or not finite.
         """
         try:
             return symmetric(self.values)
@@ -195,6 +203,11 @@ class PartyRuns:
         described = {i.name: i for p in self.parties for i in p.federation.parties}
         held = {p.name: PartyInfo(p.name, p.role) for p in self.parties if p.role}
         return {name: info for name, info in {**held, **described}.items() if info.role in ROLES}
+
+    def columns_of(self, target: str) -> tuple[ColumnInfo, ...]:
+        """The public columns of ``target``; () where no folder describes it."""
+        info = self.infos().get(target)
+        return info.columns if info else ()
 
     @property
     def alike(self) -> list[str]:

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from vflens.config import Limits
+from vflens.experiments.results.files import LimitFacts
 from vflens.experiments.results.folders import Metric, PartyRuns
 from vflens.experiments.results.results import final
 from vflens.plugins.attack import installed_attack
@@ -126,7 +126,7 @@ def privacy(run: PartyRuns) -> list[SpentPrivacy]:
         for figure in (0, 1)
     )
     known = {place: None if math.isnan(value) else value for place, value in epsilons.items()}
-    limits = {p.name: p.config.get("limits", {}) for p in run.parties}
+    limits = {p.name: p.settings.limits for p in run.parties}
     whole = set(run.alike)
     units = {"training": "a row", "label": "a label of a client's row"}
     return [
@@ -138,8 +138,8 @@ def privacy(run: PartyRuns) -> list[SpentPrivacy]:
             epsilon=known.get((kind, party)),
             predictions=counts.get(("prediction", party), 0),
             prediction=known.get(("prediction", party)),
-            delta=limits.get(party, {}).get("delta", Limits().delta),
-            budget=limits.get(party, {}).get("epsilon"),
+            delta=limits.get(party, LimitFacts()).delta,
+            budget=limits.get(party, LimitFacts()).epsilon,
         )
         for kind, party in sorted({("label" if k == "label" else "training", p) for k, p in known})
     ]

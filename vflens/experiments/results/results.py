@@ -192,8 +192,7 @@ def column_errors(run: PartyRuns, result: Result) -> tuple[ColumnError, ...]:
     def same(m: Metric) -> bool:
         return (m.target, m.scored_set, m.rows) == (result.target, result.scored_set, result.rows)
 
-    infos = run.infos()
-    names = [c.name for c in infos[result.target].columns] if result.target in infos else []
+    names = [c.name for c in run.columns_of(result.target)]
     blind: dict[str, float] = {}
     errors: dict[str, float] = {}
     for m in filter(same, run.metrics(Name.COLUMN_BLIND_MSE)):

@@ -19,12 +19,13 @@ from typing import Any
 
 import numpy as np
 
+from vflens.errors import DataError
 from vflens.experiments.results import fedadob
 from vflens.experiments.results.folders import Metric, PartyRuns
 from vflens.plugins.defense import installed_defense
 from vflens.score.theory import statements
 from vflens.storage.metrics import MOST_ROWS, Name
-from vflens.types import Document, Role
+from vflens.types import Array, Document, Role
 from vflens.words import counted
 
 #: Relative difference that rounding explains; the systems' condition numbers are far below 1e8.
@@ -198,7 +199,7 @@ def _noisy(run: PartyRuns, m: Metric, c: Comparison, defended: str) -> Compariso
     weights = [f for f in run.metrics(Name.THEORY_NOISE_WEIGHT) if (f.target, f.rows) == (m.target, m.rows)]
     if c.statement != _THEOREM_2 or _acting(run, _UNMEASURED) or not noise or not weights:
         return replace(c, excuse=defended)
-    B, S = weights[-1].matrix, noise[-1].matrix
+    B, S = _of_one_size(weights[-1], noise[-1])
     gain, most = float(np.vdot(B, S)), float(np.linalg.eigvalsh(B)[-1] * np.trace(S))
     if not math.isfinite(c.closed):  # clipped: the truth is in the box, so its error is at most this
         return replace(c, statement="RVG Theorem 4", upper=c.upper + gain)
@@ -230,13 +231,29 @@ def _agnostic(run: PartyRuns, m: Metric, c: Comparison) -> Comparison:
             excuse="the scores of these rows, which it guessed, never arrived, or it was made from the "
             "record",
         )
-    closed = c.closed + float(np.vdot(weights[-1].matrix, missed[-1].matrix))
-    statement = "VAR (13)" if _unknown(run, c.target) < len(weights[-1].matrix) else "VAR (21)"
+    B, S = _of_one_size(weights[-1], missed[-1])
+    closed = c.closed + float(np.vdot(B, S))
+    statement = "VAR (13)" if len(run.columns_of(c.target)) < len(B) else "VAR (21)"
     if outside == "keep":
         return replace(bare, statement=statement, closed=closed)
     if outside == "clip":
         return replace(bare, statement=statement, upper=closed)
     return replace(bare, statement=statement, excuse=f"outside = {outside!r} moves estimates by ½")
+
+
+def _of_one_size(weight: Metric, moment: Metric) -> tuple[Array, Array]:
+    """The matrices B and S.
+
+    Raises:
+        DataError: one is damaged, or they do not fit each other.
+    """
+    B, S = weight.matrix, moment.matrix
+    if B.shape != S.shape:
+        raise DataError(
+            f"{weight.name} is of {counted(len(B), 'class')}, {moment.name} of {len(S)}: copy "
+            "metrics.parquet of all parties anew"
+        )
+    return B, S
 
 
 def _misled(run: PartyRuns, c: Comparison) -> str:
@@ -248,10 +265,6 @@ def _misled(run: PartyRuns, c: Comparison) -> str:
         return 'signs = "zero_bias" scales by the largest value only'
     mirrored = abs(c.measured - c.mirrored) <= TOLERANCE * max(c.mirrored, 1e-12)
     return "it took 1 − x for x: what it assumed of the signs is not true" if mirrored else ""
-
-
-def _unknown(run: PartyRuns, target: str) -> int:
-    return len(run.infos()[target].columns)
 
 
 def _parameter(run: PartyRuns, attack: str, name: str, default: str) -> Any:

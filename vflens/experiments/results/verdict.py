@@ -336,7 +336,7 @@ def named(run: RecordedRun, party: str) -> str:
 
 def things(run: RecordedRun, target: str) -> str:
     """The word for the target's columns: "pixels" or "columns"."""
-    columns = run.infos()[target].columns if target in run.infos() else ()
+    columns = run.columns_of(target)
     return "pixels" if columns and all(c.pixel for c in columns) else "columns"
 
 

@@ -24,7 +24,7 @@ from vflens.experiments.sweeps.sweep import finished
 from vflens.plugins.attack import installed_attack
 from vflens.plugins.malicious import SendingAttack
 from vflens.registry import ATTACKS, DATASETS, DEFENSES, MODELS, Registry
-from vflens.storage.metrics import parquet_rows
+from vflens.storage.arrow import parquet_rows
 from vflens.types import Document
 
 if TYPE_CHECKING:

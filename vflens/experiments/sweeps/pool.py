@@ -31,8 +31,8 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from vflens.errors import ConfigError
 from vflens.experiments.sweeps.cluster import Call, cluster
+from vflens.storage.arrow import parquet_rows
 from vflens.storage.files import write_whole
-from vflens.storage.metrics import parquet_rows
 from vflens.types import Document, Facts
 
 Backend: TypeAlias = Literal["loky", "ray", "dask"]

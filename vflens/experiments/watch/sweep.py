@@ -10,8 +10,8 @@ from vflens.experiments.sweeps.pool import Rows
 from vflens.experiments.sweeps.sweep import FACTS, refusals, render
 from vflens.experiments.sweeps.sweep_page import drawing
 from vflens.experiments.watch.events import sentence
+from vflens.storage.arrow import parquet_rows
 from vflens.storage.json_file import in_words, json_object
-from vflens.storage.metrics import parquet_rows
 from vflens.storage.regular import read_text
 
 _CHUNK = 100  # cells of one panel: a new cell sends its own panel again, not all

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import math
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,16 @@ def test_folders_without_a_common_party_are_refused(tmp_path: Path) -> None:
     run = write_run(tmp_path / "demo")
     with pytest.raises(ConfigError, match=r"/active holds active and .*/passive passive: give two folders"):
         compare(run / "active", run / "passive")
+
+
+def test_undefined_figures_of_both_are_equal(tmp_path: Path) -> None:
+    rows = [metric("label_auc", math.nan, attack="exploit", rows=9)]
+    for name, values in (("a", [math.nan, 1.0]), ("b", [math.nan, 1.0]), ("c", [math.nan, 2.0])):
+        figures = [*rows, metric("score_noise", 1.0, values=values)]
+        write_party(tmp_path / name / "passive", "passive", metrics=figures)
+    assert compare(tmp_path / "a", tmp_path / "b")["equal"]
+    (other,) = compare(tmp_path / "a", tmp_path / "c")["metrics"]
+    assert other["metric"] == "score_noise"
 
 
 @pytest.mark.parametrize(("name", "equal"), [("train_seconds", True), ("accuracy", False)])

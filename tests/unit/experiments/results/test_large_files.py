@@ -18,7 +18,7 @@ from vflens.experiments.pages.report import render
 from vflens.experiments.results.folders import read_party
 from vflens.experiments.results.record import read_runs
 from vflens.protos import vfl_pb2 as pb
-from vflens.storage.metrics import Metrics, Name, parquet_rows
+from vflens.storage.metrics import Metrics, Name, metric_rows
 from vflens.storage.regular import MOST_TEXT, MOST_TOML, read_bytes, read_text
 from vflens.wire.agreements.party_info import decode_party
 
@@ -78,7 +78,7 @@ def test_limits_leave_the_figures_of_a_run_as_they_are(tmp_path: Path) -> None:
     metrics.add(Name.MSE, 0.5, attack="lmmse", step=3)
     metrics.add_columns(Name.COLUMN_MSE, np.array([0.25, 0.5]), attack="lmmse")
     metrics.save()
-    assert parquet_rows(tmp_path / "metrics.parquet", limited=True) == parquet_rows(
+    assert metric_rows(tmp_path / "metrics.parquet", limited=True) == metric_rows(
         tmp_path / "metrics.parquet"
     )
 

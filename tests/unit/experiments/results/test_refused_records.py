@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from runfolder import metric, write_party
+from runfolder import metric, theory, write_party
 
 import vflens as vl
 from vflens.errors import DataError
@@ -31,6 +32,53 @@ def test_metrics_that_no_party_writes_are_refused(tmp_path: Path, labels: dict[s
     write_party(tmp_path / "passive", "passive", metrics=[kept, metric("mse", 0.1, **labels)])
     file = tmp_path / "passive/metrics.parquet"
     with pytest.raises(DataError, match=rf"^{file} cannot be read as metrics \({words}\): copy it anew"):
+        vl.read_run(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        (metric("mse", -1.0), "mse: give no negative number"),
+        (metric("column_blind_mse", 0.1, values=[0.1, -0.1]), "column_blind_mse: give no negative number"),
+        (metric("theory_rows", math.nan), r"theory_rows: give a whole number \(got nan\)"),
+        (metric("theory_disorder", math.inf), r"theory_disorder: give a whole number \(got inf\)"),
+    ],
+)
+def test_figures_that_no_party_measures_are_refused(tmp_path: Path, row: dict[str, Any], words: str) -> None:
+    write_party(tmp_path / "passive", "passive", metrics=[row])
+    with pytest.raises(DataError, match=rf"cannot be read as metrics \(0: {words}\): copy it anew"):
+        vl.read_run(tmp_path)
+
+
+B, S = metric("theory_noise_weight", 1.0), metric("score_noise", 1.0)
+
+
+@pytest.mark.parametrize(
+    ("weight", "noise", "words"),
+    [
+        ([2.0, 0.0, 2.0], [1.0] * 6, "theory_noise_weight is of 2 classes, score_noise of 3: copy metrics"),
+        ([math.nan] * 3, [1.0] * 3, r"theory_noise_weight has no matrix \(a number is not finite\): copy"),
+    ],
+)
+def test_matrices_that_do_not_fit_are_refused(
+    tmp_path: Path, weight: list[float], noise: list[float], words: str
+) -> None:
+    rows = [{**B, "target": "passive", "rows": 360, "values": weight}, *theory("half_star", 0.1, 0.1)]
+    write_party(tmp_path / "passive", "passive", metrics=rows)
+    write_party(tmp_path / "active", "active")
+    write_party(
+        tmp_path / "coordinator",
+        "coordinator",
+        metrics=[{**S, "rows": 360, "values": noise}],
+        config={"defenses": [{"name": "gaussian_scores"}]},
+    )
+    with pytest.raises(DataError, match=words):
+        _ = vl.read_run(tmp_path).theory
+
+
+def test_a_limit_of_another_kind_is_refused(tmp_path: Path) -> None:
+    write_party(tmp_path / "passive", "passive", config={"limits": {"delta": "x"}})
+    with pytest.raises(DataError, match=r"as a configuration \(limits\.delta: give a number \(got 'x'\)\)"):
         vl.read_run(tmp_path)
 
 
