@@ -176,6 +176,13 @@ class Leader(Member):
         """The names of the parties whose end the run waits for."""
         return ", ".join(repr(name) for name in sorted(self._unfinished))
 
+    def check_model(self) -> None:
+        """Refuse a complete run whose model may be wrong.
+
+        Raises:
+            LogitRangeError: see :class:`vflens.coordinator.vertical.dealer.DealingCoordinator`.
+        """
+
     def all_finished(self) -> None:
         """Called once, when the last data party has finished."""
 

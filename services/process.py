@@ -252,6 +252,7 @@ def _serve_leader(config: LeaderConfig, say: Say, progress: Progress, *, resumed
                 run(leading, lambda: _check_alive(leading), say, resumed=resumed)
             check_defenses(leading)
             leading.flush()
+            leading.check_model()
             say(leading.outcome)
             failure = ""
             if config.stays:

@@ -14,7 +14,8 @@
     ├── DefenseError              10   a configured defence that did nothing
     ├── UnavailableError          11   a party that never came, died, or missed a deadline
     ├── StorageError              12   a disk that is full, a folder that cannot be written
-    └── RefusedError              13   what another party answered, in its words
+    ├── RefusedError              13   what another party answered, in its words
+    └── LogitRangeError           14   a model of protected training whose logits left the sigmoid's range
 
 Each message is one sentence that names the field, the value and the remedy. The command line prints it
 and leaves with the class's ``exit_code``; over gRPC the class travels with the status, so that the
@@ -116,6 +117,12 @@ class RefusedError(VflensError):
     """What another party answered: its refusal, of any class, in its words."""
 
     exit_code, word = 13, "refused"
+
+
+class LogitRangeError(VflensError):
+    """A protected training that may have gone wrong: logits left the range in which its sigmoid is one."""
+
+    exit_code, word = 14, "range"
 
 
 def classes() -> list[type[VflensError]]:

@@ -1,6 +1,8 @@
 """What the coordinator makes of the parties' embeddings of prediction rows: one release per row."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+import numpy as np
 
 from vflens.coordinator.vertical.score_release import ScoreRelease
 from vflens.member.member import Member
@@ -17,6 +19,7 @@ class PredictionAnswers:
     def __init__(self, member: Member) -> None:
         self._member = member
         self._scores = ScoreRelease(member.gate, member.metrics)
+        self.largest_logit = 0.0  # absolute, of all rows of which it made scores
 
     def release(self, act: Predict, federation: VerticalAgreement) -> Released:
         """Release the requested rows to the active party, each once: scores, or in a split network
@@ -40,7 +43,7 @@ class PredictionAnswers:
 
         with member.lock:
             if federation.scored_by_coordinator:
-                return self._scores.release(own, received, federation.model.scores)
+                return self._scores.release(own, received, self._scored(federation))
             return member.gate.release_rows(
                 Point.EMBEDDING, own.exchange, own.rows, lambda fresh: received(part(own, fresh))
             )
@@ -55,8 +58,17 @@ class PredictionAnswers:
         for released in member.gate.logged():
             of = received[released.exchange]
             embeddings = combined([of[p.name] for p in federation.passive], federation)
-            exact = federation.model.scores(embeddings + of[federation.active.name].tensor("embedding"))
+            exact = self._scored(federation)(embeddings + of[federation.active.name].tensor("embedding"))
             self._scores.compare(exact, released.tensor("scores"))
+
+    def _scored(self, federation: VerticalAgreement) -> Callable[[Array], Array]:
+        """What makes scores of logits (n, k), and notes the largest."""
+
+        def scored(logits: Array) -> Array:
+            self.largest_logit = max(self.largest_logit, float(np.abs(logits).max(initial=0)))
+            return federation.model.scores(logits)
+
+        return scored
 
     def record_metrics(self, federation: VerticalAgreement) -> None:
         """Add what the released scores cost in accuracy, where the coordinator computes them."""

@@ -6,11 +6,13 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from vflens.coordinator.vertical.coordinator import Coordinator
-from vflens.errors import ProtocolError, StateError
+from vflens.errors import LogitRangeError, ProtocolError, StateError
+from vflens.numerics.shares.sigmoid import LARGEST_LOGIT
 from vflens.numerics.shares.step import dealt
 from vflens.protocol.acts import Deal, MaskShares, Seed
 from vflens.protocol.link import Handlers
 from vflens.protocol.vertical.shares import SharedRun, features_mask, step_masks
+from vflens.storage.metrics import Name
 from vflens.types import Array
 
 
@@ -71,6 +73,23 @@ class DealingCoordinator(Coordinator):
         seeds = {name: self.links[name].call(asked).seed for name in run.computing}
         self._dealer = Dealer(run, seeds, self.order)
         super().train(check_alive)
+
+    def all_finished(self) -> None:
+        """See :meth:`Coordinator.all_finished`; adds how large logits became."""
+        super().all_finished()
+        self.metrics.add(Name.LARGEST_LOGIT, self.predictions.largest_logit)
+
+    def check_model(self) -> None:
+        """See :meth:`Leader.check_model`: of training rows nobody knows a logit, so those that are predicted
+        stand for them.
+        """
+        largest = self.metrics.last(Name.LARGEST_LOGIT) or 0.0
+        if largest > LARGEST_LOGIT:
+            raise LogitRangeError(
+                f"a prediction row has a logit of {largest:.1f}: in protected training the sigmoid is one up "
+                f"to {LARGEST_LOGIT:g} only, so that the model may be wrong; take a larger l2, a smaller "
+                "learning_rate or fewer epochs"
+            )
 
     def deal(self, act: Deal) -> MaskShares:
         """See :meth:`Dealer.deal`."""

@@ -16,7 +16,9 @@ from scipy.special import expit
 
 from vflens.clients.vertical.protected.active import ProtectedActive
 from vflens.clients.vertical.protected.passive import ProtectedPassive
-from vflens.errors import AccessError, ConfigError, ProtocolError, StateError
+from vflens.errors import AccessError, ConfigError, LogitRangeError, ProtocolError, StateError
+from vflens.experiments.pages.report import render
+from vflens.experiments.results.record import read_runs
 from vflens.models.softmax_regression import batches, one_hot
 from vflens.numerics.fixed_point import encoded
 from vflens.numerics.shares.scale import FEATURE_BITS, PARAMETER_BITS
@@ -26,6 +28,7 @@ from vflens.protocol.acts import Deal, Describe, Seed, Step
 from vflens.protocol.vertical.shares import SharedRun
 from vflens.randomness import stream
 from vflens.storage import journal
+from vflens.storage.metrics import Name
 from vflens.types import Array, Exchange, Phase, Point, Released
 
 TRAINING = {
@@ -271,6 +274,41 @@ def test_the_parts_are_those_of_protected_training(tmp_path: Path) -> None:
     local = federation(tmp_path, **SETTINGS)
     assert isinstance(local.active, ProtectedActive)
     close(local)
+
+
+def test_reports_say_what_protection_assumes_and_not_that_training_was_in_the_clear(tmp_path: Path) -> None:
+    for name, changes in (
+        ("two", {"parties": {}, **TWO}),
+        ("four", {}),
+        ("clear", {"training": {"epochs": 2}}),
+    ):
+        federation(tmp_path / name, **SETTINGS | changes).run()
+    two, four, clear = (render(read_runs([tmp_path / name])) for name in ("two", "four", "clear"))
+    for page in (two, four):
+        assert "colludes with nobody" in page
+        assert "semi-honest" in page
+        assert "Training in the clear" not in page
+        assert "Assumes secure training" not in page
+    collusion = "the active party does not collude with the first passive one"
+    assert (collusion in two, collusion in four) == (False, True)
+    assert "Training in the clear" in clear
+    assert "semi-honest" not in clear
+
+
+def test_a_run_whose_logits_left_the_range_says_so_with_an_exit_code_of_its_own(tmp_path: Path) -> None:
+    steep = {**TRAINING, "learning_rate": 200.0, "l2": 0.0}
+    local = federation(tmp_path, **SETTINGS | TWO | {"parties": {}, "training": steep})
+    with pytest.raises(
+        LogitRangeError, match=r"a prediction row has a logit of \d+\.\d: .* take a larger l2"
+    ):
+        local.run()
+    assert LogitRangeError.exit_code == 14
+    figure = local.coordinator.metrics.last(Name.LARGEST_LOGIT)
+    scores = [r.tensor("embedding") for r in journal.read(tmp_path / "coordinator/transcript")]
+    assert figure == pytest.approx(np.abs(scores[0] + scores[1]).max())
+    calm = federation(tmp_path / "calm", **SETTINGS | TWO | {"parties": {}})
+    calm.run()
+    assert 0 < (calm.coordinator.metrics.last(Name.LARGEST_LOGIT) or 0) < 12
 
 
 WING = (

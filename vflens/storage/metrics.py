@@ -57,6 +57,7 @@ class Name(StrEnum):
     AUC_ALONE = "auc_alone", "the same by a model of the party's own data alone"
     AUC_RELEASED = "auc_released", "the same by a model of its own columns and released tables"
     MEAN_KL = "mean_kl", "mean Kullback–Leibler divergence of released from exact scores, in nats"
+    LARGEST_LOGIT = "largest_logit", "largest absolute logit of a prediction row, in protected training"
     ARGMAX_KEPT = "argmax_kept", "share of rows whose class of the largest score the release kept"
 
     MSE = "mse", "mean squared error of an attack, its answer moved into [0, 1] as the columns are"

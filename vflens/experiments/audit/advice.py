@@ -47,7 +47,10 @@ def _takes(found: Facts, measured: Facts, leak: float, column: str) -> str:
 def protection(found: Facts) -> str:
     """How training is protected, and what it gives away where it is not."""
     if found["training"] == "secure":
-        return f"{_SECURE} No vertical federation of VFLens trains that way."
+        return (
+            f"{_SECURE} A federation of VFLens trains that way with training.protection = 'shares', softmax "
+            "regression only."
+        )
     if not (read := _of_training(found)):
         return (
             "Training is in the clear, and what it gives away was not measured: expect every training row of "

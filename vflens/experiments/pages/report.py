@@ -20,7 +20,7 @@ from vflens.experiments.pages.page import plotly, templates, write_page
 from vflens.experiments.pages.pictures import pictures
 from vflens.experiments.pages.plots import Plot
 from vflens.experiments.results import verdict as v
-from vflens.experiments.results.clear_training import explained_number
+from vflens.experiments.results.clear_training import explained_number, protected
 from vflens.experiments.results.compare import masked
 from vflens.experiments.results.files import FederationFile
 from vflens.experiments.results.folders import PartyRun
@@ -108,6 +108,7 @@ def _headlines(runs: Sequence[RecordedRun], names: Mapping[str, str]) -> Documen
         "attacks": _attacks(runs, names),
         "grants": _grants(runs, names),
         "in_the_clear": _in_the_clear(undefended),
+        "protected": protected(undefended),
         "setting": SETTINGS[undefended.setting],
     }
 

@@ -1,4 +1,4 @@
-"""What training in the clear gives away, in words: the same in audit, report and live page."""
+"""What training gives away or assumes, in words: the same in audit, report and live page."""
 
 from __future__ import annotations
 
@@ -10,8 +10,13 @@ from vflens.experiments.results.results import HARDLY, LargestLeak
 from vflens.plugins.attack import installed_attack, up_to_renaming
 from vflens.plugins.malicious import SendingAttack
 from vflens.protocol.acts import BATCHES
-from vflens.types import Phase
+from vflens.types import Phase, Role
 
+PROTECTED = (
+    "Trained on additive shares: nobody saw a logit, a residual or a gradient of a training row, if all "
+    "parties follow the protocol (semi-honest) and the coordinator, who dealt the masks, colludes with nobody"
+)
+_NO_PAIR = ", and the active party does not collude with the first passive one"
 _EXACT = 0.9995  # prints as 1.000
 _AS_CLUSTERS = ", each of its classes under the name that fits best"  # they have none of their own
 
@@ -44,15 +49,30 @@ def reads_training(attack: str) -> bool:
     return plugin is not None and (Phase.TRAIN in plugin.phases or issubclass(plugin, SendingAttack))
 
 
+def protected(run: RecordedRun) -> str:
+    """What the protected training of ``run`` assumes; "" where it trained in the clear."""
+    known = [p.federation for p in run.parties if p.federation.training.get("protection") == "shares"]
+    if not known:
+        return ""
+    passive = [p for p in known[0].parties if p.role is Role.PASSIVE]
+    return f"{PROTECTED}{_NO_PAIR if len(passive) > 1 else ''}."
+
+
 def assumption(runs: Sequence[RecordedRun]) -> str:
     """The threat model of the results, and what was found besides the largest leaks."""
     found = {(r.attack, r.scored_set) for run in runs for r in run.results}
     reading = {a for a, rows in found if reads_training(a) or rows.startswith(BATCHES)}
     reading |= {attack for run in runs for attack, _ in run.explained}
-    assumed = "Assumes secure training: the attacks read predictions and disclosed parameters only."
+    stated = " ".join(sorted({protected(run) for run in runs} - {""}))
+    what = "the attacks read predictions and disclosed parameters only."
+    if not all(map(protected, runs)):
+        assumed = f"Assumes secure training: {what}"
+        if reading:
+            assumed = f"Training in the clear: {', '.join(sorted(reading))} read training traffic."
+        return f"{stated} {assumed}".strip() + found_besides(runs)
     if reading:
-        assumed = f"Training in the clear: {', '.join(sorted(reading))} read training traffic."
-    return assumed + found_besides(runs)
+        what = f"{', '.join(sorted(reading))} read what was opened in training, and others predictions."
+    return f"{stated} {what[0].upper()}{what[1:]}" + found_besides(runs)
 
 
 def found_besides(runs: Sequence[RecordedRun]) -> str:

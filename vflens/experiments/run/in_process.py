@@ -67,6 +67,7 @@ class LocalFederation:
             for member in self.members():
                 member.flush()
                 check_defenses(member)
+            self.leader.check_model()
             self.leader.stop()
 
     def complete(self) -> None:

@@ -233,7 +233,9 @@ def test_protection_in_every_case() -> None:
     assert "finds every training row, exactly" in protection(_made_up(read=0.0))
     assert "finds 40 % of what a blind guess leaves open" in protection(_made_up(read=0.06))
     assert "was not measured: expect every training row" in protection(_made_up())
-    assert "No vertical federation of VFLens trains that way." in protection(_made_up("secure"))
+    assert "trains that way with training.protection = 'shares', softmax regression only." in protection(
+        _made_up("secure")
+    )
 
 
 @pytest.mark.parametrize(
