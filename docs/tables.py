@@ -2,12 +2,15 @@
 ``tests/unit/house/test_generated_docs.py`` compares them.
 
 A table stands between ``<!-- table: NAME -->`` and ``<!-- end -->``; NAME is ``access``, ``direct``,
-``horizontal``, ``errors``, ``metrics`` or a model.
+``horizontal``, ``errors``, ``metrics``, a model, or a file of ``docs/reproduced``: what ``vflens reproduce
+NAME --json`` printed.
 """
 
 from __future__ import annotations
 
+import json
 import re
+import textwrap
 import types
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -61,8 +64,9 @@ MODELS: tuple[type[BaseModel], ...] = (
     Experiment, Data, Columns, Fraction, ImageHalves, ImageTiles, ImageChannels, Window, Members, Grant,
     AttackAt, Scenario, DefenseAt, NetworkSettings, Sweep, HorizontalSweep, SweptDefense,
 )  # fmt: skip
-PAGES = ("configuration.md", "threat-models.md", "protocol.md", "run-folder.md")
-_BLOCK = re.compile(r"(<!-- table: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
+PAGES = ("configuration.md", "threat-models.md", "protocol.md", "run-folder.md", "reproduces.md")
+REPRODUCED = {file.stem: file for file in sorted((Path(__file__).parent / "reproduced").glob("*.json"))}
+_BLOCK = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _SIGNS: dict[type, tuple[str, str]] = {
     Ge: ("≥", "ge"), Gt: (">", "gt"), Le: ("≤", "le"), Lt: ("<", "lt"),
     MinLen: ("length ≥", "min_length"), MaxLen: ("length ≤", "max_length"),
@@ -94,7 +98,18 @@ def table(name: str) -> str:
     }
     if name in made:
         return made[name]()
+    if name in REPRODUCED:
+        return _reproduced(json.loads(REPRODUCED[name].read_text(encoding="utf-8")))
     return _fields(next(m for m in MODELS if m.__name__ == name))
+
+
+def _reproduced(facts: dict[str, Any]) -> str:
+    """The tables of a figure's page but for those of the paper alone; below them rows, epochs, seeds and
+    grants.
+    """
+    own = [t for t in facts["tables"] if not re.search("as printed$|paper only$", t["title"])]
+    parts = [part for t in own for part in (t["title"], _table(t["heads"], t["rows"]))]
+    return "\n\n".join([*parts, *(textwrap.fill(n, 120, break_on_hyphens=False) for n in facts["notes"])])
 
 
 def _access(access: Access) -> str:
@@ -184,7 +199,7 @@ def _default(field: FieldInfo) -> str:
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"
 
 
-def _table(header: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     lines = [header, tuple("---" for _ in header), *rows]
     return "\n".join(f"| {' | '.join(cell.replace('|', '&#124;') for cell in line)} |" for line in lines)
 

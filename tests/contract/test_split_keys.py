@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 import torch
-from laboratory import federation
+from accidents import rebuild_all, train_until
+from laboratory import close, federation, finish, trained, transcripts
 from splitcases import MODEL, SETTINGS
 
 from vflens.defenses.passport import Passport
@@ -87,3 +88,42 @@ def test_a_key_that_is_sent_is_found(
     federation(tmp_path, **SETTINGS).run()
     sent = _sent(tmp_path)
     assert [i for i, key in enumerate(keys) if _found(key, sent)] == [0]
+
+
+#: Images, so that the authors' layer has a batch norm.
+AUTHORS: dict[str, Any] = {
+    "data": {"name": "digits", "sample": 60},
+    "split": {"kind": "image_halves"},
+    "model": {"architecture": "cnn", "top": [8]},
+    "attacks": [],
+    "limits": {"checkpoint_steps": 3},
+    "defenses": [
+        {"name": "passport", "at": at, "normalise": "authors", "keys": "fixed"}
+        for at in ("passive", "active")
+    ],
+}
+
+
+def test_fixed_keys_and_running_moments_stay_at_home_and_survive_a_restart(
+    tmp_path: Path, keys: list[Array]
+) -> None:
+    found = []
+    for name, steps in (("undisturbed", 0), ("rebuilt", 4)):
+        local = federation(tmp_path / name, **AUTHORS)
+        local.coordinator.prepare()
+        if steps:
+            train_until(local, steps)
+            rebuild_all(local)
+        local.coordinator.train()
+        finish(local)
+        found.append((trained(local), transcripts(tmp_path / name)))
+    assert found[0] == found[1]
+    assert len({key.tobytes() for key in keys}) == 4  # (s^γ, s^β) of two parties, whoever was rebuilt
+    state = local.passive["passive"].run.model.state()
+    sent = _sent(tmp_path / "undisturbed")
+    moments = {n: a for n, a in state.items() if "running" in n}
+    assert len(moments) == 2
+    assert not [n for n, a in moments.items() if a.tobytes() in sent]
+    assert not any(_found(key, sent) for key in keys)
+    assert local.passive["passive"].run.model.parameters()["4.weight"].tobytes() in sent
+    close(local)
