@@ -23,7 +23,7 @@ export OPENBLAS_NUM_THREADS := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-deep flower-check secretflow-check fate-check test quick test-counts facts kills soak golden kernels wheel-check fmt lint types proto check-proto bench bench-guard test-docs docs scoreboard check lock audit-deps containers clean
+.PHONY: help setup links demo demo-deep flower-check secretflow-check fate-check test quick test-counts facts kills soak golden kernels wheel-check fmt lint types proto check-proto bench bench-guard test-docs docs scoreboard check lock audit-deps containers clean
 
 help:           ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -70,6 +70,9 @@ demo: $(VENV)/.core     ## a federation of three processes on digits, attacked, 
 
 demo-deep: $(VENV)/.deep ## the same with a split network in torch: model inversion, then passports
 	$(BIN)/vflens run examples/demo_deep.toml
+
+links:          ## in an unpacked source distribution, before tests and proto: links for the copies of the folders
+	for link in $(LINKS); do rm -rf "$$link" && ln -s "../$${link#vflens/}" "$$link"; done
 
 # Tests write thousands of small files: into memory, where it has room for gigabytes.
 ifneq ($(shell test 0$(shell df --output=avail -k /dev/shm 2>/dev/null | tail -1 | tr -d " ") -gt 4000000 && echo room),)
