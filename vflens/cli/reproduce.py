@@ -31,6 +31,10 @@ def reproduce(
         int | None,
         typer.Option(help="FedAdOb's pages: so many seeds, and the finished cells stay for more", min=1),
     ] = None,
+    finished: Annotated[
+        bool,
+        typer.Option("--finished", help="FedAdOb's pages: draw what is computed so far, compute nothing"),
+    ] = False,
     jobs: Jobs = 1,
     backend: BackendName = "loky",
     json: Json = False,
@@ -57,7 +61,7 @@ def reproduce(
     check_writable(out.absolute())  # fail before, not after, minutes of training
     kept = page(name, size).kept(out, size, seed)
     with CellBar(name) as bar:
-        pool = Pool(kept, jobs, backend, bar)  # type: ignore[arg-type]  # checked there
+        pool = Pool(kept, jobs, backend, bar, only_finished=finished)  # type: ignore[arg-type]  # checked there
         facts = make(name, FigureOptions(pool, size, seed, seeds), out)
     emit(json, facts, lambda: _summary(facts))
 

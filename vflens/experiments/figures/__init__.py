@@ -117,6 +117,8 @@ def reproduce(name: str, options: FigureOptions, out: Path) -> Document:
     figure = page(name, options.size)
     if options.seeds is not None and not figure.several:
         raise ConfigError(f"figure {name!r} has one seed, or its own: leave --seeds out")
+    if options.pool.only_finished and not figure.several:
+        raise ConfigError(f"figure {name!r} has no page of a part: leave --finished out")
     with options.pool.alone():
         return _reproduced(figure, options, out)
 
@@ -130,7 +132,7 @@ def _reproduced(figure: Page, options: FigureOptions, out: Path) -> Document:
     write_rows(data, drawing.rows)
     title = figure.title + {"quick": ", coarse", "default": "", "full": ", the paper's size"}[options.size]
     write_page(html, render(title, drawing, data=data.name, command=_command(name, options, out)))
-    if not figure.cells and options.seeds is None:
+    if not figure.cells and options.seeds is None and not options.pool.only_finished:
         options.pool.forget()
     return {
         "figure": name,
@@ -152,6 +154,7 @@ def render(title: str, drawing: Drawing, *, data: str, command: str) -> str:
 def _command(name: str, options: FigureOptions, out: Path) -> str:
     flag = "" if options.size == "default" else f" --{options.size}"
     few = "" if options.seeds is None else f" --seeds {options.seeds}"
+    few += " --finished" if options.pool.only_finished else ""
     return f"vflens reproduce {name} --seed {options.seed}{few}{flag} --out {shlex.quote(str(out))}"
 
 

@@ -91,12 +91,16 @@ class Share(NamedTuple):
 
 @dataclass(frozen=True)
 class Pool:
-    """Where cells run and where their results go; each finished cell calls ``progress(done, total)``."""
+    """Where cells run and where their results go; each finished cell calls ``progress(done, total)``.
+
+    ``only_finished``: none is computed; a missing one has no rows.
+    """
 
     folder: Path
     jobs: int = 1
     backend: Backend = "loky"
     progress: Callable[[int, int], None] = lambda done, total: None
+    only_finished: bool = False
 
     def __post_init__(self) -> None:
         if self.jobs < 1:
@@ -113,6 +117,9 @@ class Pool:
         Raises:
             ConfigError: another process holds it.
         """
+        if self.only_finished:  # beside the process that computes them
+            yield
+            return
         self.folder.mkdir(parents=True, exist_ok=True)
         with ExitStack() as held:
             if part is None:  # other parts may be at work in it
@@ -153,6 +160,8 @@ class Pool:
         """
         done = {i: rows for i, cell in enumerate(cells) if (rows := self._kept(cell)) is not None}
         self.progress(len(done), len(cells))
+        if self.only_finished:
+            return [done.get(i, []) for i in range(len(cells))]
         missing = [i for i in range(len(cells)) if i not in done]
         for i, rows in self._computed(work, cells, missing):
             write_rows(self.folder / cells[i].file(), rows)

@@ -198,10 +198,19 @@ def test_finished_cells_of_one_seed_stay_for_the_next(
     pool = Pool(tmp_path / ".cells", progress=lambda done, total: began.append((done, total)))
     first = reproduce("fao-accuracy", FigureOptions(pool, "quick", seeds=1), tmp_path)
     assert "--seeds 1 --quick" in Path(first["page"]).read_text(encoding="utf-8")
-    reproduce("fao-accuracy", FigureOptions(pool, "quick"), tmp_path)
-    assert began == [(0, 1), (1, 1), (1, 2), (2, 2)]
+    finished = replace(pool, only_finished=True)
+    with pool.alone():  # as while another process computes them
+        part = reproduce("fao-accuracy", FigureOptions(finished, "quick"), tmp_path)
+    assert part["rows"] == first["rows"] > 0
+    assert "1 of 2 federations are not computed yet." in part["notes"]
+    assert "--finished --quick" in Path(part["page"]).read_text(encoding="utf-8")
+    whole = reproduce("fao-accuracy", FigureOptions(pool, "quick"), tmp_path)
+    assert began == [(0, 1), (1, 1), (1, 2), (1, 2), (2, 2)]
+    assert not [n for n in whole["notes"] if "not computed" in n]
     with pytest.raises(ConfigError, match=r"^figure 'fao-fig5' has one seed, or its own: leave --seeds out$"):
         reproduce("fao-fig5", FigureOptions(pool, "quick", seeds=1), tmp_path)
+    with pytest.raises(ConfigError, match=r"^figure 'fao-fig5' has no page of a part: leave --finished out$"):
+        reproduce("fao-fig5", FigureOptions(finished, "quick"), tmp_path)
 
 
 def test_losses_of_accuracy_are_those_of_each_seed() -> None:

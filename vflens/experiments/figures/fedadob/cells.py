@@ -14,6 +14,7 @@ from vflens.experiments.sweeps.pool import Cell, Rows
 from vflens.experiments.sweeps.sweep import refusals, run_cell
 from vflens.numerics.measures.intervals import interval
 from vflens.numerics.theory.fedadob import Cap
+from vflens.words import counted
 
 _LEARNED = 0.05  # accuracy above that of the active party alone
 
@@ -38,7 +39,8 @@ def cells(
 def run(
     options: FigureOptions, wanted: Sequence[Cell], scored_set: str = "predict"
 ) -> tuple[Rows, list[str]]:
-    """The rows of ``wanted`` on ``scored_set``, each with "error" and "blind", and a sentence per refusal.
+    """The rows of ``wanted`` on ``scored_set``, each with "error" and "blind", a sentence per refusal, and
+    one on federations that were left out.
 
     Raises:
         DataError: a data set cannot be read, before any federation is run on another one.
@@ -48,7 +50,9 @@ def run(
         found = options.pool.run(partial(run_cell, scratch=scratch), wanted)
     rows = [row for part in found for row in part]
     scored = [cap.scored(r) for r in rows if not r.get("refused") and r["scored_set"] == scored_set]
-    return scored, refusals(rows)
+    left = len(wanted) - options.pool.finished(wanted)
+    lacking = [f"{left} of {counted(len(wanted), 'federation')} are not computed yet."] if left else []
+    return scored, [*refusals(rows), *lacking]
 
 
 def _check_data(wanted: Sequence[Cell]) -> None:
