@@ -7,6 +7,7 @@ import numpy as np
 from pydantic import BaseModel, Field
 from torch import Tensor, nn
 
+from vflens.attacks.gradients.batch_norms import Moments
 from vflens.attacks.gradients.inverted import BatchShape, Guessed, cosine_inversion, deep_leakage
 from vflens.attacks.gradients.matching import Matching
 from vflens.plugins.views.horizontal import ServerView
@@ -40,23 +41,24 @@ class Descent(BaseModel):
         rng: np.random.Generator,
         *,
         labels: Array | None,
+        moments: Moments = "batch",
         progress: Progress,
     ) -> Guessed:
         """The batches of ``shape`` whose gradients under ``model`` come nearest to ``gradients`` (m, …), by
-        name; with ``labels`` (m, n) or, by L-BFGS, without.
+        name; with ``labels`` (m, n) or, by L-BFGS, without. ``moments``: see :class:`Matching`.
         """
 
         def step(done: int, distances: Tensor) -> None:
             progress("descent", done, self.steps)
 
         if self.optimizer == "lbfgs":
-            matching = Matching(model, gradients)
+            matching = Matching(model, gradients, moments=moments)
             return deep_leakage(
                 matching, shape, rng, labels=labels, starts=self.starts, steps=self.steps, progress=step
             )
         assert labels is not None
         return cosine_inversion(
-            Matching(model, gradients, "cosine"),
+            Matching(model, gradients, "cosine", moments),
             shape,
             labels,
             rng,
@@ -67,6 +69,27 @@ class Descent(BaseModel):
             progress=step,
         )
 
+    def of_rows(
+        self,
+        view: ServerView,
+        model: nn.Module,
+        gradients: Mapping[str, Array],
+        labels: Array,
+        rng: np.random.Generator,
+        *,
+        first: Array | None = None,
+    ) -> Estimate:
+        """The rows of ``view`` from granted ``gradients`` (N, …) of each one's own loss, with ``labels``
+        (N,); a batch norm had its running moments. Extra and ``first`` (N, starts, 1, d) as in
+        :meth:`of_round`.
+        """
+        shape = BatchShape(1, view.metadata(), view.n_classes, first)
+        found = self.inverted(
+            *(model, gradients, shape, rng), labels=labels[:, None], moments="running", progress=view.progress
+        )
+        extras = {"distance": found.distance}
+        return Estimate(view.target, view.rows, in_box(found.x[:, 0]), statuses(len(labels)), extras=extras)
+
     def of_round(
         self,
         view: ServerView,
@@ -74,12 +97,15 @@ class Descent(BaseModel):
         gradient: Mapping[str, Array],
         labels: Array | None,
         rng: np.random.Generator,
+        *,
+        first: Array | None = None,
     ) -> Estimate:
         """The rows of the round of ``view`` from its ``gradient``, with ``labels`` (n,) or without; extra
-        "distance" (n,): of the gradients, in the unit of what was minimised.
+        "distance" (n,): of the gradients, in the unit of what was minimised. ``first`` (1, starts, n, d) is
+        where descents begin.
         """
         n, observed = len(view.rows), {name: g[None] for name, g in gradient.items()}
-        shape = BatchShape(n, view.metadata(), view.n_classes)
+        shape = BatchShape(n, view.metadata(), view.n_classes, first)
         given = None if labels is None else labels[None]
         found = self.inverted(model, observed, shape, rng, labels=given, progress=view.progress)
         distance = np.repeat(found.distance, n)

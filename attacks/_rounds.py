@@ -62,13 +62,16 @@ class RoundAttack(Attack):
     estimated_rows: ClassVar[frozenset[Phase]] = frozenset({Phase.TRAIN})
     settings: ClassVar[frozenset[Setting]] = frozenset({Setting.HORIZONTAL})
     rowwise: ClassVar[bool] = False
-    unordered: ClassVar[bool] = True
 
     probabilities: Literal["drawn", "granted"] = Field(
         "drawn",
         description="the mean probability of the batch, by which labels are counted: that of rows drawn in "
         "the box, or of granted rows; one row needs none",
     )
+
+    @property
+    def unordered(self) -> bool:
+        return True
 
     def declared(self) -> Declared:
         """With ``probabilities = "granted"`` also granted rows."""

@@ -27,9 +27,12 @@ class SoftmaxInversion(Attack):
     phases: ClassVar[frozenset[Phase]] = frozenset({Phase.TRAIN})
     estimated_rows: ClassVar[frozenset[Phase]] = frozenset({Phase.TRAIN})
     rowwise: ClassVar[bool] = False
-    unordered: ClassVar[bool] = True
     settings: ClassVar[frozenset[Setting]] = frozenset({Setting.HORIZONTAL})
     audited: ClassVar[Audited | None] = None
+
+    @property
+    def unordered(self) -> bool:
+        return True
 
     def reconstruct(self, view: ServerView, *, rng: np.random.Generator) -> Estimate:
         """Columns (n, d) of the rows of ``view.round``; NOT_CONVERGED where their gradient is another. See

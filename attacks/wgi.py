@@ -11,15 +11,14 @@ import torch
 from pydantic import Field, model_validator
 from torch import nn
 
-from vflens.attacks._gradient_inversion import Descent, in_box
+from vflens.attacks._gradient_inversion import Descent
 from vflens.attacks._granted_gradients import GradientsAttack, client_network, restored
 from vflens.attacks._inversion import device_of
 from vflens.attacks._passports import drawn, open_layer
-from vflens.attacks.gradients.inverted import BatchShape
 from vflens.models.networks.passport import with_passport
 from vflens.plugins.declared import Stated
 from vflens.plugins.views.horizontal import ServerView
-from vflens.types import Array, Estimate, statuses
+from vflens.types import Array, Estimate
 
 
 class WhiteBoxGradientInversion(Descent, GradientsAttack):
@@ -51,15 +50,10 @@ class WhiteBoxGradientInversion(Descent, GradientsAttack):
     def reconstruct(self, view: ServerView, *, rng: np.random.Generator) -> Estimate:
         """Columns (N, d); extra "distance" (N,): of the gradients, in the unit of what was minimised."""
         model, gradients = client_network(view), view.gradients()
-        labels = restored(model, gradients)[:, None]
+        labels = restored(model, gradients)
         if self.passport == "random":
             gradients = self._behind_drawn(view, model, gradients, rng)
-        shape = BatchShape(1, view.metadata(), view.n_classes)
-        found = self.inverted(model, gradients, shape, rng, labels=labels, progress=view.progress)
-        values = in_box(found.x[:, 0])
-        return Estimate(
-            view.target, view.rows, values, statuses(len(values)), extras={"distance": found.distance}
-        )
+        return self.of_rows(view, model, gradients, labels, rng)
 
     def _behind_drawn(
         self, view: ServerView, model: nn.Module, gradients: Mapping[str, Array], rng: np.random.Generator

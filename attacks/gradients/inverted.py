@@ -23,11 +23,16 @@ _ENOUGH = 1e-26  # of a relative squared distance: what float64 rounds away
 
 @dataclass(frozen=True, eq=False)
 class BatchShape:
-    """n ``rows`` of ``columns``, each with one of k ``classes``."""
+    """n ``rows`` of ``columns``, each with one of k ``classes``.
+
+    ``first`` (m, s, n, d) are the rows at which the s descents for each of m observed gradients begin; None:
+    uniform in the box.
+    """
 
     rows: int
     columns: Sequence[ColumnInfo]
     classes: int
+    first: Array | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,13 +172,14 @@ def _descended(
     """Of ``starts`` descents for each observed gradient the end of least distance."""
     count, like = len(matching) * starts, matching.like
     which = np.repeat(np.arange(len(matching)), starts)
-    x = rng.random((count, shape.rows, len(shape.columns)))
+    size = count, shape.rows, len(shape.columns)
+    x = rng.random(size) if shape.first is None else shape.first.reshape(size)
     if labels is None:
         y = rng.normal(size=(count, shape.rows, shape.classes))
     else:
         y = np.eye(shape.classes)[np.asarray(labels)[which]]
-    size = _AT_ONCE.get(like.device.type, _AT_ONCE["cpu"])
-    blocks = (slice(i, i + size) for i in range(0, count, size))
+    at_once = _AT_ONCE.get(like.device.type, _AT_ONCE["cpu"])
+    blocks = (slice(i, i + at_once) for i in range(0, count, at_once))
     parts = [descend(_block(like, which[at], x[at], y[at])) for at in blocks]
     ends, beliefs, distances = (array(torch.cat(side)) for side in zip(*parts, strict=True))
     best = np.arange(len(matching)) * starts + distances.reshape(-1, starts).argmin(axis=1)

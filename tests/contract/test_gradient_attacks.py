@@ -137,3 +137,14 @@ def test_a_private_bottom_model_takes_a_shadow(tmp_path: Path) -> None:
     assert {key for key in found if key[0] == "matched_mse"} == {
         ("matched_mse", "bgi", t) for t in ("a", "b")
     }
+
+
+@pytest.mark.parametrize("method", ["lg_fedavg", "splitfed"])
+def test_granted_gradients_are_inverted_behind_a_shadow_row_by_row(tmp_path: Path, method: str) -> None:
+    """It reads the top model alone, where the bottom model is shared too."""
+    attacks: Attacks = [
+        {"name": "bgi", "gradients": "granted", "starts": 1, "steps": 20, "learning_steps": 20}
+    ]
+    settings = {**PRIVATE, "horizontal": {"rounds": 2, "method": method}}
+    found = _figures(tmp_path, _tables(20), attacks, **settings, disclose=GRANTS)
+    assert {key for key in found if key[0] == "mse"} == {("mse", "bgi", t) for t in ("a", "b")}

@@ -39,10 +39,9 @@ class Attack(BaseModel, ABC):
     of unknown columns that it is made for, None for any. ``settings`` are those of the federations that it is
     for: it gets a :class:`vflens.plugins.views.vertical.AdversaryView` in a vertical one, and in a horizontal
     one a :class:`vflens.plugins.views.horizontal.ServerView`. ``blind``: it reads nothing that the federation
-    sends of the estimated rows, so that its error stands among those of blind guesses. ``unordered``: it
-    estimates the rows that a client trained on in ``view.round``, in no known order; its ``rows`` are
-    places. ``audited`` is how ``vflens audit`` runs it, None where another attack covers it. ``stated`` is
-    the theory of its error, or None.
+    sends of the estimated rows, so that its error stands among those of blind guesses. ``audited`` is how
+    ``vflens audit`` runs it, None where another attack covers it. ``stated`` is the theory of its error, or
+    None.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -59,7 +58,6 @@ class Attack(BaseModel, ABC):
     audited: ClassVar[Audited | None] = Audited()
     stated: ClassVar[Stated | None] = None
     settings: ClassVar[frozenset[Setting]] = frozenset({Setting.VERTICAL})
-    unordered: ClassVar[bool] = False
     blind: ClassVar[bool] = False
 
     def suits(self, columns: Sequence[ColumnInfo]) -> bool:
@@ -69,6 +67,13 @@ class Attack(BaseModel, ABC):
     def declared(self) -> Declared:
         """What it reads and estimates as set: what the class declares, and what a setting adds."""
         return Declared(self.needs, self.phases, self.estimated_rows)
+
+    @property
+    def unordered(self) -> bool:
+        """Whether it estimates the rows that a client trained on in ``view.round``, in no known order; its
+        ``rows`` are places.
+        """
+        return False
 
     @property
     def estimated_round(self) -> Literal["first", "last"] | None:

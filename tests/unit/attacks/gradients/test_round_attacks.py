@@ -159,15 +159,22 @@ def test_a_private_bottom_model_is_refused_by_who_needs_it() -> None:
 
 
 def _private(x: Array, y: Array) -> Any:
-    """A round whose clients keep their bottom models, with granted rows and labels."""
-    view, (known, labels) = _round(_model(), x, y), _rows(60)
-    tops = {name: p for name, p in view.parameters(0).items() if name.startswith("top.")}
-    gradient = {name: view.gradient(0)[name] for name in tops}
-    rows = np.arange(100, 160, dtype=np.int32)
+    """What the server sees of clients that keep their bottom models: a round, and granted gradients."""
+    granted = _granted(_model(), x, y)
+    return _keeping(_changed(granted, gradient=_round(_model(), x, y).gradient), *_rows(60))
+
+
+def _keeping(view: Any, known: Array, labels: Array) -> Any:
+    """``view`` without the bottom model, with granted rows and labels."""
+    rows = np.arange(100, 100 + len(known), dtype=np.int32)
+
+    def top(named: dict[str, Array]) -> dict[str, Array]:
+        return {name: array for name, array in named.items() if name.startswith("top.")}
+
     return _changed(
         view,
-        parameters=lambda number: tops,
-        gradient=lambda number: gradient,
+        parameters=lambda number: top(view.parameters(number)),
+        gradient=lambda number: top(view.gradient(number)),
         auxiliary=lambda: (rows, known),
         known_labels=lambda: (rows[::-1], labels[::-1]),
     )
@@ -186,8 +193,50 @@ def test_a_shadow_learns_from_granted_rows_and_labels_in_any_order() -> None:
     strangers = _changed(view, known_labels=lambda: (known[0] + 500, labels))
     with pytest.raises(KnowledgeError, match="granted no label of a granted row"):
         attack.reconstruct(strangers, rng=_rng())
-    with pytest.raises(KnowledgeError, match="shares its bottom model too"):
-        attack.reconstruct(_round(_model(), *_rows(1)), rng=_rng())
+
+
+@pytest.mark.parametrize(("gradients", "n"), [("round", 1), ("round", 2), ("granted", 4)])
+def test_with_the_true_bottom_model_for_a_shadow_rows_are_exact(
+    gradients: Any, n: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The top's gradient shows the embedding, of a round in the order of no row."""
+    (x, y), model = _rows(n), _model()
+
+    def told(self: Any, view: Any, shadow: nn.Module, *rest: Any) -> None:
+        shadow.get_submodule("bottom").load_state_dict(model.get_submodule("bottom").state_dict())
+
+    monkeypatch.setattr(BlackBoxGradientInversion, "_learn", told)
+    attack = BlackBoxGradientInversion(gradients=gradients, optimizer="lbfgs", steps=200, starts=6)
+    found = attack.reconstruct(_private(x, y), rng=_rng())
+    error = matched_mse(found.values, x)[0] if attack.unordered else ((found.values - x) ** 2).mean()
+    assert error < EXACT
+    assert attack.estimated_round == ("last" if attack.unordered else None)
+
+
+def _trained() -> tuple[nn.Module, Array, Array]:
+    """A model that tells classes of rows apart which are bright at other places, and 100 of these rows."""
+    rng, model = np.random.default_rng(5), _model()
+    y = np.arange(100) % CLASSES
+    x = np.clip(np.random.default_rng(6).random((CLASSES, D))[y] + rng.normal(0, 0.15, (100, D)), 0, 1)
+    rows, labels = torch.tensor(x), torch.tensor(y)
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+    for _ in range(200):
+        optimizer.zero_grad()
+        torch.autograd.backward(torch.nn.functional.cross_entropy(model(rows), labels))
+        optimizer.step()
+    return model, x, y
+
+
+def test_a_shadow_that_learned_finds_more_than_one_that_did_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both begin at granted rows of the same label, with the same top."""
+    model, x, y = _trained()
+    view = _keeping(_granted(model, x[:8], y[:8]), x[8:], y[8:])
+    attack = BlackBoxGradientInversion(gradients="granted", steps=100, starts=2)
+    learned = attack.reconstruct(view, rng=_rng()).values
+    monkeypatch.setattr(BlackBoxGradientInversion, "fit", lambda *given: None)
+    empty = attack.reconstruct(view, rng=_rng()).values
+    errors = [((found - x[:8]) ** 2).mean() for found in (learned, empty)]
+    assert errors[0] < 0.5 * errors[1]
 
 
 @pytest.mark.parametrize("n", [1, 7])
@@ -207,6 +256,20 @@ def test_granted_gradients_give_each_row_in_its_place() -> None:
     x, y = _rows(4)
     found = WhiteBoxGradientInversion(steps=150).reconstruct(_granted(_model(), x, y), rng=_rng())
     assert ((found.values - x) ** 2).mean() < EXACT
+
+
+def test_single_rows_met_the_running_moments_of_batch_norms() -> None:
+    """So a client computes what it grants: there the rows are a fixed point of the descent."""
+    norm = SplitNetwork(architecture="cnn", batch_norm=True, precision="float64")
+    model, (x, y) = _model(norm).eval(), _rows(3)
+    with torch.no_grad():
+        for name, moment in model.named_buffers():
+            moment.copy_(torch.full_like(moment, 0.3 if name.endswith("mean") else 1.7))
+    view = _granted(model, x, y, architecture=lambda: norm)
+    attack = WhiteBoxGradientInversion(steps=1, starts=1)
+    found = attack.of_rows(view, model, view.gradients(), y, _rng(), first=x[:, None, None])
+    assert found.extras["distance"].max() < 1e-20
+    np.testing.assert_array_equal(found.values, x)
 
 
 def test_without_a_passport_the_bias_shows_each_row() -> None:
