@@ -24,7 +24,7 @@ from vflens.experiments.figures.fedadob import (
     times,
     trade_offs,
 )
-from vflens.experiments.figures.fedadob.cells import best, caps, cells, run, unlearned
+from vflens.experiments.figures.fedadob.cells import best, caps, cells, missed, run, unlearned
 from vflens.experiments.figures.fedadob.methods import (
     ATTACKS,
     AUTHORS,
@@ -63,7 +63,7 @@ EFFORT |= {
     name: FEW | {"learning_steps": 2}
     for name in ("bmi", "bmi:moments", "bmi:printed", "wmi_moments", "moments_only")
 }
-EFFORT["wgi"] = FEW
+EFFORT |= {"wgi": FEW, "bgi": FEW | {"learning_steps": 2}}
 EFFORT |= {"pmc": {"steps": 2}, "pmc:printed": {"fine_tune_steps": 1}}
 TINY = Study(
     "tiny",
@@ -136,12 +136,36 @@ def test_attacks_of_a_server_see_one_client(tiny: None, tmp_path: Path) -> None:
     rows = read_rows(facts)
     assert {(r["target"], r["scored_set"], r["rows"]) for r in rows} == {("client-1", "train", 3)}
     attacks = {"wgi", "cafe", "wmi", "wmi:granted", "bmi", "inverse_network:linear"}
-    assert {r["attack"] for r in rows} == attacks
+    met = {model: {r["attack"] for r in rows if r["model"] == model} for model in {r["model"] for r in rows}}
+    assert met == {"cnn on digits": attacks, "mlp on digits": attacks | {"wgi_moments"}}
     assert {r["defense"] for r in rows} == {UNDEFENDED, "sparsification", FEDADOB, AUTHORS}
     assert "granted, not on the wire" in text
     settings = TINY_CLIENTS.settings(0, (), clients.DEFENDED[1], 0.0)
     assert settings["horizontal"]["method"] == "lg_fedavg"
     assert settings["scenarios"][0]["defenses"] == []
+
+
+def test_an_attack_that_misses_its_own_undefended_number_is_named_first() -> None:
+    assert missed("CAFE", [0.05], 0.033).startswith(
+        "CAFE as printed errs 0.050 without a defence here, 0.033"
+    )
+    assert missed("CAFE", [0.05, 0.07, 0.06], 0.033)
+    assert (
+        missed("CAFE", [0.03], 0.033) == missed("CAFE", [0.02, 0.08], 0.033) == missed("CAFE", [], 0.1) == ""
+    )
+
+
+def test_table_3_has_both_of_its_attacks(tiny: None, tmp_path: Path) -> None:
+    """And begins with what they miss without passports."""
+    facts, text = made("fao-table3", tmp_path)
+    ours = {(r["defense"], r["attack"]): r["error"] for r in read_rows(facts)}
+    assert set(ours) == {(m.title, a) for m in clients.BLACK_BOX for a in ("bgi", "bmi")}
+    lines = {row[0]: row for row in facts["tables"][0]["rows"]}
+    for method in clients.BLACK_BOX:
+        shown = [f"{ours[method.title, attack]:.3f}" for attack in ("bgi", "bmi")]
+        assert lines[method.title][3::2][:2] == shown
+    assert ours[clients.SPLITFED, "bmi"] > 0.052
+    assert "BMI under SplitFed as printed errs" in text
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in ("fao-table4", "fao-fig4")])

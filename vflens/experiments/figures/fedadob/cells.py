@@ -12,7 +12,7 @@ from vflens.experiments.pages.plots import Series
 from vflens.experiments.sweeps import cap
 from vflens.experiments.sweeps.pool import Cell, Rows
 from vflens.experiments.sweeps.sweep import refusals, run_cell
-from vflens.numerics.measures.intervals import interval
+from vflens.numerics.measures.intervals import interval, spread
 from vflens.numerics.theory.fedadob import Cap
 from vflens.words import counted
 
@@ -103,6 +103,19 @@ def series(method: Method, seeds: Sequence[Cap]) -> Series:
     names = [f"{method.vary} = {p[0].strength:g}" if method.vary else method.title for p in points]
     x = [interval([s.accuracy for s in p])[0] for p in points]
     return Series(method.title, x, [e[0] for e in errors], [e[1] for e in errors], names=names)
+
+
+def missed(attack: str, errors: Sequence[float], paper: float) -> str:
+    """A sentence where ``attack`` errs more without a defence, seed by seed, than the ``paper`` says: with it
+    a page begins. Else "".
+    """
+    mean, half = interval(errors) if errors else (0.0, 0.0)
+    if mean - half <= paper:
+        return ""
+    return (
+        f"{attack} as printed errs {spread(errors)} without a defence here, {paper:.3f} in the paper: not "
+        "all of its error behind a defence is the defence's. "
+    )
 
 
 def unit(on: str) -> str:

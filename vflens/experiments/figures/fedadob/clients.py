@@ -69,7 +69,8 @@ class ClientStudy(Study):
 
     def _grants(self, method: ClientMethod) -> list[Document]:
         own: Document = {"to": "server", "by": self.names[0]}
-        rows = {"embeddings": self.attacked, "gradients": self.attacked, "auxiliary": self.granted}
+        rows = {"embeddings": self.attacked, "gradients": self.attacked}
+        rows |= {"auxiliary": self.granted, "labels": self.granted}
         granted = [{**own, "what": what, "rows": n} for what, n in rows.items()]
         return [*granted, *([{**own, "what": "parameters"}] if method.is_private else [])]
 
@@ -91,8 +92,8 @@ class ClientStudy(Study):
             "The server receives no embedding and no gradient of a row: of "
             f"{counted(self.attacked, 'training row')} of one client both are granted, not on the wire, at "
             "the client's last model, as one more batch of training; "
-            f"{counted(self.granted, 'other row')} with their columns, and a private bottom "
-            "model without keys, are granted too.",
+            f"{counted(self.granted, 'other row')} with their columns and labels, and a private "
+            "bottom model without keys, are granted too.",
         ]
 
 
@@ -135,14 +136,19 @@ TIMED = (
     _FEDADOB.at_strengths(10),
 )
 SERVER_ATTACKS = (
-    Against("WGI", "wgi", printed=True),
+    Against("WGI", "wgi", {"optimizer": "adam", "smoothness": 0.001}, printed=True),
     Against("WMI", "cafe", printed=True),
     Against("WMI", "wmi"),
     Against("WMI", "wmi:granted", {"start": "granted"}),
     Against("MI", "inverse_network:linear", {"learning_steps": 0}),
     Against("BMI", "bmi"),  # no attack of Fig. 3, and the best one behind passports
 )
-BLACK_BOX_ATTACKS = (Against("BMI", "bmi", printed=True),)
+#: Those on a model whose bottom is one linear layer: there a closed form reads gradients.
+ONE_LAYER_ATTACKS = (*SERVER_ATTACKS, Against("WGI", "wgi_moments"))
+BLACK_BOX_ATTACKS = (
+    Against("BGI", "bgi", {"gradients": "granted"}, printed=True),
+    Against("BMI", "bmi", printed=True),
+)
 
 
 def study(options: FigureOptions) -> ClientStudy:
@@ -160,7 +166,7 @@ def study(options: FigureOptions) -> ClientStudy:
             granted=50,
             clients=3,
             horizontal={"rounds": 25},
-            effort={"wgi": {"steps": 60}, "bmi": {"learning_steps": 100}},
+            effort={"wgi": {"steps": 400}, "bmi": {"learning_steps": 100}, "bgi": {"steps": 300}},
         )
     whole = size == "full"
     return ClientStudy(
@@ -176,5 +182,13 @@ def study(options: FigureOptions) -> ClientStudy:
         granted=1000 if whole else 100,
         clients=10,
         horizontal={"rounds": 50 if whole else 25},
-        effort={} if whole else {"wgi": {"steps": 100}, "bmi": {"learning_steps": 100}},
+        effort={}
+        if whole
+        else {"wgi": {"steps": 400}, "bmi": {"learning_steps": 100}, "bgi": {"steps": 300}},
     )
+
+
+def one_layer(of: ClientStudy) -> ClientStudy:
+    """The study ``of`` with a bottom model of one linear layer."""
+    bottom = {"architecture": "mlp", "width": 64, "top": [32]}
+    return replace(of, name=f"mlp on {of.name.partition(' on ')[2]}", model=bottom)

@@ -3,12 +3,13 @@
 from collections.abc import Sequence
 
 from vflens.experiments.figures import FigureOptions
-from vflens.experiments.figures.fedadob.cells import best, caps, cells, run, series, unit, unlearned
+from vflens.experiments.figures.fedadob.cells import best, caps, cells, missed, run, series, unit, unlearned
 from vflens.experiments.figures.fedadob.methods import (
     ATTACKS,
     DEFENSES,
     FEATURES,
     LABELS,
+    UNDEFENDED,
     Method,
     printed_attack,
 )
@@ -39,7 +40,8 @@ def table4(options: FigureOptions) -> Drawing:
             tables.append(_table(study, own, on, _methods(options, on)))
             plots.append(_bars(study, own, on, _methods(options, on)))
     absent = [m for m in MODELS if m not in {s.beside for s in done}]
-    return Drawing(rows, plots, _LEAD, notes, tables=[*tables, *map(_paper_only, absent)])
+    lead = _missed(done, rows) + _LEAD
+    return Drawing(rows, plots, lead, notes, tables=[*tables, *map(_paper_only, absent)])
 
 
 def figure4(options: FigureOptions) -> Drawing:
@@ -56,7 +58,20 @@ def figure4(options: FigureOptions) -> Drawing:
         "The grey line is the best blind guess: above it an error shows a failed attack, not hidden data. "
         "Intervals are 95 % over seeds (Student's t)."
     )
-    return Drawing(rows, plots, lead, notes)
+    return Drawing(rows, plots, _missed(done, rows) + lead, notes)
+
+
+def _missed(done: Sequence[Study], rows: Rows) -> str:
+    """Sentences on the printed attacks that miss the CAP that the paper prints of no defence."""
+    undefended = next(m for m in DEFENSES if m.title == UNDEFENDED)
+    said = []
+    for study in done:
+        own = [r for r in rows if r["model"] == study.name]
+        for column in (c for columns in _COLUMNS.values() for c in columns):
+            found = [c.value for c in caps(own, undefended, printed_attack(column))]
+            paper = CAPS[column, study.beside, UNDEFENDED].mean
+            said.append(missed(f"{study.name}: {column}", found, paper))
+    return "".join(said)
 
 
 def _measured(options: FigureOptions) -> tuple[list[Study], Rows, list[str]]:
