@@ -8,12 +8,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 import numpy as np
 from pydantic import TypeAdapter
 
-from vflens.config import PassiveConfig, load_description, load_party, read_toml, validate
+from vflens.config import PartyConfig, PassiveConfig, load_description, load_party, read_toml, validate
 from vflens.datasets._resolve import dataset
 from vflens.errors import ConfigError, DataError
 from vflens.experiments.results.folders import read_party
@@ -211,11 +210,15 @@ def table_description(
 def _description(path: Path) -> PartyFile:
     settings = read_toml(path)
     if "role" in settings:
-        config = load_party(path)
-        if not isinstance(config, PassiveConfig):
-            raise ConfigError(f"{path} configures the {config.role} party: an audit is a passive one's")
-        return config.data
+        return _passive(load_party(path), f"{path} configures").data
     return load_description(path)
+
+
+def _passive(config: PartyConfig, file: str) -> PassiveConfig:
+    """``config``, if it is a passive party's; ``file`` begins the refusal of another."""
+    if not isinstance(config, PassiveConfig):
+        raise ConfigError(f"{file} the {config.role} party: an audit is a passive one's")
+    return config
 
 
 def of_table(name: str, table: Table, classes: int) -> AuditSubject:
@@ -249,9 +252,7 @@ def _of_dataset(name: str, columns: Sequence[str] | None) -> AuditSubject:
 
 
 def _of_run(folder: Path) -> AuditSubject:
-    config: Any = load_party(folder / "config.toml")
-    if not isinstance(config, PassiveConfig):
-        raise ConfigError(f"{folder} belongs to the {config.role} party: an audit is a passive one's")
+    config = _passive(load_party(folder / "config.toml"), f"{folder} belongs to")
     with exclusive(config.out):  # two writers would spoil its logs
         federation = read_party(config.out).federation
         model = checked_model(federation.model)

@@ -16,7 +16,7 @@ from vflens.plugins.views.vertical import AdversaryView
 from vflens.protocol.vertical.agreement import VerticalAgreement
 from vflens.randomness import secret_from_seed, stream
 from vflens.registry import ATTACKS
-from vflens.types import Document, Estimate, Facts, Phase, Role
+from vflens.types import Document, Estimate, Facts, Phase
 
 
 def configured(own: Sequence[Plugin], name: str, parameters: Facts) -> Attack:
@@ -83,7 +83,7 @@ def sides(attack: Attack, party: str, federation: VerticalAgreement, target: str
 
 
 def _target(federation: VerticalAgreement, named: str | None) -> str:
-    return named_party([p.name for p in federation.parties if p.role == Role.PASSIVE], named)
+    return named_party([p.name for p in federation.passive], named)
 
 
 def named_party(names: list[str], named: str | None) -> str:

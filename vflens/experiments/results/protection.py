@@ -11,7 +11,7 @@ from vflens.experiments.results.folders import Metric, PartyRuns
 from vflens.experiments.results.results import final
 from vflens.plugins.attack import installed_attack
 from vflens.storage.metrics import Name
-from vflens.types import Knowledge, Setting
+from vflens.types import Knowledge
 
 #: What was released → the names of the number of releases and of their ε.
 _SPENT = {
@@ -54,7 +54,7 @@ def reads_grants(run: PartyRuns, attack: str, target: str) -> bool:
     if any((m.attack, m.target) == (attack, target) for m in run.metrics(Name.GRANTED)):
         return True
     kind = installed_attack(attack)
-    return run.setting is Setting.VERTICAL and kind is not None and Knowledge.PARAMETERS in kind.needs
+    return not run.alike and kind is not None and Knowledge.PARAMETERS in kind.needs
 
 
 def hijacked(run: PartyRuns) -> list[str]:
