@@ -14,7 +14,7 @@ from vflens.member.stage import Stage
 from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
 from vflens.models.families.split_network import SplitNetwork
 from vflens.models.settings import AGGREGATORS, Horizontal, Training
-from vflens.protocol import acts
+from vflens.protocol import acts, mask_acts
 from vflens.protocol.horizontal.agreement import HorizontalAgreement
 from vflens.protocol.standing import Standing
 from vflens.protocol.vertical.agreement import VerticalAgreement
@@ -210,8 +210,8 @@ ACTS: dict[type[acts.Act[Any]], Any] = {
         acts.Step, EXCHANGES, ROWS, st.none() | RELEASED, st.lists(NAMES, max_size=3).map(tuple)
     ),
     acts.Train: st.builds(acts.Train, NAMES),
-    acts.Seed: st.builds(acts.Seed, NAMES),
-    acts.Deal: st.builds(acts.Deal, NAMES, INT32),
+    mask_acts.Seed: st.builds(mask_acts.Seed, NAMES),
+    mask_acts.Deal: st.builds(mask_acts.Deal, NAMES, INT32),
     acts.Epoch: st.builds(acts.Epoch, NAMES, INT32, st.booleans()),
     acts.Disclose: st.builds(acts.Disclose, NAMES, INT32, NAMES),
     acts.Deliver: st.builds(acts.Deliver, RELEASED),
@@ -249,8 +249,8 @@ REPLIES: dict[type[acts.Act[Any]], Any] = {
     acts.Step: st.builds(acts.StepReply, st.none() | RELEASED, st.booleans()),
     acts.Train: st.builds(acts.Trained, INT32, INT32),
     acts.Epoch: st.builds(acts.Order, ROWS),
-    acts.Seed: st.builds(acts.Seeded, st.just(bytes(32))),
-    acts.Deal: st.builds(acts.MaskShares, hnp.arrays("<u8", st.integers(0, 4))),
+    mask_acts.Seed: st.builds(mask_acts.Seeded, st.just(bytes(32))),
+    mask_acts.Deal: st.builds(mask_acts.MaskShares, hnp.arrays("<u8", st.integers(0, 4))),
     acts.Disclose: st.lists(RELEASED, max_size=2).map(tuple),
     acts.Deliver: DONE,
     acts.Begin: DONE,

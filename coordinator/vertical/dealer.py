@@ -9,8 +9,8 @@ from vflens.coordinator.vertical.coordinator import Coordinator
 from vflens.errors import LogitRangeError, ProtocolError, StateError
 from vflens.numerics.shares.sigmoid import LARGEST_LOGIT
 from vflens.numerics.shares.step import dealt
-from vflens.protocol.acts import Deal, MaskShares, Seed
 from vflens.protocol.link import Handlers
+from vflens.protocol.mask_acts import Deal, MaskShares, Seed
 from vflens.protocol.vertical.shares import SharedRun, features_mask, step_masks
 from vflens.storage.metrics import Name
 from vflens.types import Array
@@ -28,7 +28,7 @@ class Dealer:
         self._seeds = [seeds[name] for name in run.computing]
 
     @cached_property
-    def _u(self) -> Array:
+    def mask(self) -> Array:
         """The mask of the features of all training rows, uint64 (n, d)."""
         own, other = (features_mask(seed, self._run) for seed in self._seeds)
         return own + other
@@ -56,7 +56,7 @@ class Dealer:
             step_masks(seed, step, count)
             for seed, count in zip(self._seeds, (drawn, drawn + derived), strict=True)
         )
-        return dealt(own, other, self._u[self._run.places[rows]], self._run.logits, self._run.scale.shift)
+        return dealt(own, other, self.mask[self._run.places[rows]], self._run.logits, self._run.scale.shift)
 
 
 class DealingCoordinator(Coordinator):
@@ -74,14 +74,25 @@ class DealingCoordinator(Coordinator):
         self._dealer = Dealer(run, seeds, self.order)
         super().train(check_alive)
 
+    def dealt_mask(self) -> Array:
+        """The mask of the features of all training rows, uint64 (n, d): what its own attacks would know.
+
+        Raises:
+            StateError: it has not dealt yet.
+        """
+        if self._dealer is None:
+            raise StateError(f"run {self.config.run!r} is not trained yet: there are no masks")
+        return self._dealer.mask
+
     def all_finished(self) -> None:
         """See :meth:`Coordinator.all_finished`; adds how large logits became."""
         super().all_finished()
         self.metrics.add(Name.LARGEST_LOGIT, self.predictions.largest_logit)
 
     def check_model(self) -> None:
-        """See :meth:`Leader.check_model`: of training rows nobody knows a logit, so those that are predicted
-        stand for them.
+        """See :meth:`vflens.coordinator.leader.Leader.check_model`.
+
+        Of training rows nobody knows a logit: those that are predicted stand for them.
         """
         largest = self.metrics.last(Name.LARGEST_LOGIT) or 0.0
         if largest > LARGEST_LOGIT:

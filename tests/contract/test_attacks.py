@@ -163,6 +163,10 @@ def world(request: pytest.FixtureRequest) -> World:
         transcript.append(
             _released("coordinator", Phase.TRAIN, Point.EMBEDDING, rows, embedding=truth @ weights.T)
         )
+    masked = rng.integers(-(2**63), 2**63, (n, d + 1))  # of protected training, with the bias
+    transcript.append(_released("first", Phase.DISCLOSE, Point.SHARES, rows, features=masked))
+    opened = rng.integers(-(2**63), 2**63, (n, 4))
+    transcript.append(_released("first", Phase.TRAIN, Point.OPENING, rows, logits=opened, rho=opened))
     own = {"features": features, "labels": rng.integers(0, 4, n), "parameters": own_weight}
     return World(truth, transcript, own, np.isin(rows, [2, 5]), blocks=blocks)
 

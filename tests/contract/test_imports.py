@@ -21,6 +21,7 @@ STANDARD = {
     "__future__",
     "abc",
     "collections",
+    "contextlib",
     "copy",
     "dataclasses",
     "functools",

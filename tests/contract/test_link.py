@@ -27,7 +27,7 @@ from vflens.errors import (
     classes,
 )
 from vflens.models.settings import Training
-from vflens.protocol import acts
+from vflens.protocol import acts, mask_acts
 from vflens.protocol.access import Access
 from vflens.protocol.horizontal.access import HORIZONTAL_ACCESS
 from vflens.protocol.link import InProcessLink, Link, Party
@@ -198,8 +198,8 @@ EXAMPLES: dict[type[acts.Act[Any]], acts.Act[Any]] = {
         acts.Step(exchange(0), NO_ROWS, None),
         acts.Train(RUN),
         acts.Epoch(RUN, 0),
-        acts.Seed(RUN),
-        acts.Deal(RUN, 0),
+        mask_acts.Seed(RUN),
+        mask_acts.Deal(RUN, 0),
         acts.Disclose(RUN, 1, "active"),
         acts.Deliver(NOTHING),
         acts.Begin(RUN, 1),

@@ -24,7 +24,8 @@ from vflens.numerics.fixed_point import encoded
 from vflens.numerics.shares.scale import FEATURE_BITS, PARAMETER_BITS
 from vflens.numerics.shares.sigmoid import RESIDUAL_BITS
 from vflens.numerics.shares.step import twin
-from vflens.protocol.acts import Deal, Describe, Seed, Step
+from vflens.protocol.acts import Describe, Step
+from vflens.protocol.mask_acts import Deal, Seed
 from vflens.protocol.vertical.shares import SharedRun
 from vflens.randomness import stream
 from vflens.storage import journal

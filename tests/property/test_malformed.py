@@ -19,7 +19,7 @@ from stubparty import CALLERS, LIMITS, served
 from wirecases import ACTS
 
 from vflens.errors import VflensError
-from vflens.protocol import acts
+from vflens.protocol import acts, mask_acts
 from vflens.protocol.link import Party
 from vflens.protocol.standing import Standing
 from vflens.protocol.vertical.access import ACCESS, DIRECT_ACCESS
@@ -142,8 +142,8 @@ def valid(local: LocalFederation, role: str) -> dict[type[acts.Act[Any]], acts.A
         acts.Step(step, train, summed) if role == "active" else acts.Step(after, train, gradient),
         acts.Train(RUN),
         acts.Epoch(RUN, 1),
-        acts.Seed(RUN),
-        acts.Deal(RUN, 1),
+        mask_acts.Seed(RUN),
+        mask_acts.Deal(RUN, 1),
         acts.Disclose(RUN, 1, "active"),
         acts.Deliver(parameters if role == "active" else labels),
         acts.Begin(RUN, 1),

@@ -131,35 +131,6 @@ class Rejoin(Act[Standing]):
     standing: Standing
 
 
-@dataclass(frozen=True)
-class Seeded:
-    """The ``seed``, 32 bytes, of a party's shares of all masks in protected training."""
-
-    seed: bytes
-
-
-@dataclass(frozen=True)
-class Seed(Act[Seeded]):
-    """From which seed do you draw your shares of masks?"""
-
-    run: str
-
-
-@dataclass(frozen=True, eq=False)
-class MaskShares:
-    """The active party's shares of what follows from the masks of some steps, uint64 (m,)."""
-
-    numbers: Array
-
-
-@dataclass(frozen=True)
-class Deal(Act[MaskShares]):
-    """Ask the dealer for the next steps from training ``step`` on."""
-
-    run: str
-    step: int
-
-
 @dataclass(frozen=True, eq=False)
 class StepReply:
     """The reply of a training step; ``stop`` is the active party's early stopping."""

@@ -5,29 +5,29 @@ from typing import Any
 import numpy as np
 
 from vflens.errors import ProtocolError
-from vflens.protocol import acts
+from vflens.protocol import mask_acts
 from vflens.protos import vfl_pb2 as pb
 from vflens.words import counted
 
 _SEED_BYTES = 32
 
 
-def _decode_seeded(message: pb.Seeded) -> acts.Seeded:
+def _decode_seeded(message: pb.Seeded) -> mask_acts.Seeded:
     if len(message.seed) != _SEED_BYTES:
         raise ProtocolError(f"a seed of masks of {counted(len(message.seed), 'byte')}: {_SEED_BYTES} are due")
-    return acts.Seeded(message.seed)
+    return mask_acts.Seeded(message.seed)
 
 
-def _encode_shares(reply: acts.MaskShares) -> pb.MaskShares:
+def _encode_shares(reply: mask_acts.MaskShares) -> pb.MaskShares:
     return pb.MaskShares(numbers=reply.numbers.astype("<u8", copy=False).tobytes())
 
 
-def _decode_shares(message: pb.MaskShares) -> acts.MaskShares:
+def _decode_shares(message: pb.MaskShares) -> mask_acts.MaskShares:
     if len(message.numbers) % 8:
         raise ProtocolError(
             f"shares of masks of {counted(len(message.numbers), 'byte')}: 8 bytes a number are due"
         )
-    return acts.MaskShares(np.frombuffer(message.numbers, "<u8"))
+    return mask_acts.MaskShares(np.frombuffer(message.numbers, "<u8"))
 
 
 SEED: dict[str, Any] = {

@@ -13,7 +13,7 @@ from google.protobuf.message import DecodeError
 
 from vflens.errors import ProtocolError, from_peer
 from vflens.member.stage import Stage
-from vflens.protocol import acts
+from vflens.protocol import acts, mask_acts
 from vflens.protocol.standing import Standing
 from vflens.protocol.vertical.alignment import check_salts
 from vflens.protos import vfl_pb2 as pb
@@ -245,7 +245,7 @@ RPCS: Mapping[type[acts.Act[Any]], Rpc] = {
         encode_reply=_encode_standing,
         decode_reply=_decode_standing,
     ),
-    acts.Seed: Rpc("/vflens.DataParty/Seed", False, **SEED, **_plain(pb.SeedRequest, acts.Seed)),
+    mask_acts.Seed: Rpc("/vflens.DataParty/Seed", False, **SEED, **_plain(pb.SeedRequest, mask_acts.Seed)),
     acts.Step: Rpc(
         "/vflens.DataParty/Step",
         True,
@@ -275,7 +275,7 @@ RPCS: Mapping[type[acts.Act[Any]], Rpc] = {
         encode_reply=lambda r: pb.Order(rows=encode_rows(r.rows)),
         decode_reply=lambda m: acts.Order(decode_rows(m.rows)),
     ),
-    acts.Deal: Rpc("/vflens.Coordinator/Deal", False, **DEAL, **_plain(pb.DealRequest, acts.Deal)),
+    mask_acts.Deal: Rpc("/vflens.Coordinator/Deal", False, **DEAL, **_plain(pb.DealRequest, mask_acts.Deal)),
     acts.Disclose: Rpc(
         "/vflens.DataParty/Disclose",
         False,

@@ -10,8 +10,9 @@ from vflens.clients.vertical.protected.secret import secret_of_masks, seeded
 from vflens.errors import StateError
 from vflens.member.event_loop import run_to_end
 from vflens.models.part import Taking
-from vflens.protocol.acts import Seed, Trained
+from vflens.protocol.acts import Trained
 from vflens.protocol.link import Handlers
+from vflens.protocol.mask_acts import Seed
 from vflens.protocol.vertical.agreement import VerticalAgreement
 from vflens.protocol.vertical.shares import SharedRun, checked
 from vflens.types import Array, Point, Released

@@ -13,9 +13,10 @@ from vflens.clients.vertical.direct_training import ordered
 from vflens.clients.vertical.protected.computing import Computing
 from vflens.errors import ProtocolError, UnavailableError
 from vflens.member.gate import ReleaseGate
-from vflens.protocol.acts import Deal, MaskShares, Step, StepReply, Trained
+from vflens.protocol.acts import Step, StepReply, Trained
 from vflens.protocol.checks import MODEL_VERSION
 from vflens.protocol.link import Link, Reply, Stream
+from vflens.protocol.mask_acts import Deal, MaskShares
 from vflens.protocol.vertical.embeddings import TrainingStreams
 from vflens.protocol.vertical.shares import SharedRun, checked, sent
 from vflens.types import Array, Exchange, Phase, Point, Released

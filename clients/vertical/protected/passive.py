@@ -9,9 +9,10 @@ from vflens.clients.vertical.protected.secret import secret_of_masks, seeded
 from vflens.clients.vertical.protected.sharing import Sharing
 from vflens.errors import ProtocolError, StateError
 from vflens.models.part import Taking
-from vflens.protocol.acts import Describe, Seed, Step, StepReply
+from vflens.protocol.acts import Describe, Step, StepReply
 from vflens.protocol.checks import check_exchange
 from vflens.protocol.link import Handlers
+from vflens.protocol.mask_acts import Seed
 from vflens.protocol.pair_key import PairKey
 from vflens.protocol.vertical.agreement import VerticalAgreement
 from vflens.protocol.vertical.shares import SharedRun, checked, sent

@@ -2,7 +2,7 @@
 
 from vflens.member.member import Member
 from vflens.member.start_nonce import start_nonce
-from vflens.protocol.acts import Seed, Seeded
+from vflens.protocol.mask_acts import Seed, Seeded
 from vflens.protocol.vertical.shares import mask_seed
 from vflens.randomness import derive
 

@@ -298,7 +298,7 @@ def test_make_targets_exist() -> None:
 def test_exit_codes_are_those_of_the_errors() -> None:
     said = "Exit codes: " + ", ".join(f"{code} {word}" for code, word in exit_codes().items()) + "."
     assert said.startswith("Exit codes: 0 done, 1 failed, 2 configuration, 3 data, ")
-    assert said.endswith(", 12 storage, 13 refused, 130 interrupted.")
+    assert said.endswith(", 12 storage, 13 refused, 14 range, 130 interrupted.")
     assert said in " ".join(README.split())
     assert said in str(COMMAND.epilog)
 

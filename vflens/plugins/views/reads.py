@@ -22,6 +22,8 @@ POINT_KNOWLEDGE = {
     Point.AUXILIARY: Knowledge.AUXILIARY,
     Point.MOMENTS: Knowledge.MOMENTS,
     Point.DATASET: Knowledge.RELEASED_TABLE,
+    Point.SHARES: Knowledge.OPENINGS,
+    Point.OPENING: Knowledge.OPENINGS,
 }
 
 

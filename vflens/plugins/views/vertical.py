@@ -14,9 +14,12 @@ import numpy as np
 from vflens.errors import KnowledgeError, PluginError
 from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
 from vflens.models.family import ModelFamily
+from vflens.models.settings import Training
+from vflens.models.shared_columns import shared_columns
 from vflens.numerics.linear_system import LinearSystem
 from vflens.numerics.shrinkage import block_diagonal
 from vflens.plugins.findings import Joint
+from vflens.plugins.opened import OpenedStep, opened_steps
 from vflens.plugins.steps import silent
 from vflens.plugins.views.own_reads import SENDING, OwnReads
 from vflens.plugins.views.reads import POINT_KNOWLEDGE, Log, read_only
@@ -55,6 +58,7 @@ class AdversaryView(TargetView, OwnReads):
         phases: the phases whose messages it declared.
         training: int32 positions of the training rows, which every party knows.
         model: what the federation trains.
+        schedule: how it trains.
         every: the transcript keeps the training messages of every so many epochs.
         device: where attacks that use torch compute, "cpu" or "cuda": their party's.
         joint: what attacks found for all targets of the same rows, or for all rows of one target; the views
@@ -76,6 +80,7 @@ class AdversaryView(TargetView, OwnReads):
         needs: frozenset[Knowledge],
         phases: frozenset[Phase],
         training: Array | None = None,
+        schedule: Training | None = None,
         model: ModelFamily = SOFTMAX_REGRESSION,
         every: int = 1,
         device: str = "cpu",
@@ -100,6 +105,7 @@ class AdversaryView(TargetView, OwnReads):
             own=own,
             own_model=own_model,
         )
+        self.schedule = schedule
         self.training_rows = read_only(np.zeros(0, np.int32) if training is None else training)
 
     def own_columns(self) -> Sequence[ColumnInfo]:
@@ -182,6 +188,39 @@ class AdversaryView(TargetView, OwnReads):
             for r in messages
             if (r.sender == self.target) == direct
         )
+
+    def shared_columns(self) -> Mapping[str, slice]:
+        """Where the columns of each party stand in protected training; the one between is the bias."""
+        parts = shared_columns(list(self._parties.values()))
+        return {n: slice(p.start, p.start + len(self._parties[n].columns)) for n, p in parts.items()}
+
+    def opened_features(self) -> tuple[Array, Array]:
+        """The training rows int32 (n,) whose features were opened behind their masks, and these uint64
+        (n, d).
+
+        Raises:
+            KnowledgeError: nothing was opened at this party, or the attack did not declare OPENINGS.
+        """
+        found = [r for r in self.received(Point.SHARES) if "features" in (r.tensors or {})]
+        if not found:
+            raise KnowledgeError(f"no features of training rows were opened at {self.party!r}")
+        features = np.concatenate([r.tensor("features") for r in found]).view(np.uint64)
+        return np.concatenate([r.rows for r in found]), features
+
+    def opened_in(self) -> str:
+        """The name of the run in which features were opened, "" where none were."""
+        return next((r.exchange.run for r in self.received(Point.SHARES)), "")
+
+    def openings(self) -> list[OpenedStep]:
+        """What each step of protected training opened, as it arrived.
+
+        Raises:
+            KnowledgeError: as :meth:`opened_features`.
+        """
+        steps = opened_steps(self.received(Point.OPENING))
+        if not steps:
+            raise KnowledgeError(f"no step of protected training was opened at {self.party!r}")
+        return steps
 
     def public(self) -> Array:
         """The target's columns (M, d) of other people's rows, float64 in [0, 1]; see :meth:`own_public`.

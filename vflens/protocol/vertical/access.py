@@ -8,7 +8,6 @@ from vflens.protocol.access import Access, pairs
 from vflens.protocol.acts import (
     Begin,
     Blind,
-    Deal,
     Deliver,
     Describe,
     Disclose,
@@ -21,12 +20,12 @@ from vflens.protocol.acts import (
     Query,
     Rejoin,
     Salt,
-    Seed,
     Step,
     Stop,
     Submission,
     Train,
 )
+from vflens.protocol.mask_acts import Deal, Seed
 from vflens.types import Role
 
 _DATA = {Role.PASSIVE, Role.ACTIVE}

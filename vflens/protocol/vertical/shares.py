@@ -25,6 +25,7 @@ import numpy as np
 
 from vflens.errors import ProtocolError
 from vflens.models.settings import Training
+from vflens.models.shared_columns import shared_columns
 from vflens.numerics.shares.scale import Scale, fitting
 from vflens.numerics.shares.step import mask_sizes
 from vflens.protocol.checks import check_origin
@@ -74,12 +75,7 @@ class SharedRun:
         """Where each party's columns stand; the bias, a column of ones, is the last of the first passive
         party's.
         """
-        found, start = {}, 0
-        for party in (self.federation.active, *self.federation.passive):
-            end = start + len(party.columns) + (party.name == self.computing[1])
-            found[party.name] = slice(start, end)
-            start = end
-        return found
+        return shared_columns(self.federation.parties)
 
     @property
     def width(self) -> int:

@@ -49,6 +49,7 @@ def view_of(
         needs=declared.needs,
         phases=declared.phases,
         training=federation.train,
+        schedule=federation.training,
         model=federation.model,
         every=every,
         device=device,
