@@ -42,7 +42,7 @@ WRONG_EXPERIMENTS = [
     (
         BASE.replace("0.5", "1.5").encode(),
         2,
-        "split.fraction.fraction: give less than 1 (got 1.5)",
+        "split.fraction: give less than 1 (got 1.5)",
     ),
     (f"colour = 1\n{BASE}".encode(), 2, "colour: there is no such setting"),
     (

@@ -60,7 +60,7 @@ def validate(adapter: TypeAdapter[T], data: Any, source: str) -> T:
     try:
         return adapter.validate_python(data)
     except ValidationError as error:
-        raise refused(error, source, settings_of(adapter.core_schema)) from None
+        raise refused(error, source, settings_of(adapter.core_schema), data=data) from None
 
 
 def settings_of(schema: Any) -> Iterator[str]:
@@ -76,16 +76,39 @@ def settings_of(schema: Any) -> Iterator[str]:
 
 
 def refused(
-    error: ValidationError, source: str, known: Iterable[str] = (), kind: type[BaseModel] | None = None
+    error: ValidationError,
+    source: str,
+    known: Iterable[str] = (),
+    kind: type[BaseModel] | None = None,
+    data: Any = None,
 ) -> ConfigError:
-    """``error`` in our words; a wrong name is compared with ``known``, or ``kind``'s are given."""
-    names = list(known)
-    problems = "; ".join(describe_problem(e, names) for e in error.errors()[:5])
+    """``error`` of ``data`` in our words; wrong names beside ``known`` ones, or all of ``kind``."""
+    names, found = list(known), error.errors()
+    told = [{**e, "loc": tuple(_place(e["loc"], data))} for e in found if not _follows(e, found)]
+    problems = "; ".join(describe_problem(e, names) for e in told[:5])
     if kind is None or all(e["type"] != "extra_forbidden" for e in error.errors()):
         return ConfigError(f"{source}: {problems}")
     return ConfigError(
         f"{source}: {problems}: it has {', '.join(sorted(kind.model_fields)) or 'no parameters'}"
     )
+
+
+def _place(place: Iterable[Any], data: Any) -> Iterator[Any]:
+    """``place`` in ``data`` without the kinds that pydantic puts behind the name of a table of several."""
+    told = False
+    for step in place:
+        table = data if isinstance(data, dict) else {}
+        told = not told and table.get("kind") == step
+        if not told:
+            yield step
+            data = table.get(step)
+
+
+def _follows(problem: Any, problems: Iterable[Any]) -> bool:
+    """Whether a list is too short only since pydantic left out what is wrong in it."""
+    place = problem["loc"]
+    inner = any(p["loc"][: len(place)] == place and len(p["loc"]) > len(place) for p in problems)
+    return problem["type"] == "too_short" and inner
 
 
 def describe_problem(problem: Any, known: Iterable[str] = ()) -> str:
@@ -97,4 +120,7 @@ def describe_problem(problem: Any, known: Iterable[str] = ()) -> str:
     # The value of an unknown key may be a secret with a misspelt key.
     unknown = problem["type"] == "extra_forbidden"
     words = worded(where, problem, hidden=unknown or _SECRET.search(where) is not None)
+    if problem["type"] == "union_tag_invalid":
+        about = problem["ctx"]
+        return words + did_you_mean(about["tag"], re.findall(r"\w+", about["expected_tags"]))
     return words + did_you_mean(str(problem["loc"][-1]), known) if unknown else words

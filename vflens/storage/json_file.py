@@ -32,6 +32,8 @@ _PROBLEMS = {
     "less_than_equal": "give {le} or less",
     "finite_number": "give a finite number",
     "literal_error": "give {expected}",
+    "union_tag_invalid": "its {discriminator} is '{tag}': give {expected_tags}",
+    "union_tag_not_found": "its {discriminator} is missing",
     **dict.fromkeys(("int_type", "int_parsing", "int_from_float", "int_parsing_size"), "give a whole number"),
     **dict.fromkeys(("float_type", "float_parsing"), "give a number"),
     **dict.fromkeys(("bool_type", "bool_parsing"), "give true or false"),

@@ -23,6 +23,17 @@ def _written(folder: Path, settings: dict[str, Any]) -> Path:
     [
         ({"attakcs": []}, r"attakcs: there is no such setting, did you mean attacks\?$"),
         ({"training": {"epoch": 3}}, r"training\.epoch: there is no such setting, did you mean epochs\?$"),
+        (
+            {"split": {"kind": "fractoin"}},
+            r"split: its 'kind' is 'fractoin': give 'columns', .*'image_channels', did you mean fraction\?$",
+        ),
+        ({"split": {"kind": "fraction"}}, r"toml: split\.fraction: it is missing$"),
+        (
+            {"split": {"kind": "fraction", "fraction": 3}},
+            r"toml: split\.fraction: give less than 1 \(got 3\)$",
+        ),
+        ({"split": {"fraction": 0.5}}, "split: its 'kind' is missing$"),
+        ({"scenarios": [{"name": "a", "x": 1}]}, r"own\.toml: scenarios\.0\.x: there is no such setting$"),
         ({"data": {"name": "digits"}, "colour": 1}, "colour: there is no such setting$"),
     ],
 )

@@ -124,7 +124,7 @@ def _unbeaten(defended: Facts) -> str:
         ran = "No attack here could run against it: all lack what it withholds, or are slow"
     else:
         ran = f"Against it ran {', '.join(defended['tried'])}, none better than a blind guess"
-    return f" {ran}. This proves nothing about other attacks."
+    return f" {ran}. Other attacks may do better."
 
 
 def _of_training(found: Facts) -> list[Facts]:

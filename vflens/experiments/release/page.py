@@ -36,21 +36,19 @@ def render(facts: Document, mechanism: Mechanism, moments: TableMoments, effect:
 
 
 def headline(facts: Document) -> str:
-    """The certificate in one sentence: the bound, and what it does not prevent."""
+    """The certificate in one sentence: what the noise does not prevent, and the bound."""
     columns = facts["cramer_rao"]["per_feature"]
     known = [c for c in columns if c["linear_r2"] is not None]
     bound = (
-        f"A row's squared error is at least {facts['cramer_rao']['min_row']:.4g} for locally unbiased "
+        f"a row's squared error is at least {facts['cramer_rao']['min_row']:.4g} for locally unbiased "
         "estimators"
         f" ({_percent(facts['cramer_rao']['share_of_total_variance'])} of a row's variance on average)"
     )
     if not known:
-        return bound + "."
+        return f"{bound[0].upper()}{bound[1:]}."
     worst = max(known, key=lambda c: c["linear_r2"])
-    return (
-        f"{bound}; with known mean and covariance, linear estimates still explain "
-        f"{_percent(worst['linear_r2'])} of {worst['column']!r}."
-    )
+    explained = f"{_percent(worst['linear_r2'])} of {worst['column']!r}"
+    return f"Who knows mean and covariance still explains {explained}; {bound}."
 
 
 def _unbroken(share: float | None) -> str:

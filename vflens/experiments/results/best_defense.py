@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from vflens.experiments.results.clear_training import percent
 from vflens.experiments.results.record import RecordedRun
 from vflens.experiments.results.results import HARDLY
 from vflens.experiments.results.titles import defenses, labels
@@ -21,15 +22,11 @@ def best_defense(runs: Sequence[RecordedRun], base: RecordedRun) -> Iterator[str
         return
     open_ = "of what a blind guess leaves open"
     if before - after < HARDLY:
-        yield f"No defence here lessens the largest leak, {_percent(before)} {open_}."
+        yield f"No defence here lessens the largest leak, {percent(before)} {open_}."
     else:
-        leaks = f"The largest leak is {_percent(after)} {open_}, without it {_percent(before)}."
+        leaks = f"The largest leak is {percent(after)} {open_}, without it {percent(before)}."
         yield f"Best defence here: {names[best.name]}. {leaks}"
 
 
 def _leak(run: RecordedRun) -> float:
     return run.largest[0].share
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"

@@ -29,8 +29,12 @@ def given_away(share: float) -> str:
         return "every training row, exactly, once a few are known"
     if share < HARDLY:
         return "the training rows hardly better than a blind guess"
-    percent = f"{100 * share:.0f}" if share < 0.99 else f"{100 * share:.1f}"
-    return f"{percent} % of what a blind guess leaves open in every training row, once a few are known"
+    return f"{percent(share)} of what a blind guess leaves open in every training row, once a few are known"
+
+
+def percent(share: float) -> str:
+    """A share of what a blind guess leaves open: "66 %", "99.9 %"."""
+    return f"{100 * share:.0f} %" if share < 0.99 else f"{100 * share:.1f} %"
 
 
 def found_in_training(leak: LargestLeak, measure: str) -> str:

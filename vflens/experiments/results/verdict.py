@@ -17,6 +17,7 @@ from vflens.experiments.results.clear_training import (
     explained_number,
     found_besides,
     found_in_training,
+    percent,
     reads_training,
 )
 from vflens.experiments.results.record import RecordedRun
@@ -231,9 +232,11 @@ def _read_in_training(result: Result) -> bool:
 
 
 def _measure(leak: LargestLeak) -> str:
-    if not (r := leak.result):
-        return explained_number(leak.share)
-    return f"MSE {number(r.mse)}, where the best blind guess ({r.blind_guess}) errs by {number(r.blind)}"
+    return _errors(leak.result) if leak.result else explained_number(leak.share)
+
+
+def _errors(r: Result) -> str:
+    return f"MSE {number(r.mse)}; of the best blind guess, {r.blind_guess}, {number(r.blind)}"
 
 
 def _predicted(run: RecordedRun) -> Iterator[str]:
@@ -244,18 +247,21 @@ def _predicted(run: RecordedRun) -> Iterator[str]:
 
 
 def _sentence(run: RecordedRun, r: Result) -> str:
-    predicted = r.scored_set == "predict"
-    seen = f"From {r.rows:,} predictions" if predicted else f"Of {r.rows:,} {rows_of(r.scored_set)}"
+    seen = f"Of {r.rows:,} {rows_of(r.scored_set)}"
+    if r.scored_set == Phase.PREDICT:
+        seen = f"From {r.rows:,} predictions"
     who = f"{seen} {attacker(run, r.attack)} reconstructs {named(run, r.target)}'s {things(run, r.target)}"
-    guess = f"the best blind guess ({r.blind_guess})"
     if r.granted:
         who += f" ({_GRANTED}: {r.granted})"
-    if r.better and r.relative <= 1 - HARDLY:
-        return f"{who} with MSE {number(r.mse)}; {guess} errs by {number(r.blind)}.{_in_own_unit(run, r)}"
-    return (
-        f"{who} {_than_blind(r)}: MSE {number(r.mse)}, where {guess} errs by {number(r.blind)}"
-        f"{_but_columns(run, r.target)}."
-    )
+    if not _leaks(r):
+        return f"{who} {_than_blind(r)} ({_errors(r)}){_but_columns(run, r.target)}."
+    share = percent(1 - r.relative)
+    return f"{who}: it finds {share} of what a blind guess leaves open ({_errors(r)}).{_in_own_unit(run, r)}"
+
+
+def _leaks(r: Result) -> bool:
+    """Whether ``r`` is more than hardly better than a blind guess."""
+    return r.better and r.relative <= 1 - HARDLY
 
 
 def _than_blind(r: Result) -> str:
@@ -264,8 +270,7 @@ def _than_blind(r: Result) -> str:
 
 def _in_own_unit(run: RecordedRun, r: Result) -> str:
     """The column that ``r`` finds best, in its own unit."""
-    found = run.own_units(r)
-    return f" Its best column: {found[0]}." if found else ""
+    return f" Its best column: {found[0]}." if (found := run.own_units(r)) else ""
 
 
 def _compared(run: RecordedRun, label: str, base: RecordedRun) -> str:
@@ -289,22 +294,19 @@ def _outcomes(run: RecordedRun, leak: LargestLeak, *, several: bool) -> Iterator
 
 def _outcome(run: RecordedRun, r: Result, *, several: bool) -> str:
     name = f"{r.target} " if several else ""
-    leaks = r.better and r.relative <= 1 - HARDLY
-    blind = "" if leaks else f", {_than_blind(r)}{_but_columns(run, r.target)}"
-    return f"{name}{number(r.mse)}{blind}"
+    if _leaks(r):
+        return f"{name}{percent(1 - r.relative)} found (MSE {number(r.mse)})"
+    return f"{name}MSE {number(r.mse)}, {_than_blind(r)}{_but_columns(run, r.target)}"
 
 
 def _but_columns(run: RecordedRun, target: str) -> str:
     """Single columns that leak although the error over all columns is high."""
-    leaks = run.leaking_columns(target)
-    if not leaks:
+    if not (leaks := run.leaking_columns(target)):
         return ""
     worst, error = leaks[0].attack, leaks[0].error
     count = counted(len(leaks), "column leaks", many="columns leak, most of all this")
-    return (
-        f" (but {count}: {worst} errs by {number(error.mse)} at {error.column}, "
-        f"a blind guess by {number(error.blind)})"
-    )
+    errors = f"MSE {number(error.mse)}, of a blind guess {number(error.blind)}"
+    return f", but {count}: {error.column} ({worst}, {errors})"
 
 
 def _accuracy_change(run: RecordedRun, base: RecordedRun) -> list[str]:

@@ -11,7 +11,7 @@ from vflens.config import DEVICE, MODEL, Device, Disclosure, Limits, Name, Plugi
 from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
 from vflens.models.family import AnyModel
 from vflens.models.settings import Training
-from vflens.names import Title
+from vflens.names import Title, did_you_mean
 from vflens.plugins.defense import NamedDefense
 from vflens.randomness import secret_from_seed
 from vflens.tables.description import PartyFile
@@ -180,7 +180,8 @@ class AnyPartiesExperiment(Settings, ABC):
         for name in self.named():
             if name not in members:
                 shown = members if len(members) < 9 else [*members[:3], "…", *members[-3:]]
-                raise ValueError(f"party {name!r} is none of {shown}")
+                near = did_you_mean(name, members)
+                raise ValueError(f"party {name!r} is none of {', '.join(shown)}{near}")
         titles = [s.name.replace(" ", "-") for s in self.scenarios]  # the names of their folders
         if len(set(titles)) < len(titles):
             raise ValueError(f"scenarios {titles}: give every scenario its own name")

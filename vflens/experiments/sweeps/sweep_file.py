@@ -130,7 +130,9 @@ class AnySweep(AnyPartiesExperiment):
             if d.at is None and not self.everyone:
                 raise ValueError(f"defence {d.title!r} is nowhere: name the party that runs it, at = …")
             if d.at is not None and d.at not in self.roles():
-                raise ValueError(f"party {d.at!r} of defence {d.title!r} is none of {[*self.roles()]}")
+                raise ValueError(
+                    f"party {d.at!r} of defence {d.title!r} is none of {', '.join(self.roles())}"
+                )
         return self
 
 

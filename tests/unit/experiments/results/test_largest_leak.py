@@ -122,8 +122,7 @@ def test_values_from_training_are_said_to_be_every_row(tmp_path: Path) -> None:
     said = verdict([run])
     assert said.headline == (
         "Trained in the clear, the passive party's pixels leak: clear_columns finds every training row, "
-        "exactly, once a few are known (MSE 1.0e-12, where the best blind guess (the column means) errs by "
-        ".080)."
+        "exactly, once a few are known (MSE 1.0e-12; of the best blind guess, the column means, .080)."
     )
     assert said.others[0].startswith("From 360 predictions ")
     assert said.assumption == "Training in the clear: clear_columns, clear_features read training traffic."

@@ -30,8 +30,8 @@ from vflens.registry import Registry
 
 LABEL_ONLY = [{"name": "label_only"}]
 HEADLINE = (
-    "From 360 predictions the active party reconstructs the passive party's pixels with MSE .021; "
-    "the best blind guess (the column means) errs by .080."
+    "From 360 predictions the active party reconstructs the passive party's pixels: it finds 74 % "
+    "of what a blind guess leaves open (MSE .021; of the best blind guess, the column means, .080)."
 )
 SECURE = "Assumes secure training: the attacks read predictions and disclosed parameters only."
 Runs = Callable[..., tuple[RecordedRun, ...]]
@@ -50,7 +50,7 @@ def runs(tmp_path: Path) -> Runs:
 def test_the_verdict_names_the_leak_and_what_a_defence_changes(runs: Runs) -> None:
     said = verdict(runs(plain={}, guarded={"errors": {"lmmse": 0.0785}, "defenses": LABEL_ONLY}))
     assert said.headline == HEADLINE
-    assert said.others == ("With label_only: .079, no better than a blind guess, accuracy unchanged.",)
+    assert said.others == ("With label_only: MSE .079, no better than a blind guess, accuracy unchanged.",)
     assert said.assumption == SECURE
     assert str(said) == f"{HEADLINE} {said.others[0]} {SECURE}"
 
@@ -58,18 +58,19 @@ def test_the_verdict_names_the_leak_and_what_a_defence_changes(runs: Runs) -> No
 def test_a_defence_that_fails_and_costs_accuracy(runs: Runs) -> None:
     guarded = {"errors": {"lmmse": 0.04}, "defenses": LABEL_ONLY, "accuracy": 0.9}
     assert verdict(runs(plain={}, guarded=guarded)).others == (
-        "With label_only: .040, accuracy .960 → .900.",
+        "With label_only: 50 % found (MSE .040), accuracy .960 → .900.",
     )
 
 
 def test_a_leak_of_two_per_cent_is_hardly_one(runs: Runs) -> None:
     said = verdict(runs(plain={"errors": {"lmmse": 0.077}}, guarded={"errors": {"lmmse": 0.0765}}))
     assert (
-        "reconstructs the passive party's pixels hardly better than a blind guess: MSE .077" in said.headline
+        "reconstructs the passive party's pixels hardly better than a blind guess (MSE .077; "
+        in said.headline
     )
-    assert said.others[0].endswith(": .076, hardly better than a blind guess, accuracy unchanged.")
+    assert said.others[0].endswith(": MSE .076, hardly better than a blind guess, accuracy unchanged.")
     just = verdict(runs(third={"errors": {"lmmse": 0.076}}))
-    assert "with MSE .076" in just.headline
+    assert "it finds 5 % of what a blind guess leaves open (MSE .076; " in just.headline
 
 
 def test_the_baseline_is_the_first_run_without_defences(runs: Runs) -> None:
@@ -95,7 +96,7 @@ def test_no_better_than_blind_until_the_interval_lies_below(runs: Runs) -> None:
     (inside,) = runs(a={"errors": {"lmmse": 0.0785}})
     (below,) = runs(b={"errors": {"lmmse": 0.0775}})
     assert [r.better for r in (*final(inside), *final(below))] == [False, True]
-    assert "no better than a blind guess: MSE .079, where the best blind guess" in verdict([inside]).headline
+    assert "no better than a blind guess (MSE .079; of the best blind guess" in verdict([inside]).headline
 
 
 def columns(errors: dict[str, float], rows: int = 360) -> dict[str, Any]:
@@ -109,18 +110,18 @@ def columns(errors: dict[str, float], rows: int = 360) -> dict[str, Any]:
 def test_no_better_than_blind_does_not_hide_a_column_that_leaks(tmp_path: Path) -> None:
     one = target(tmp_path / "one", **columns({"pixel_2_5": 0.001, "pixel_2_6": 0.9}))
     assert verdict([one]).headline.endswith(
-        "errs by .080 (but 1 column leaks: ls errs by .001 at pixel_2_5, a blind guess by .080)."
+        "the column means, .080), but 1 column leaks: pixel_2_5 (ls, MSE .001, of a blind guess .080)."
     )
     two = target(tmp_path / "two", **columns({"pixel_2_5": 0.03, "pixel_2_6": 0.02, "pixel_3_5": 0.9}))
-    assert "(but 2 columns leak, most of all this: ls errs by .020 at pixel_2_6, " in verdict([two]).headline
-    assert "no better than a blind guess (but 1 column leaks: " in verdict([two, one]).others[0]
+    assert ", but 2 columns leak, most of all this: pixel_2_6 (ls, MSE .020, " in verdict([two]).headline
+    assert "no better than a blind guess, but 1 column leaks: " in verdict([two, one]).others[0]
 
 
 def test_a_column_is_not_said_to_leak_by_chance(tmp_path: Path) -> None:
     half = target(tmp_path / "half", **columns({"pixel_2_5": 0.041, "pixel_2_6": 0.9}))
     few = target(tmp_path / "few", **columns({"pixel_2_5": 0.001, "pixel_2_6": 0.9}, rows=49))
     for run in (half, few):
-        assert verdict([run]).headline.endswith("errs by .080.")
+        assert verdict([run]).headline.endswith("the column means, .080).")
 
 
 def test_where_a_blind_guess_is_exact_the_attack_that_errs_least_comes_first(tmp_path: Path) -> None:
@@ -134,7 +135,9 @@ def test_several_targets_are_told_apart_worst_first(tmp_path: Path) -> None:
     run = target(tmp_path, [*scores({"ls": 0.04}), *scores({"ls": 0.02}, target="registry")])
     assert [r.target for r in final(run)] == ["registry", "passive"]
     headline = verdict([run]).headline
-    assert headline.index("party registry's columns with MSE .020") < headline.index("passive party's pixels")
+    assert headline.index("party registry's columns: it finds 75 %") < headline.index(
+        "passive party's pixels"
+    )
 
 
 def test_without_figures_nothing_is_claimed(tmp_path: Path) -> None:

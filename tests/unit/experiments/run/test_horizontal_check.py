@@ -72,10 +72,10 @@ def test_clients_without_rounds_are_refused(tmp_path: Path) -> None:
 def test_a_wrong_name_among_many_clients_is_one_short_sentence(tmp_path: Path) -> None:
     at = '\n[[scenarios]]\nname = "run"\ndefenses = [{ name = "dp_gaussian", at = "client-1" }]\n'
     with pytest.raises(
-        ConfigError, match=r"party 'client-1' is none of \['client-01', 'client-02', "
+        ConfigError, match=r"party 'client-1' is none of client-01, client-02, .*, did you mean client-"
     ) as refused:
         checked(tmp_path, FILE.replace("clients = 2", "clients = 60") + at)
-    assert "'client-30'" not in str(refused.value)
+    assert "client-30" not in str(refused.value)
 
 
 GRANTED_GRADIENTS = """
