@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import cvxpy
 import numpy as np
 import pytest
 from scipy.linalg import null_space
@@ -13,6 +16,8 @@ from vflens.table_noise.preserving import check_preserved, preserving_noise, rel
 from vflens.table_noise.svm import SvmSolution, solve_svm
 from vflens.types import Array
 from vflens.verification import programs
+
+cp: Any = cvxpy
 
 THETA, RHO, KEY = 1.0, 1e-2, b"a test's key"
 
@@ -41,6 +46,50 @@ def test_svm_is_the_solution_of_the_model(seed: int, theta: float, rho: float) -
     np.testing.assert_allclose(found.alpha, alpha, atol=1e-5)
     np.testing.assert_allclose(found.beta, beta, atol=1e-5)
     np.testing.assert_allclose(found.slack, xi, atol=1e-5)
+
+
+def problem_1(x: Array, y: Array, theta: float) -> tuple[Array, float]:
+    """α and the optimum of (1), which is (2) with ρ = 0, by CVXPY: α is unique, β and ξ need not be."""
+    alpha, beta, xi = cp.Variable(x.shape[1]), cp.Variable(), cp.Variable(len(x), nonneg=True)
+    cost = cp.sum_squares(alpha) / 2 + theta * cp.sum(xi)
+    problem = cp.Problem(cp.Minimize(cost), [cp.multiply(y, x @ alpha + beta) >= 1 - xi])
+    problem.solve(solver=cp.CLARABEL)
+    return alpha.value, problem.value
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_as_rho_falls_the_solution_nears_one_of_the_problem_without_it(seed: int) -> None:
+    """Proposition 2.1, by the distance of α and by what the classifier costs in (1)."""
+    x, y = random_rows(seed)
+    alpha, optimum = problem_1(x, y, THETA)
+    apart, excess = [], []
+    for rho in (1.0, 1e-2, 1e-4, 1e-6):
+        found = solve_svm(x, y, theta=THETA, rho=rho)
+        hinge = np.maximum(0, 1 - y * (x @ found.alpha + found.beta)).sum()
+        excess.append((found.alpha @ found.alpha / 2 + THETA * hinge) / optimum - 1)
+        apart.append(np.linalg.norm(found.alpha - alpha) / np.linalg.norm(alpha))
+    assert apart[0] > 0.01
+    assert apart[-1] < 1e-3
+    assert excess[0] > 1e-4
+    assert abs(excess[-1]) < 1e-6
+
+
+def test_the_share_of_classifiers_that_move_little_falls_with_the_noise_as_stated() -> None:
+    """Proposition 2.3: 1 − D ≤ (q c/ε)² Tr V for some c. D is measured here, and with it the least such c:
+    one that serves at every level of noise.
+    """
+    (x, y), draws = random_rows(1, q=30, p=2), 60
+    clean, rng = solve_svm(x, y, theta=THETA, rho=RHO), np.random.default_rng(3)
+    point, least = np.append(clean.alpha, clean.beta), []
+    for sigma in (1e-1, 1e-2, 1e-3):
+        moved = np.empty(draws)
+        for i in range(draws):
+            noisy = solve_svm(x + sigma * rng.normal(size=x.shape), y, theta=THETA, rho=RHO)
+            moved[i] = np.linalg.norm(np.append(noisy.alpha, noisy.beta) - point)
+        trace, ranked = x.shape[1] * sigma**2, np.sort(moved)
+        lost = 1 - np.arange(draws) / draws  # 1 − D at ε just below each distance
+        least.append(float(np.max(ranked * np.sqrt(lost / trace)) / len(x)))
+    assert max(least) < 3 * min(least)
 
 
 def written_out(x: Array, y: Array, s: SvmSolution, theta: float, rho: float) -> dict[str, float]:
