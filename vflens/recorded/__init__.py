@@ -1,1 +1,1 @@
-"""What the record of a run tells: the views of attacks, and the parameters of every round."""
+"""What the record of a run tells: the messages that crossed, the views of attacks, parameters of every round."""

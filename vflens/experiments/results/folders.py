@@ -17,10 +17,10 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, NonNegativeInt, TypeAdapter
 
 from vflens.errors import DataError
-from vflens.experiments.results.crossings import Crossing, Logs
 from vflens.experiments.results.files import ConfigFacts, FederationFile, File, Status
 from vflens.models.family import checked_model
 from vflens.protocol.acts import checked_metrics_of
+from vflens.recorded.crossings import Crossing, Logs
 from vflens.roles import ROLES
 from vflens.score.pictures import set_of
 from vflens.storage.files import UNREADABLE, read_arrays

@@ -7,10 +7,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
 from vflens.errors import printable, shortened
-from vflens.experiments.results.crossings import Crossing
 from vflens.experiments.results.record import RecordedRun
 from vflens.experiments.results.titles import describe, labels
 from vflens.plugins.defense import GATE_HOOKS, installed_defense
+from vflens.recorded.crossings import Crossing
 from vflens.types import Document, Phase, Point
 
 if TYPE_CHECKING:  # only a terminal needs it

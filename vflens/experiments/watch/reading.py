@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TypeAlias
 
 from vflens.errors import VflensError
-from vflens.experiments.results.crossings import Logs
 from vflens.experiments.results.folders import PartyRun, party_folders, read_party
 from vflens.experiments.results.record import RecordedRun, joined
 from vflens.experiments.watch.events import Events, sentence
 from vflens.experiments.watch.progress import Eta, PartyProgress, progress
+from vflens.recorded.crossings import Logs
 
 _RESULTS = ("config.toml", "federation.json", "status.json", "metrics.parquet", "pictures.npz")
 _GROWING = ("state.json", "events.jsonl", "transcript/index.jsonl")

@@ -14,12 +14,12 @@ from reportpage import Page
 from runfolder import crossing, write_party, write_run
 
 from vflens.experiments.pages.ledger import write_ledger
-from vflens.experiments.results.crossings import Crossing
 from vflens.experiments.results.folders import read_party
 from vflens.experiments.results.ledger import in_bytes, lines
 from vflens.experiments.results.record import read_runs
 from vflens.experiments.run.horizontal.experiment import HorizontalExperiment
 from vflens.experiments.run.run import run
+from vflens.recorded.crossings import Crossing
 from vflens.storage import journal
 from vflens.storage.transcript import Transcript
 from vflens.types import Array, Exchange, Phase, Point, Released
@@ -60,7 +60,7 @@ def test_rows_are_counted_once(tmp_path: Path) -> None:
 
 
 def test_many_rows_are_counted_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vflens.experiments.results.crossings._PENDING", 3)
+    monkeypatch.setattr("vflens.recorded.crossings._PENDING", 3)
     (found,) = read_party(recorded(tmp_path / "demo/coordinator", EPOCHS)).crossings()
     assert found.rows == 5
 
