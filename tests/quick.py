@@ -16,6 +16,8 @@ ROOMS = {
     "test_the_verdict_names_the_leak_and_what_a_defence_changes",
     "clients": "contract/test_scored_parties.py::test_only_rows_released_so_far_are_scored",
     "clients.horizontal": "contract/test_horizontal.py::test_no_row_leaves_a_client",
+    "clients.vertical.protected": "contract/test_protected.py::"
+    "test_the_parts_are_those_of_protected_training",
     "clients.vertical": "contract/test_alignment.py::test_two_runs_have_no_digest_in_common",
     "config": "unit/config/test_config.py::test_refusals_name_the_field_and_no_secret",
     "coordinator": "contract/test_leading.py::test_a_run_that_moves_on_is_led_over_any_number_of_deaths",
@@ -47,7 +49,7 @@ ROOMS = {
     "experiments.run.vertical": "unit/experiments/run/test_dealer.py::"
     "test_the_dealer_gives_each_its_own_secrets",
     "experiments.scoreboard": "unit/experiments/scoreboard/test_verdicts.py::"
-    "test_a_defence_is_judged_by_the_best_attack",
+    "test_a_seed_counts_once_and_the_worse_rows_count",
     "experiments.sweeps": "unit/experiments/sweeps/test_sweep.py::"
     "test_a_refused_strength_is_named_and_the_rest_is_kept",
     "experiments.watch": "unit/experiments/watch/test_watch_page.py::test_a_run_has_its_panels",
@@ -64,6 +66,7 @@ ROOMS = {
     "numerics.gradients": "unit/numerics/test_gradient_closed_forms.py::"
     "test_the_input_of_a_linear_layer_with_bias_is_exact",
     "numerics.measures": "unit/numerics/test_intervals.py::test_errors_are_added_before_they_are_divided",
+    "numerics.shares": "unit/numerics/shares/test_step.py::test_the_change_of_theta_keeps_within_the_limit",
     "numerics.theory": "oracle/test_theory.py::test_closed_form_against_monte_carlo",
     "plugins": "contract/test_plugin_border.py::"
     "test_a_view_leads_to_no_log_that_can_be_written_and_to_no_party",

@@ -1,1 +1,1 @@
-"""What the record of a run tells: the messages that crossed, the views of attacks, parameters of every round."""
+"""What the record of a run tells: the messages that crossed, views of attacks, parameters of each round."""

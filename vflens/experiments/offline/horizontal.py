@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from vflens.config import (
-    ServerConfig,
-)
+from vflens.config import ServerConfig
 from vflens.errors import ConfigError
 from vflens.experiments.offline.command import (
     carried_out,
@@ -23,9 +19,6 @@ from vflens.storage.files import load_arrays
 from vflens.storage.journal import Reader
 from vflens.storage.private import owner_only
 from vflens.types import Document
-
-if TYPE_CHECKING:
-    pass
 
 
 def attack_client(asked: Request) -> Document:

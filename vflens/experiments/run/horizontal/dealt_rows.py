@@ -6,9 +6,7 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from vflens.config import (
-    Settings,
-)
+from vflens.config import Settings
 from vflens.errors import ConfigError, DataError
 from vflens.protocol.split import drawn_split
 from vflens.randomness import stream
