@@ -23,7 +23,7 @@ export OPENBLAS_NUM_THREADS := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup links demo demo-deep flower-check secretflow-check fate-check test quick test-counts facts kills soak golden kernels wheel-check fmt lint types proto check-proto bench bench-guard test-docs docs scoreboard check lock audit-deps containers clean
+.PHONY: help setup links demo demo-deep flower-check secretflow-check fate-check psi-check test quick test-counts facts kills soak golden kernels wheel-check fmt lint types proto check-proto bench bench-guard test-docs docs scoreboard check lock audit-deps containers clean
 
 help:           ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -157,6 +157,17 @@ fate-check: .venv-fate/.ready $(VENV)/.core   ## the same of FATE's coordinated 
 .venv-fate/.ready:
 	python3.10 -m venv .venv-fate
 	.venv-fate/bin/pip install -q pyfate==2.2.0
+	touch $@
+
+psi-check: .venv-psi/.ready $(VENV)/.core   ## private set intersection beside OpenMined's, in an environment of its own
+	mkdir -p build
+	PYTHONPATH=tests $(BIN)/python tests/oracle/psi_ours.py build/psi.json
+	.venv-psi/bin/python tests/oracle/psi_openmined.py build/psi.json
+
+# Without its dependencies: it names one, of any version.
+.venv-psi/.ready:
+	$(PYTHON) -m venv .venv-psi
+	.venv-psi/bin/pip install -q --no-deps openmined-psi==2.0.4 $$(grep ^protobuf== constraints.txt)
 	touch $@
 
 # The generator is pinned to the oldest runtime that pyproject.toml admits.

@@ -97,10 +97,10 @@ def collected(parties: Mapping[str, Link], most: int = 1000) -> Lists:
     return collect(Links(parties), RUN, most, lambda stage, done, total: None)
 
 
-def aligned(parties: Mapping[str, Aligner], share: float = 0.5) -> tuple[Alignment, dict[str, Array]]:
+def aligned(parties: Mapping[str, Aligner], most: int = 1000) -> tuple[Alignment, dict[str, Array]]:
     """The alignment of ``parties``, and the rows of each one's file in aligned order."""
-    lists = collected(parties)
-    found = align(lists.compared, share, np.random.default_rng(0), lists.mode)
+    lists = collected(parties, most)
+    found = align(lists.compared, 0.5, np.random.default_rng(0), lists.mode)
     federation: Any = SimpleNamespace(parties=list(parties.values()))
     rows = {
         name: party.identification.file_rows(

@@ -20,7 +20,7 @@ from vflens.types import AlignMode, Array
 from vflens.words import counted
 
 DIGEST_BYTES = 32
-HMAC_SECONDS = 1.2e-6  # of one core for a digest (docs/performance.md)
+HMAC_SECONDS = 7e-6  # of one core for an id of a party (docs/performance.md)
 #: Ids of one message: 4 MiB of keyed digests. Blinding 4 MiB would take longer than a call may (limits).
 AT_ONCE: Mapping[AlignMode, int] = {"hmac": 1 << 17, "psi": 1 << 14}
 #: What else may be the reason where the parties share no row.

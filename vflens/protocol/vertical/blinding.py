@@ -23,7 +23,7 @@ from vflens.protocol.vertical.alignment import DIGEST_BYTES
 from vflens.randomness import derive
 from vflens.types import Array
 
-HASH_SECONDS, BLIND_SECONDS = 24e-6, 109e-6  # of one core for an id (docs/performance.md)
+HASH_SECONDS, BLIND_SECONDS = 30e-6, 110e-6  # of one core for an id (docs/performance.md)
 
 
 def blinding_key(secret: bytes, salts: bytes) -> bytes:
