@@ -14,6 +14,7 @@ from vflens.protocol import acts
 from vflens.protocol.acts import Act
 from vflens.protocol.link import Link
 from vflens.protocol.standing import Standing
+from vflens.protocol.vertical import row_ids
 from vflens.types import INT32_MAX, AlignMode, Array, PartyInfo, Phase, Point, Released, Role, sealed
 
 Lies = dict[str, Any]
@@ -149,7 +150,7 @@ def _standing(honest: Standing) -> Lies:
     }
 
 
-def _identities(honest: acts.Identities) -> Lies:
+def _identities(honest: row_ids.Identities) -> Lies:
     digest, rows = honest.digests[:32], len(honest.digests) // 32
     return {
         "a digest cut": replace(honest, digests=honest.digests[:-1]),
@@ -179,7 +180,7 @@ def _party(honest: PartyInfo) -> Lies:
     }
 
 
-def _salted(honest: acts.Salted) -> Lies:
+def _salted(honest: row_ids.Salted) -> Lies:
     other: AlignMode = "psi" if honest.mode == "hmac" else "hmac"
     return {
         "a salt cut": replace(honest, salt=honest.salt[:-1]),
@@ -191,13 +192,13 @@ def _salted(honest: acts.Salted) -> Lies:
     }
 
 
-def _blinded(honest: acts.Blinded) -> Lies:
+def _blinded(honest: row_ids.Blinded) -> Lies:
     element = honest.elements[:32]
     return {
-        "a byte less": acts.Blinded(honest.elements[:-1]),
-        "an element more": acts.Blinded(honest.elements + element),
-        "an element twice": acts.Blinded(element + element + honest.elements[64:]),
-        "nothing": acts.Blinded(b""),
+        "a byte less": row_ids.Blinded(honest.elements[:-1]),
+        "an element more": row_ids.Blinded(honest.elements + element),
+        "an element twice": row_ids.Blinded(element + element + honest.elements[64:]),
+        "nothing": row_ids.Blinded(b""),
     }
 
 
@@ -208,9 +209,9 @@ _LIES: dict[type[Any], Callable[[Any], Lies]] = {
     acts.Order: _order,
     acts.Trained: _trained,
     Standing: _standing,
-    acts.Identities: _identities,
+    row_ids.Identities: _identities,
     acts.Receipt: _receipt,
-    acts.Salted: _salted,
-    acts.Blinded: _blinded,
+    row_ids.Salted: _salted,
+    row_ids.Blinded: _blinded,
     PartyInfo: _party,
 }

@@ -17,6 +17,7 @@ from vflens.models.settings import AGGREGATORS, Horizontal, Training
 from vflens.protocol import acts, mask_acts
 from vflens.protocol.horizontal.agreement import HorizontalAgreement
 from vflens.protocol.standing import Standing
+from vflens.protocol.vertical import row_ids
 from vflens.protocol.vertical.agreement import VerticalAgreement
 from vflens.protos import vfl_pb2 as pb
 from vflens.storage.chain import LINK_BYTES, Head
@@ -201,9 +202,9 @@ STANDINGS = st.builds(
 )
 ACTS: dict[type[acts.Act[Any]], Any] = {
     acts.Describe: st.builds(acts.Describe, NAMES),
-    acts.Salt: st.builds(acts.Salt, NAMES),
-    acts.Identify: st.builds(acts.Identify, NAMES, SALTS, INT64),
-    acts.Blind: st.builds(acts.Blind, NAMES, SALTS, NAMES, INT64, ids=INT64, elements=DIGESTS),
+    row_ids.Salt: st.builds(row_ids.Salt, NAMES),
+    row_ids.Identify: st.builds(row_ids.Identify, NAMES, SALTS, INT64),
+    row_ids.Blind: st.builds(row_ids.Blind, NAMES, SALTS, NAMES, INT64, ids=INT64, elements=DIGESTS),
     acts.Prepare: st.builds(acts.Prepare, FEDERATIONS, ROWS, SALTS),
     acts.Rejoin: st.builds(acts.Rejoin, NAMES, STANDINGS),
     acts.Step: st.builds(
@@ -239,11 +240,15 @@ def answers(n: int) -> Any:
 DONE = st.just(acts.Done())
 REPLIES: dict[type[acts.Act[Any]], Any] = {
     acts.Describe: parties(Role.PASSIVE, "a"),
-    acts.Salt: st.builds(acts.Salted, DIGESTS, st.sampled_from(["psi", "hmac"]), st.integers(0, 2**63 - 1)),
-    acts.Identify: st.builds(
-        acts.Identities, DIGESTS, st.none() | hnp.arrays("|u1", st.integers(0, 4), elements=st.integers(0, 1))
+    row_ids.Salt: st.builds(
+        row_ids.Salted, DIGESTS, st.sampled_from(["psi", "hmac"]), st.integers(0, 2**63 - 1)
     ),
-    acts.Blind: st.builds(acts.Blinded, DIGESTS),
+    row_ids.Identify: st.builds(
+        row_ids.Identities,
+        DIGESTS,
+        st.none() | hnp.arrays("|u1", st.integers(0, 4), elements=st.integers(0, 1)),
+    ),
+    row_ids.Blind: st.builds(row_ids.Blinded, DIGESTS),
     acts.Prepare: DONE,
     acts.Rejoin: STANDINGS,
     acts.Step: st.builds(acts.StepReply, st.none() | RELEASED, st.booleans()),

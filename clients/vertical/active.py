@@ -22,16 +22,7 @@ from vflens.errors import ConfigError, ProtocolError, StateError
 from vflens.member.event_loop import run_to_end
 from vflens.member.stage import Stage
 from vflens.models.part import Learn
-from vflens.protocol.acts import (
-    Answers,
-    Disclose,
-    Query,
-    Rejoin,
-    Step,
-    StepReply,
-    Train,
-    Trained,
-)
+from vflens.protocol.acts import Answers, Disclose, Query, Rejoin, Step, StepReply, Train, Trained
 from vflens.protocol.checks import MODEL_VERSION, check_origin, check_version, finite
 from vflens.protocol.link import Handlers, Link
 from vflens.protocol.standing import Standing

@@ -8,7 +8,7 @@ import numpy as np
 from vflens.config import ActiveConfig, PassiveConfig
 from vflens.errors import ConfigError, ProtocolError
 from vflens.member.start_nonce import start_nonce
-from vflens.protocol.acts import Blind, Identify, Identities, Prepare, Salted
+from vflens.protocol.acts import Prepare
 from vflens.protocol.vertical.alignment import (
     AT_ONCE,
     check_own_salt,
@@ -18,6 +18,7 @@ from vflens.protocol.vertical.alignment import (
 )
 from vflens.protocol.vertical.blinded_lists import BlindedLists
 from vflens.protocol.vertical.blinding import blinded_again, blinded_ids, blinding_key
+from vflens.protocol.vertical.row_ids import Blind, Identify, Identities, Salted
 from vflens.randomness import derive
 from vflens.tables.table import Table
 from vflens.types import AlignMode, Array

@@ -18,21 +18,11 @@ from vflens.config.compatibility import build_attacks, check_family
 from vflens.errors import ProtocolError, StateError
 from vflens.member.recovery import check_logged, check_state
 from vflens.models.part import Keys, Site
-from vflens.protocol.acts import (
-    Blind,
-    Blinded,
-    Done,
-    Identify,
-    Identities,
-    Prepare,
-    Salt,
-    Salted,
-    Step,
-    StepReply,
-)
+from vflens.protocol.acts import Done, Prepare, Step, StepReply
 from vflens.protocol.checks import MODEL_VERSION
 from vflens.protocol.link import Handlers, Link
 from vflens.protocol.vertical.agreement import VerticalAgreement
+from vflens.protocol.vertical.row_ids import Blind, Blinded, Identify, Identities, Salt, Salted
 from vflens.randomness import secret_from_seed
 from vflens.score.service import ScoringService
 from vflens.tables.order import load_order

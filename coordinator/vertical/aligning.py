@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from vflens.errors import ConfigError, ProtocolError
-from vflens.protocol.acts import Blind, Identify, Identities, Salt, Salted
 from vflens.protocol.link import Links
 from vflens.protocol.vertical.alignment import (
     AT_ONCE,
@@ -18,6 +17,7 @@ from vflens.protocol.vertical.alignment import (
     check_salt,
     repeated_digests,
 )
+from vflens.protocol.vertical.row_ids import Blind, Identify, Identities, Salt, Salted
 from vflens.recorded.vertical.lists import Lists
 from vflens.types import AlignMode, Progress
 from vflens.words import counted

@@ -18,8 +18,9 @@ from processes import change
 from vflens.clients.vertical.identification import Identification
 from vflens.clients.vertical.passive import PassiveParty
 from vflens.errors import ProtocolError
-from vflens.protocol.acts import Identify, Prepare, Salt, Salted
+from vflens.protocol.acts import Prepare
 from vflens.protocol.vertical.alignment import DIGEST_BYTES
+from vflens.protocol.vertical.row_ids import Identify, Salt, Salted
 from vflens.storage.files import load_arrays
 from vflens.wire.messages import RPCS
 

@@ -23,9 +23,10 @@ from twoclients import MLP, NO_ROWS, TABLES, local
 from vflens.config import load_party
 from vflens.config.compatibility import build_defenses
 from vflens.errors import AccessError, ConfigError, ProtocolError, StateError, VflensError
-from vflens.protocol.acts import Begin, Finished, Identify, Prepare, Step
+from vflens.protocol.acts import Begin, Finished, Prepare, Step
 from vflens.protocol.horizontal.agreement import check_alike
 from vflens.protocol.vertical.agreement import VerticalAgreement
+from vflens.protocol.vertical.row_ids import Identify
 from vflens.types import ColumnInfo, Exchange, PartyInfo, Phase, Point, Role, sealed
 
 _FIXTURES = (local,)  # used by name

@@ -32,6 +32,7 @@ from vflens.protocol.access import Access
 from vflens.protocol.horizontal.access import HORIZONTAL_ACCESS
 from vflens.protocol.link import InProcessLink, Link, Party
 from vflens.protocol.standing import Standing
+from vflens.protocol.vertical import row_ids
 from vflens.protocol.vertical.access import ACCESS, DIRECT_ACCESS
 from vflens.protocol.vertical.agreement import VerticalAgreement
 from vflens.types import Array, Exchange, PartyInfo, Phase, Point, Released, Role
@@ -179,9 +180,9 @@ EXAMPLES: dict[type[acts.Act[Any]], acts.Act[Any]] = {
     type(act): act
     for act in (
         acts.Describe(RUN),
-        acts.Salt(RUN),
-        acts.Identify(RUN, bytes(32), 0),
-        acts.Blind(RUN, bytes(32), "active", 0, ids=1, elements=bytes(32)),
+        row_ids.Salt(RUN),
+        row_ids.Identify(RUN, bytes(32), 0),
+        row_ids.Blind(RUN, bytes(32), "active", 0, ids=1, elements=bytes(32)),
         acts.Prepare(
             VerticalAgreement(
                 run=RUN,

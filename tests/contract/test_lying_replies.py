@@ -27,23 +27,21 @@ from vflens.errors import AlignmentError, ConfigError, KnowledgeError, ProtocolE
 from vflens.protocol.access import Access
 from vflens.protocol.acts import (
     Act,
-    Blind,
     Describe,
     Disclose,
     Done,
     Epoch,
     Forward,
-    Identify,
     Predict,
     Query,
     Rejoin,
-    Salt,
     Step,
     Submission,
     Train,
 )
 from vflens.protocol.horizontal.access import HORIZONTAL_ACCESS
 from vflens.protocol.vertical.access import ACCESS, DIRECT_ACCESS
+from vflens.protocol.vertical.row_ids import Blind, Identify, Salt
 from vflens.types import Estimate, Phase, Point, statuses
 
 REFUSALS = (ProtocolError, StateError, KnowledgeError, ConfigError, AlignmentError)

@@ -18,17 +18,7 @@ from oneprocess import LocalFederation
 from scipy.special import log_softmax
 
 from vflens.errors import ProtocolError, StateError
-from vflens.protocol.acts import (
-    Act,
-    Begin,
-    Deliver,
-    Disclose,
-    Finished,
-    Forward,
-    Predict,
-    Prepare,
-    Step,
-)
+from vflens.protocol.acts import Act, Begin, Deliver, Disclose, Finished, Forward, Predict, Prepare, Step
 from vflens.protocol.vertical.agreement import VerticalAgreement
 from vflens.protocol.vertical.embeddings import predicted_embeddings
 from vflens.types import Exchange, Phase, Point, Released

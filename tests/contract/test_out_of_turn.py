@@ -17,17 +17,7 @@ from vflens.clients.vertical.aligned_run import AlignedRun
 from vflens.clients.vertical.party import VerticalParty
 from vflens.errors import ProtocolError, StateError, VflensError
 from vflens.models.part import Part
-from vflens.protocol.acts import (
-    Act,
-    Begin,
-    Disclose,
-    Finished,
-    Forward,
-    Predict,
-    Prepare,
-    Query,
-    Step,
-)
+from vflens.protocol.acts import Act, Begin, Disclose, Finished, Forward, Predict, Prepare, Query, Step
 from vflens.protocol.link import InProcessLink
 from vflens.protocol.vertical.agreement import VerticalAgreement
 from vflens.types import Array, Exchange, Phase, Point, Released, Role

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from nonempty import nonempty
 
 from vflens.errors import AlignmentError, ConfigError, ProtocolError, StateError
-from vflens.protocol.acts import Blind, Blinded, Identify, Identities, Salt
 from vflens.protocol.link import Link
 from vflens.protocol.vertical import alignment
 from vflens.protocol.vertical.blinding import blinded_ids, blinding_key
+from vflens.protocol.vertical.row_ids import Blind, Blinded, Identify, Identities, Salt
 from vflens.types import AlignMode
 
 NAMES = ("a", "b", "c", "d")

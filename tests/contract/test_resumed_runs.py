@@ -14,17 +14,7 @@ from oneprocess import LocalFederation
 
 from vflens.errors import UnavailableError
 from vflens.member.suspicions import check_defenses
-from vflens.protocol.acts import (
-    Act,
-    Begin,
-    Deliver,
-    Disclose,
-    Finished,
-    Forward,
-    Predict,
-    Step,
-    Submission,
-)
+from vflens.protocol.acts import Act, Begin, Deliver, Disclose, Finished, Forward, Predict, Step, Submission
 from vflens.storage import journal
 
 TIMES = ("train_seconds", "predict_seconds", "steps_per_second")

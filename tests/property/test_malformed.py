@@ -22,6 +22,7 @@ from vflens.errors import VflensError
 from vflens.protocol import acts, mask_acts
 from vflens.protocol.link import Party
 from vflens.protocol.standing import Standing
+from vflens.protocol.vertical import row_ids
 from vflens.protocol.vertical.access import ACCESS, DIRECT_ACCESS
 from vflens.services.servicer import decode_request
 from vflens.types import Exchange, Phase, Point, Released, Role, numbered
@@ -130,13 +131,13 @@ def valid(local: LocalFederation, role: str) -> dict[type[acts.Act[Any]], acts.A
         "active", of_four, Point.AUXILIARY, train[:4], tensors={"labels": np.zeros(4, np.int64)}
     )
     other = local.data_parties[sender if role != "coordinator" else "active"]
-    salts = b"".join(party.salt(acts.Salt(RUN)).salt for _, party in sorted(local.data_parties.items()))
-    elements = other.identify(acts.Identify(RUN, salts, 0)).digests
+    salts = b"".join(party.salt(row_ids.Salt(RUN)).salt for _, party in sorted(local.data_parties.items()))
+    elements = other.identify(row_ids.Identify(RUN, salts, 0)).digests
     named: tuple[acts.Act[Any], ...] = (
         acts.Describe(RUN),
-        acts.Salt(RUN),
-        acts.Identify(RUN, salts, 0),
-        acts.Blind(RUN, salts, other.name, 0, ids=90, elements=elements),
+        row_ids.Salt(RUN),
+        row_ids.Identify(RUN, salts, 0),
+        row_ids.Blind(RUN, salts, other.name, 0, ids=90, elements=elements),
         acts.Prepare(run, np.arange(run.rows, dtype="<i4"), salts),
         acts.Rejoin(RUN, Standing(version("vflens"), 0, "open", 12, released=0, federation=run.digest)),
         acts.Step(step, train, summed) if role == "active" else acts.Step(after, train, gradient),

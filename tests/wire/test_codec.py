@@ -16,6 +16,7 @@ from wirecases import ACTS, RELEASED, REPLIES, clients, equal, message, quick, t
 from vflens.errors import ProtocolError
 from vflens.protocol import acts, mask_acts
 from vflens.protocol.horizontal.access import HORIZONTAL_ACCESS
+from vflens.protocol.vertical import row_ids
 from vflens.protocol.vertical.access import ACCESS, DIRECT_ACCESS
 from vflens.protos import vfl_pb2 as pb
 from vflens.types import DTYPES, ColumnInfo, Released
@@ -73,7 +74,7 @@ def test_the_table_is_the_proto() -> None:
 
 
 def test_every_act_has_an_rpc_and_an_entry_of_the_access_table() -> None:
-    named = [*vars(acts).values(), *vars(mask_acts).values()]
+    named = [act for module in (acts, mask_acts, row_ids) for act in vars(module).values()]
     classes = {a for a in named if isinstance(a, type) and issubclass(a, acts.Act)}
     declared = classes - {acts.Act, acts.Signed}
     tables = (ACCESS, DIRECT_ACCESS, HORIZONTAL_ACCESS)

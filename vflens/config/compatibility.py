@@ -9,7 +9,6 @@ from vflens.config import (
     DataPartyConfig,
     PartyConfig,
     PassiveConfig,
-    VerticalDataConfig,
     build_plugins,
 )
 from vflens.errors import ConfigError
@@ -53,7 +52,7 @@ def build_defenses(config: PartyConfig) -> list[NamedDefense]:
                 f"defence {name!r} at {config.party!r} reads labels of its owner: name its own "
                 "data.label_column, or choose another setting"
             )
-        if defense.together and isinstance(config, VerticalDataConfig) and config.alignment_key is None:
+        if defense.together and not config.draws_together:
             raise ConfigError(
                 f"defence {name!r} at {config.party!r} is drawn by all data parties together: give them the "
                 'same alignment_key, beside align.mode = "psi"'

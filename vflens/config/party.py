@@ -29,7 +29,7 @@ from vflens.names import Name, repeated
 from vflens.protocol.access import Access
 from vflens.roles import ROLES, RoleFacts
 from vflens.tables.description import PartyFile
-from vflens.types import Role
+from vflens.types import AlignMode, Role
 from vflens.words import counted
 
 OPERATOR = "operator"  # the name of a person who asks a running party; no party may have it
@@ -150,6 +150,16 @@ class PartyConfig(Settings):
     def own_attacks(self) -> tuple[Plugin, ...]:
         """The adversary's plug-ins."""
         return ()
+
+    @property
+    def aligns_by(self) -> AlignMode | None:
+        """How its rows are aligned; None: it has none that are."""
+        return None
+
+    @property
+    def draws_together(self) -> bool:
+        """Whether its defences can draw what those of other holders of its rows draw."""
+        return True
 
     @property
     def breaks_protocol(self) -> bool:

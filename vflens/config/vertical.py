@@ -97,6 +97,11 @@ class VerticalDataConfig(VerticalConfig, LedConfig):
         return self.protection == "shares"
 
     @property
+    def draws_together(self) -> bool:
+        """See :attr:`PartyConfig.draws_together`; under the key that the data parties share."""
+        return self.alignment_key is not None
+
+    @property
     def own_attacks(self) -> tuple[Plugin, ...]:
         return self.attacks
 

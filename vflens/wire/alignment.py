@@ -5,7 +5,7 @@ from typing import cast, get_args
 import numpy as np
 
 from vflens.errors import ProtocolError, from_peer
-from vflens.protocol.acts import Identities, Salted
+from vflens.protocol.vertical.row_ids import Identities, Salted
 from vflens.protos import vfl_pb2 as pb
 from vflens.types import AlignMode
 

@@ -15,6 +15,7 @@ from vflens.errors import ProtocolError, from_peer
 from vflens.member.stage import Stage
 from vflens.protocol import acts, mask_acts
 from vflens.protocol.standing import Standing
+from vflens.protocol.vertical import row_ids
 from vflens.protocol.vertical.alignment import check_salts
 from vflens.protos import vfl_pb2 as pb
 from vflens.types import Array, RowStatus
@@ -66,10 +67,6 @@ class Rpc:
                 f"party {party!r} answered with {counted(len(data), 'byte')} that are no "
                 f"{self.reply.__name__}: use the same version everywhere"
             ) from None
-
-
-def _encode_standing(standing: Standing) -> pb.Standing:
-    return pb.Standing(**asdict(standing))
 
 
 def _decode_standing(message: pb.Standing) -> Standing:
@@ -195,33 +192,33 @@ RPCS: Mapping[type[acts.Act[Any]], Rpc] = {
         encode_reply=encode_party,
         decode_reply=decode_party,
     ),
-    acts.Salt: Rpc(
+    row_ids.Salt: Rpc(
         "/vflens.DataParty/Salt",
         False,
         pb.SaltRequest,
         pb.Salted,
-        **_plain(pb.SaltRequest, acts.Salt),
+        **_plain(pb.SaltRequest, row_ids.Salt),
         encode_reply=lambda r: pb.Salted(salt=r.salt, mode=r.mode, ids=r.ids),
         decode_reply=decode_salted,
     ),
-    acts.Identify: Rpc(
+    row_ids.Identify: Rpc(
         "/vflens.DataParty/Identify",
         False,
         pb.IdentifyRequest,
         pb.Identities,
         encode=lambda a: pb.IdentifyRequest(run=a.run, salts=a.salts, first=a.first),
-        decode=lambda m: acts.Identify(m.run, check_salts(m.salts), m.first),
+        decode=lambda m: row_ids.Identify(m.run, check_salts(m.salts), m.first),
         encode_reply=encode_identities,
         decode_reply=decode_identities,
     ),
-    acts.Blind: Rpc(
+    row_ids.Blind: Rpc(
         "/vflens.DataParty/Blind",
         False,
         pb.BlindRequest,
         pb.Blinded,
-        **_plain(pb.BlindRequest, acts.Blind),
+        **_plain(pb.BlindRequest, row_ids.Blind),
         encode_reply=lambda r: pb.Blinded(elements=r.elements),
-        decode_reply=lambda m: acts.Blinded(m.elements),
+        decode_reply=lambda m: row_ids.Blinded(m.elements),
     ),
     acts.Prepare: Rpc(
         "/vflens.DataParty/Prepare",
@@ -240,9 +237,9 @@ RPCS: Mapping[type[acts.Act[Any]], Rpc] = {
         False,
         pb.RejoinRequest,
         pb.Standing,
-        encode=lambda a: pb.RejoinRequest(run=a.run, standing=_encode_standing(a.standing)),
+        encode=lambda a: pb.RejoinRequest(run=a.run, standing=pb.Standing(**asdict(a.standing))),
         decode=lambda m: acts.Rejoin(m.run, _decode_standing(m.standing)),
-        encode_reply=_encode_standing,
+        encode_reply=lambda r: pb.Standing(**asdict(r)),
         decode_reply=_decode_standing,
     ),
     mask_acts.Seed: Rpc("/vflens.DataParty/Seed", False, **SEED, **_plain(pb.SeedRequest, mask_acts.Seed)),

@@ -169,7 +169,7 @@ class TestInit:
         assert keys[0] == keys[1]
         assert not is_weak(str(keys[0]))
         assert keys[2] is None
-        assert {load_party(f).aligns_by for f in files[:2]} == {"hmac"}  # type: ignore[attr-defined]
+        assert {load_party(f).aligns_by for f in files[:2]} == {"hmac"}
 
     @pytest.mark.parametrize(
         ("old", "new", "words"),

@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vflens.errors import AlignmentError, ProtocolError
-from vflens.protocol.acts import Identities
 from vflens.protocol.split import drawn_split
 from vflens.protocol.vertical.alignment import align, digests
+from vflens.protocol.vertical.row_ids import Identities
 
 KEY = "a key of sixteen or more"
 TWO = np.eye(2, 32, dtype=np.uint8).tobytes()  # rows

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from vflens.config import ActiveConfig, PassiveConfig, load_party
+from vflens.config import PartyConfig, load_party
 from vflens.errors import ConfigError, DataError
 from vflens.protocol.vertical.alignment import DIGEST_BYTES, digests
 from vflens.protocol.vertical.blinding import blinded_ids, blinding_key
@@ -28,9 +28,7 @@ def try_ids(folder: Path, config_file: Path, candidates: Path) -> Document:
         DataError: ``candidates`` cannot be read.
     """
     config, lists = load_party(config_file), Lists.load(folder)
-    if not isinstance(config, PassiveConfig | ActiveConfig) or (
-        config.party not in lists.sent or config.aligns_by != lists.mode
-    ):
+    if config.party not in lists.sent or config.aligns_by != lists.mode:
         raise ConfigError(
             f"{config_file} is not that of a data party of the run in {folder}: give the one it ran with"
         )
@@ -44,12 +42,12 @@ def try_ids(folder: Path, config_file: Path, candidates: Path) -> Document:
     return found
 
 
-def _digests(config: PassiveConfig | ActiveConfig, lists: Lists, ids: Array) -> set[bytes]:
+def _digests(config: PartyConfig, lists: Lists, ids: Array) -> set[bytes]:
     """What the keys of ``config`` give of ``ids``, in lab mode."""
     if lists.mode == "psi":
         key = blinding_key(secret_from_seed(config.seed), lists.salts)
         return _elements(blinded_ids(ids, key, lists.salts))
-    return _elements(digests(ids, str(config.alignment_key).encode()))
+    return _elements(digests(ids, dict(config.secrets())["alignment_key"].encode()))
 
 
 def _elements(found: bytes) -> set[bytes]:

@@ -7,25 +7,23 @@ score gate, unless all are configured so (:data:`DIRECT_ACCESS`).
 from vflens.protocol.access import Access, pairs
 from vflens.protocol.acts import (
     Begin,
-    Blind,
     Deliver,
     Describe,
     Disclose,
     Epoch,
     Finished,
     Forward,
-    Identify,
     Predict,
     Prepare,
     Query,
     Rejoin,
-    Salt,
     Step,
     Stop,
     Submission,
     Train,
 )
 from vflens.protocol.mask_acts import Deal, Seed
+from vflens.protocol.vertical.row_ids import Blind, Identify, Salt
 from vflens.types import Role
 
 _DATA = {Role.PASSIVE, Role.ACTIVE}

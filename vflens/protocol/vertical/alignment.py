@@ -14,8 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from vflens.errors import AlignmentError, ProtocolError
-from vflens.protocol.acts import Identities
 from vflens.protocol.split import drawn_split
+from vflens.protocol.vertical.row_ids import Identities
 from vflens.types import AlignMode, Array
 from vflens.words import counted
 

@@ -9,8 +9,8 @@ from pydantic import BaseModel
 
 from vflens.errors import ProtocolError, StateError, StorageError, from_peer
 from vflens.names import NAME
-from vflens.protocol.acts import Blind
 from vflens.protocol.vertical.alignment import AT_ONCE, DIGEST_BYTES
+from vflens.protocol.vertical.row_ids import Blind
 from vflens.storage.files import write_whole
 from vflens.storage.json_file import in_words, read_as
 from vflens.words import counted

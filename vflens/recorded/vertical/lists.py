@@ -10,8 +10,8 @@ from typing import cast, get_args
 import numpy as np
 
 from vflens.errors import StorageError
-from vflens.protocol.acts import Identities
 from vflens.protocol.vertical.alignment import DIGEST_BYTES
+from vflens.protocol.vertical.row_ids import Identities
 from vflens.storage.files import load_arrays, save_arrays
 from vflens.types import AlignMode, Array
 

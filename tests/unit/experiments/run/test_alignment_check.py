@@ -35,8 +35,8 @@ def test_what_it_costs(mode: AlignMode, ids: list[int], words: str) -> None:
 def test_a_party_s_own_file(tmp_path: Path) -> None:
     file = tmp_path / "passive.toml"
     text = PASSIVE.read_text(encoding="utf-8").replace("../runs", f"{tmp_path}/runs")
-    text = text.replace('file = "bank', f'file = "{PASSIVE.parent}/bank').split("[tls]")
-    file.write_text(text[0] + "[[peers]]" + text[1].partition("[[peers]]")[2], encoding="utf-8")
+    before, _, tls = text.replace('file = "bank', f'file = "{PASSIVE.parent}/bank').partition("[tls]")
+    file.write_text(f"{before}[[peers]]{tls.partition('[[peers]]')[2]}", encoding="utf-8")
     file.chmod(0o600)
     assert check(file)["alignment"] == (
         "psi, about 0.0 s of one core for 200 ids, and 0.11 ms for each id of the others"

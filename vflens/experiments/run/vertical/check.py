@@ -19,10 +19,10 @@ from vflens.models.family import ModelFamily
 from vflens.models.part import Keys, Site, plain
 from vflens.models.settings import Training
 from vflens.plugins.chain import DefenseChain
-from vflens.protocol.acts import Identities
 from vflens.protocol.vertical.agreement import VerticalAgreement
 from vflens.protocol.vertical.alignment import AT_ONCE, DIGEST_BYTES, HMAC_SECONDS, align, digests
 from vflens.protocol.vertical.blinding import BLIND_SECONDS, HASH_SECONDS
+from vflens.protocol.vertical.row_ids import Identities
 from vflens.tables.table import Table
 from vflens.types import AlignMode, Document, Exchange, Owner, PartyInfo, Phase, Role
 from vflens.words import counted
