@@ -7,7 +7,7 @@ size, and the effect of each installed defence.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 
 from vflens.experiments.audit.bench import Bench, Plan, audited
@@ -98,13 +98,16 @@ def _centers() -> dict[str, float]:
     return dict(sorted(centers.items(), key=lambda item: item[1]))
 
 
+def _moments(bench: Bench) -> dict[str, Array]:
+    """The attacked rows' second moments (d, d) around the center of each of :func:`_centers`."""
+    return {name: theory.second_moment(bench.truth, center) for name, center in _centers().items()}
+
+
 def _bounds(bench: Bench) -> dict[str, dict[str, float]]:
     """Theorem 2 before training, for every model of full rank, on the attacked rows."""
     x, equations = bench.truth, bench.subject.classes - 1
     weak = theory.weak_lower_bound(theory.second_moment(x, x.mean(axis=0)), equations)
-    bounds = {
-        n: theory.bounds_before_training(theory.second_moment(x, c), equations) for n, c in _centers().items()
-    }
+    bounds = {n: theory.bounds_before_training(K, equations) for n, K in _moments(bench).items()}
     return {name: {**asdict(b), "any_center": weak} for name, b in bounds.items()}
 
 
@@ -113,7 +116,7 @@ def _after_training(bench: Bench) -> Document:
     if bench.subject.weight is None:
         return {}
     A = first_differences(bench.subject.classes) @ bench.subject.weight
-    moments = {n: theory.second_moment(bench.truth, c) for n, c in _centers().items()}
+    moments = _moments(bench)
     return {
         name: {
             "mse": theory.nearest_solution_mse(A, K),
@@ -127,7 +130,7 @@ def _reached(bench: Bench, progress: Progress) -> Iterator[AttackOutcome]:
     """Every attack against every kind of model: the party's own where it has one."""
     given, models = bench.subject.weight is not None, bench.plan.models
     kinds = {"given": 1} if given else {"random": models, "trained": models}
-    done = 0
+    done, moments = 0, _moments(bench)
     for kind, count in kinds.items():
         found: dict[str, list[ModelErrors]] = {}
         closed: dict[str, list[float]] = {}
@@ -135,7 +138,7 @@ def _reached(bench: Bench, progress: Progress) -> Iterator[AttackOutcome]:
             world = simulate(bench.subject, kind, bench.plan.rng(kind, i))
             for name, rows, values in bench.estimates(world, kind, i):
                 found.setdefault(name, []).append(ModelErrors.of(bench.subject, rows, values))
-            for name, mse in _closed_forms(bench, world.weight).items():
+            for name, mse in _closed_forms(moments, world.weight).items():
                 closed.setdefault(name, []).append(mse)
             done += 1
             progress("models attacked", done, sum(kinds.values()))
@@ -154,12 +157,10 @@ def _of_training(bench: Bench, progress: Progress) -> Iterator[AttackOutcome]:
     yield from (summary(name, "trained", of, phase=Phase.TRAIN) for name, of in found.items())
 
 
-def _closed_forms(bench: Bench, weight: Array) -> dict[str, float]:
-    """Theorem 2 on the attacked rows for one undefended model."""
-    A = first_differences(bench.subject.classes) @ weight
-    return {
-        n: theory.nearest_solution_mse(A, theory.second_moment(bench.truth, c)) for n, c in _centers().items()
-    }
+def _closed_forms(moments: Mapping[str, Array], weight: Array) -> dict[str, float]:
+    """Theorem 2 for one undefended model, by second ``moments`` around each attack's center."""
+    A = first_differences(len(weight)) @ weight
+    return {name: theory.nearest_solution_mse(A, K) for name, K in moments.items()}
 
 
 def _disagreements(reached: Sequence[AttackOutcome]) -> list[str]:
