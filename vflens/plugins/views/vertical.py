@@ -15,7 +15,6 @@ from vflens.errors import KnowledgeError, PluginError
 from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
 from vflens.models.family import ModelFamily
 from vflens.models.settings import Training
-from vflens.models.shared_columns import shared_columns
 from vflens.numerics.linear_system import LinearSystem
 from vflens.numerics.shrinkage import block_diagonal
 from vflens.plugins.findings import Joint
@@ -24,6 +23,7 @@ from vflens.plugins.steps import silent
 from vflens.plugins.views.own_reads import SENDING, OwnReads
 from vflens.plugins.views.reads import POINT_KNOWLEDGE, Log, read_only
 from vflens.plugins.views.target import TargetView
+from vflens.protocol.vertical.shared_columns import shared_columns
 from vflens.types import (
     Array,
     ColumnInfo,

@@ -25,11 +25,11 @@ import numpy as np
 
 from vflens.errors import ProtocolError
 from vflens.models.settings import Training
-from vflens.models.shared_columns import shared_columns
 from vflens.numerics.shares.scale import Scale, fitting
 from vflens.numerics.shares.step import mask_sizes
 from vflens.protocol.checks import check_origin
 from vflens.protocol.vertical.agreement import VerticalAgreement
+from vflens.protocol.vertical.shared_columns import shared_columns
 from vflens.randomness import derive, masks
 from vflens.types import Array, Exchange, Phase, Point, Released
 from vflens.words import counted
