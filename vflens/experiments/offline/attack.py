@@ -10,7 +10,7 @@ from vflens.experiments.offline.recording import attack_recording, is_recording
 from vflens.experiments.offline.request import Request
 from vflens.experiments.offline.verified import check_verifiable
 from vflens.experiments.offline.vertical import attack_party
-from vflens.experiments.results.folders import read_party
+from vflens.experiments.results.folders import setting_in
 from vflens.plugins.attack import Attack
 from vflens.plugins.steps import silent
 from vflens.recorded.agreements import AGREEMENTS
@@ -60,7 +60,7 @@ def attack_recorded(
         return attack_recording(
             folder, name, target, out, parameters=parameters or {}, scored=scored, progress=progress
         )
-    federation = AGREEMENTS[read_party(folder).federation.setting].load(folder)
+    federation = AGREEMENTS[setting_in(folder)].load(folder)
     config = load_party(folder / "config.toml")
     attack = configured(config.own_attacks, name, parameters or {})
     _check_setting(attack, name, config.facts.setting)

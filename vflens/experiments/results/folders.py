@@ -244,6 +244,15 @@ def read_party(folder: Path, logs: Logs | None = None) -> PartyRun:
     )
 
 
+def setting_in(folder: Path) -> Setting:
+    """The setting of the run in a party's ``folder``; vertical without ``federation.json``.
+
+    Raises:
+        DataError: the file is damaged.
+    """
+    return Setting(_json(folder / "federation.json", FederationFile).get("setting", Setting.VERTICAL))
+
+
 def party_folders(folders: Sequence[Path]) -> list[Path]:
     """The parties' folders that ``folders`` are or hold, at most two levels down.
 
