@@ -1,44 +1,23 @@
-"""Arrays, described and hashed as logs name them, and columns scaled to [0, 1]; numerics import them without
+"""Arrays, what logs say of those of a payload, and columns scaled to [0, 1]; numerics import them without
 anything else of the package.
 """
 
 import hashlib
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, TypeAlias
+from itertools import accumulate
+from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 Array: TypeAlias = npt.NDArray[Any]
+T = TypeVar("T")
 
 DIGEST_BYTES = 32
-
-
-@lru_cache(maxsize=256)  # a run's arrays have few names, and few shapes
-def quoted(text: str) -> str:
-    """``text`` as JSON."""
-    return json.dumps(text)
-
-
-@lru_cache(maxsize=256)
-def description(name: str, dtype: np.dtype[Any], shape: tuple[int, ...]) -> str:
-    """An array in an index line, up to its offset."""
-    return f'{{"name":{quoted(name)},"dtype":"{dtype.str}","shape":{list(shape)},"offset":'
-
-
-def contents_digest(rows: Array, tensors: Mapping[str, Array] | None) -> bytes:
-    """BLAKE2b-256 over ``rows`` and ``tensors``, their names, dtypes and shapes."""
-    described = "withheld" if tensors is None else ""
-    arrays = {"": rows, **(tensors or {})}
-    for name, array in arrays.items():
-        described += description(name, array.dtype, array.shape)
-    state = hashlib.blake2b(described.encode(), digest_size=DIGEST_BYTES)
-    for array in arrays.values():
-        state.update(array.data)
-    return state.digest()
 
 
 def in_unit(values: Array) -> Array:
@@ -79,3 +58,120 @@ class ScaledColumns:
         chosen[rows] = True
         mean: Array = self.kept.mean(axis=0, where=chosen)
         return mean / 255.0 if self.kept.dtype == np.uint8 else mean
+
+
+class Once(Generic[T]):
+    """A property that is computed once: ``functools.cached_property`` without its lock, which takes longer
+    than most of what is computed here.
+    """
+
+    def __init__(self, compute: Callable[[Any], T]) -> None:
+        self._compute, self.__doc__ = compute, compute.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: Any, owner: type | None = None) -> T:
+        found: T = self._compute(instance)
+        instance.__dict__[self._name] = found  # from now on found before this descriptor
+        return found
+
+
+@lru_cache(maxsize=256)  # a run's arrays have few names, and few shapes
+def quoted(text: str) -> str:
+    """``text`` as JSON."""
+    return json.dumps(text)
+
+
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """What is said of a payload's arrays beside their numbers, in its digest and in its index line.
+
+    ``described`` has each array up to its offset, ``places`` the first byte of each, from that of the payload
+    on; ``nbytes`` they have together.
+    """
+
+    described: tuple[str, ...]
+    places: tuple[int, ...]
+    nbytes: int
+    withheld: bool
+    hashed: bytes  # what the digest begins with
+
+
+@lru_cache(maxsize=256)  # described anew, a payload would take as long as a small one's hash
+def _layout(
+    names: tuple[str, ...] | None, kinds: tuple[tuple[np.dtype[Any], tuple[int, ...]], ...]
+) -> Layout:
+    described = tuple(
+        f'{{"name":{quoted(name)},"dtype":"{dtype.str}","shape":{list(shape)},"offset":'
+        for name, (dtype, shape) in zip(("", *(names or ())), kinds, strict=True)
+    )
+    ends = [*accumulate((dtype.itemsize * math.prod(shape) for dtype, shape in kinds), initial=0)]
+    hashed = "".join(["withheld" if names is None else "", *described])
+    return Layout(
+        described,
+        places=tuple(ends[:-1]),
+        nbytes=ends[-1],
+        withheld=names is None,
+        hashed=hashed.encode(),
+    )
+
+
+def layout_of(arrays: Sequence[Array], names: tuple[str, ...] | None) -> Layout:
+    """That of ``arrays``, the rows and tensors called ``names``; None: withheld."""
+    return _layout(names, tuple([(array.dtype, array.shape) for array in arrays]))
+
+
+def payload_digest(arrays: Sequence[Any], layout: Layout) -> bytes:
+    """SHA-256 over ``layout`` and the bytes of the C-contiguous ``arrays``: processors have instructions for
+    it (docs/performance.md, small choices).
+    """
+    state = hashlib.sha256(layout.hashed)
+    for array in arrays:
+        state.update(array)
+    return state.digest()
+
+
+def digests(arrays: Sequence[Any], layout: Layout) -> Iterator[bytes]:
+    """The digest of a payload, and the one that a log of before names instead."""
+    yield payload_digest(arrays, layout)
+    yield earlier_digest(arrays, layout)
+
+
+def earlier_digest(arrays: Sequence[Any], layout: Layout) -> bytes:
+    """The same by BLAKE2b-256: run folders have that from before digests were SHA-256."""
+    state = hashlib.blake2b(layout.hashed, digest_size=DIGEST_BYTES)
+    for array in arrays:
+        state.update(array)
+    return state.digest()
+
+
+class Payload:
+    """``rows`` and ``tensors`` (None: withheld), with what logs say of them."""
+
+    rows: Array
+    tensors: Mapping[str, Array] | None
+
+    @Once
+    def arrays(self) -> tuple[Array, ...]:
+        """Rows and tensors, in the order in which they are logged."""
+        return (self.rows, *(self.tensors or {}).values())
+
+    @Once
+    def layout(self) -> Layout:
+        """Their names, dtypes and shapes."""
+        return layout_of(self.arrays, None if self.tensors is None else tuple(self.tensors))
+
+    @property
+    def nbytes(self) -> int:
+        """Their bytes together."""
+        return self.layout.nbytes
+
+    @Once
+    def digest(self) -> bytes:
+        """See :func:`payload_digest`; made once, whichever logs name it."""
+        return payload_digest(self.arrays, self.layout)
+
+    def digests(self) -> Iterator[bytes]:
+        """See :func:`digests`."""
+        return digests(self.arrays, self.layout)

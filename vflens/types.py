@@ -10,18 +10,16 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from enum import StrEnum
-from functools import cached_property
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from vflens import array
-from vflens.array import contents_digest
+from vflens.array import Payload
 from vflens.errors import KnowledgeError, ProtocolError
 
 Array: TypeAlias = array.Array
 INT32_MAX = 2**31 - 1  # what the wire carries
-
 
 #: What is written or printed as JSON or TOML, and the same where it is only read.
 Document: TypeAlias = dict[str, Any]
@@ -131,7 +129,7 @@ class Exchange(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Released:
+class Released(Payload):
     """A read-only payload as it left its sender: only the release gate and the codec make it.
 
     ``rows`` are int32 positions in the aligned order (empty for parameters and moments). ``tensors`` are
@@ -158,16 +156,6 @@ class Released:
                 f"{self.point} from {self.sender!r} carries no tensor {name!r}: it has {sorted(self.tensors)}"
             )
         return self.tensors[name]
-
-    @cached_property
-    def nbytes(self) -> int:
-        """Bytes of rows and tensors together."""
-        return self.rows.nbytes + sum(t.nbytes for t in (self.tensors or {}).values())
-
-    @cached_property
-    def digest(self) -> bytes:
-        """See :func:`vflens.array.contents_digest`; made once, whichever logs name it."""
-        return contents_digest(self.rows, self.tensors)
 
 
 MAX_PIXEL = 4095  # a peer's number decides the size of a picture
@@ -288,9 +276,7 @@ class Estimate:
     extras: Mapping[str, Array] = field(default_factory=dict)
 
     def arrays(self) -> dict[str, Array]:
-        """As a file has it: ``rows``, ``values``, ``status``, and each of the ``extras`` as "extra_" and its
-        name.
-        """
+        """As a file has it: ``rows``, ``values``, ``status``, each of ``extras`` as "extra_" and its name."""
         extras = {f"extra_{name}": extra for name, extra in self.extras.items()}
         return {**extras, "rows": self.rows, "values": self.values, "status": self.status}
 
@@ -313,10 +299,9 @@ def numbered(states: Iterable[str]) -> Array:
 
 def sealed(array: Array) -> Array:
     """Little-endian, contiguous, read-only; a view where nothing had to change."""
-    dtype = array.dtype  # newbyteorder makes a new one for every array
-    result = np.ascontiguousarray(
-        array, dtype if _LITTLE and dtype.isnative else dtype.newbyteorder("<")
-    ).view()
+    if not (_LITTLE and array.dtype.isnative):
+        array = array.astype(array.dtype.newbyteorder("<"), copy=False)
+    result = np.ascontiguousarray(array).view()
     result.flags.writeable = False
     return result
 

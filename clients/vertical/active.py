@@ -331,5 +331,5 @@ class ActiveParty(VerticalParty[LabelledRun]):
         """The same for embeddings that were logged before."""
         learn()
         self.recovery.mark_learned(embeddings[0].exchange.step)
-        self.transcript.record(*embeddings)
+        self.recovery.remember(*embeddings)
         self.recovery.checkpoint_if_due(self.kept_state)

@@ -206,12 +206,12 @@ class VerticalParty(Target, Generic[R_co]):
                 f"step {exchange.step} of a training of {counted(federation.steps, 'step')}: it is over, go "
                 "on to disclosures"
             )
-        self.settle()
+        self.catch_up()
         return self.gate.answered(point, exchange)
 
     def remember(self, released: Released) -> None:
         """Record a training message that was logged before and learned from."""
-        self.transcript.record(released)
+        self.recovery.remember(released)
         self.recovery.checkpoint_if_due(self.kept_state)
 
     def kept_state(self) -> dict[str, Array]:

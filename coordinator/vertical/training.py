@@ -94,7 +94,7 @@ class TrainingLoop:
 
     def _record(self, gradient: Released | None) -> None:
         if gradient is not None:
-            self.transcript.record(gradient)
+            self.recovery.remember(gradient)
             self.transcript.link()
             self.recovery.checkpoint_if_due(lambda: _state(gradient))
 

@@ -37,7 +37,7 @@ from vflens.config import PassiveConfig, load_party
 from vflens.errors import StateError, StorageError
 from vflens.experiments.results.record import read_runs
 from vflens.experiments.run.in_process import Joined
-from vflens.member.recovery import checkpoint_digest
+from vflens.member.recovery import checkpoint_digests
 from vflens.member.suspicions import check_defenses
 from vflens.protocol.acts import Act, Step
 from vflens.randomness import stream
@@ -239,7 +239,7 @@ def put_in_place(file: Path, arrays: Mapping[str, Array]) -> None:
     """Another checkpoint, which ``state.json`` names: a forged one, or one of a defect."""
     save_arrays(file, arrays)
     state = file.parent.parent / "state.json"
-    named = {"checkpoints": [checkpoint_digest(arrays)]}
+    named = {"checkpoints": [next(checkpoint_digests(arrays))]}
     state.write_text(json.dumps(json.loads(state.read_text(encoding="utf-8")) | named), encoding="utf-8")
 
 

@@ -284,7 +284,7 @@ class ReleaseGate:
         self, point: Point, exchange: Exchange, rows: Array, tensors: Mapping[str, Array]
     ) -> Mapping[str, Array] | None:
         hook = GATE_HOOKS.get(point)
-        if hook is None:
+        if hook is None or not self._chain.overrides(hook):
             return tensors
         if point in (Point.UPDATE, Point.MASKED_UPDATE):
             one = {name: tensor[None] for name, tensor in tensors.items()}
@@ -301,8 +301,6 @@ class ReleaseGate:
         self, hook: str, exchange: Exchange, rows: Array, tensors: Mapping[str, Array]
     ) -> Mapping[str, Array]:
         """``tensors`` (n, …) after defences that see all numbers of a row as one: a norm is that of all."""
-        if not self._chain.overrides(hook):
-            return tensors
         flat = np.concatenate([tensor.reshape(len(rows), -1) for tensor in tensors.values()], axis=1)
         flat = self._chain.fold(hook, flat, exchange, rows)
         ends = np.cumsum([tensor[0].size for tensor in tensors.values()])[:-1]

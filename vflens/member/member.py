@@ -261,8 +261,16 @@ class Member(Party):
 
     def defer(self, work: Callable[[], None]) -> None:
         """Defer ``work`` until after the reply; earlier deferred work is done first."""
-        self.settle()
+        self.catch_up()
         self._deferred = work
+
+    def catch_up(self) -> None:
+        """Do deferred work, under the lock."""
+        deferred, self._deferred = self._deferred, None
+        if deferred is not None:
+            fail_point("settling")
+            deferred()
+            fail_point("settled")
 
     def heads(self) -> SentHeads:
         """The heads of its logs and the digest of its federation, signed where it has a certificate.
@@ -295,11 +303,7 @@ class Member(Party):
 
     def settle(self) -> None:
         with self.lock:
-            deferred, self._deferred = self._deferred, None
-            if deferred is not None:
-                fail_point("settling")
-                deferred()
-                fail_point("settled")
+            self.catch_up()
             self.transcript.link()
             self.gate.link()
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from vflens.array import contents_digest
+from vflens.array import digests, layout_of
 from vflens.errors import KnowledgeError, ProtocolError, StateError, StorageError
 from vflens.protocol.checks import finite
 from vflens.protocol.vertical.agreement import VerticalAgreement
@@ -58,6 +58,7 @@ class RecoveryLog:
         every: steps between checkpoints.
         log: of the messages, if they are logged elsewhere.
         vouch: writes down the digests of the checkpoints that may be on disk from then on.
+        remember: records messages that the log holds elsewhere too.
     """
 
     def __init__(
@@ -66,8 +67,9 @@ class RecoveryLog:
         every: int,
         log: Recorded | None = None,
         vouch: Callable[[Collection[str]], None] = lambda digests: None,
+        remember: Callable[..., object] = lambda *released: None,
     ) -> None:
-        self._log, self._vouch = log or Journal(folder), vouch
+        self._log, self._vouch, self.remember = log or Journal(folder), vouch, remember
         self._file = folder / "checkpoint.npz"
         self._every = every
         self._checkpointed = -1
@@ -87,7 +89,9 @@ class RecoveryLog:
         """The recovery log of a party that learns from messages of kind ``point``; only a sampled
         ``transcript`` needs a second log.
         """
-        return cls(folder, every, Recorded(transcript, point) if transcript.complete else None, vouch)
+        if transcript.complete:
+            return cls(folder, every, Recorded(transcript, point), vouch)
+        return cls(folder, every, None, vouch, transcript.record)
 
     def is_due(self, exchange: Exchange, ahead: int = 0) -> bool:
         """Whether ``exchange`` is the next one to learn from; False for an earlier one.
@@ -129,7 +133,7 @@ class RecoveryLog:
             StorageError: it cannot be written; the last checkpoint and the log are kept.
         """
         arrays = {"learned": np.array(self.learned), **state}
-        before, self._digest = self._digest, checkpoint_digest(arrays)
+        before, self._digest = self._digest, next(checkpoint_digests(arrays))
         self._vouch((before, self._digest))  # first: a kill leaves one of the two on disk
         save_arrays(self._file, arrays)
         self._vouch((self._digest,))
@@ -147,8 +151,9 @@ class RecoveryLog:
                 of.
         """
         found = load_arrays(self._file) if self._file.exists() else None
-        self._digest = NO_CHECKPOINT if found is None else checkpoint_digest(found)
-        if self._digest not in vouched:
+        own = [NO_CHECKPOINT] if found is None else [*checkpoint_digests(found)]
+        self._digest = own[0]
+        if not set(own) & set(vouched):
             raise StorageError(
                 f"{self._file} is not the one that state.json (checkpoints) names: bring back "
                 "the folder as it was, or begin a new run, without --resume"
@@ -233,10 +238,11 @@ def check_logged(released: Released, federation: VerticalAgreement, width: int) 
     finite(released, str(released.point), (len(rows), width), federation.dtype)
 
 
-def checkpoint_digest(arrays: Mapping[str, Array]) -> str:
-    """The digest of a checkpoint, in hexadecimal."""
-    named = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    return contents_digest(_NO_ROWS, named).hex()
+def checkpoint_digests(arrays: Mapping[str, Array]) -> Iterator[str]:
+    """The digest of a checkpoint, in hexadecimal, and the one that a run of before names instead."""
+    contents = (_NO_ROWS, *map(np.ascontiguousarray, arrays.values()))
+    for digest in digests(contents, layout_of(contents, tuple(arrays))):
+        yield digest.hex()
 
 
 def _copied(logged: Released) -> Released:

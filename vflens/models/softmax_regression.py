@@ -33,7 +33,7 @@ class LinearBlock:
         self.weight = self._theta[:size].reshape(classes, features)
         self.bias = self._theta[size:] if bias else None
         self._weight_gradient = self._gradient[:size].reshape(classes, features)
-        self._bias_gradient = self._gradient[size:]
+        self._bias_gradient, self._ones = self._gradient[size:], np.ones(0)
 
     def forward(self, x: Array, exchange: Exchange | None = None) -> Array:
         """Partial logits (n, k) of ``x`` (n, d); the exchange matters to networks only."""
@@ -71,7 +71,9 @@ class LinearBlock:
         np.matmul(gradient.T, x, out=self._weight_gradient)
         if self.bias is not None:
             # The column sums; sum(axis=0) is slower on a narrow array: docs/performance.md, small choices.
-            np.matmul(np.ones(len(gradient)), gradient, out=self._bias_gradient)
+            if len(self._ones) != len(gradient):
+                self._ones = np.ones(len(gradient))
+            np.matmul(self._ones, gradient, out=self._bias_gradient)
         self._penalised_gradient += self._penalty * self._penalised
         self._optimizer.update(self._theta, self._gradient)
 

@@ -67,6 +67,8 @@ class Adam:
         self.rate, self._beta1, self._beta2, self._epsilon = learning_rate, beta1, beta2, epsilon
         self._moments, self._steps = zeros((2, size)), 0
         self._powers = zeros((2, size))
+        # Rows are views, made once: each takes as long as a step of few numbers.
+        (self._mean, self._square), (self._step, self._root) = self._moments, self._powers
         self._decay = zeros((2, 1))
         self._decay[0], self._decay[1] = beta1, beta2
         self._gain = 1 - self._decay
@@ -74,19 +76,18 @@ class Adam:
     def update(self, theta: Vector, gradient: Vector) -> None:
         """One step, in place: θ ← θ − η m̂/(√v̂ + ε)."""
         self._steps += 1
-        powers = self._powers
+        powers, step, root = self._powers, self._step, self._root
         powers[:] = gradient
-        powers[1] *= gradient
+        root *= gradient
         powers *= self._gain
         self._moments *= self._decay
         self._moments += powers
         # m̂/(√v̂ + ε) = (m/c₁)/(√v/c₂ + ε) = (c₂/c₁)·m/(√v + c₂ε), c₁ = 1 − β₁ᵗ, c₂ = √(1 − β₂ᵗ).
         c1, c2 = 1 - self._beta1**self._steps, math.sqrt(1 - self._beta2**self._steps)
-        step, root = powers
-        root[:] = self._moments[1]
+        root[:] = self._square
         root **= 0.5
         root += c2 * self._epsilon
-        step[:] = self._moments[0]
+        step[:] = self._mean
         step /= root
         step *= self.rate * c2 / c1
         theta -= step

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 FILE = "chain.bin"
 LINK_BYTES = DIGEST_BYTES
 NONE = bytes(LINK_BYTES)  # of a log without records
-_MOST_WAITING, _MOST_BYTES = 16, 1 << 18  # records, and bytes of payload, whose links are put off
+MOST_WAITING, _MOST_BYTES = 16, 1 << 18  # records, and bytes of payload, whose links are put off
 
 
 class Head(NamedTuple):
@@ -47,10 +47,11 @@ def linked(before: bytes, line: bytes, digest: bytes) -> bytes:
 def fits(links: list[bytes], number: int, owner: str, record: Record) -> bool:
     """Whether the ``number``-th of ``links``, from 1, is that of ``record`` in the log called ``owner``.
 
-    Logs from before 0.2 hash the payload instead of a digest, and begin with :data:`NONE`.
+    A log may have the digests of before. Logs from before 0.2 hash the payload instead of a digest, and begin
+    with :data:`NONE`.
     """
     before, earlier = (links[number - 2],) * 2 if number > 1 else (start(owner), NONE)
-    if links[number - 1] == linked(before, record.line, record.released.digest):
+    if any(links[number - 1] == linked(before, record.line, digest) for digest in record.released.digests()):
         return True
     state = hashlib.blake2b(earlier + record.line, digest_size=LINK_BYTES)
     state.update(record.payload)
@@ -110,14 +111,9 @@ class Chain:
     def append(self, line: bytes, released: Released) -> None:
         """Add the next record; it waits for :meth:`link`, unless too many bytes wait."""
         self.waiting.append((line, released))
-        self._bytes += released.nbytes
+        self._bytes += released.layout.nbytes
         if self._bytes > _MOST_BYTES:
             self.link()
-
-    @property
-    def is_due(self) -> bool:
-        """Whether so many records wait that :meth:`link` is worth its write."""
-        return len(self.waiting) >= _MOST_WAITING
 
     def link(self) -> None:
         """Write the links of the records that wait: hashing takes time that a reply must not wait for."""

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError
 
-from vflens.array import description, quoted
+from vflens.array import Layout, quoted
 from vflens.errors import StorageError
 from vflens.storage.json_file import worded
 from vflens.types import DTYPES, MAX_DIMENSIONS, Array, Exchange, Phase, Point, Released
@@ -57,36 +57,23 @@ def index_line(released: Released, offset: int) -> bytes:
     """The index line of a payload at byte ``offset``, from its kind's template: quicker than ``json.dumps``
     (docs/performance.md, small choices).
     """
-    arrays = (released.rows, *(released.tensors or {}).values())
-    offsets = [*accumulate((a.nbytes for a in arrays[:-1]), initial=offset)]
-    e = released.exchange
-    names = None if released.tensors is None else tuple(released.tensors)
-    shapes = tuple([(a.dtype, a.shape) for a in arrays])
-    line = _template((released.sender, e.run, e.phase, released.point), names, shapes)
-    return (line % (e.round, e.step, *offsets)).encode()
+    run, phase, epoch, step = released.exchange
+    layout = released.layout
+    offsets = [offset + place for place in layout.places]
+    line = _template(released.sender, run, phase, released.point, layout)
+    return line % (epoch, step, *offsets)
 
 
 @lru_cache(maxsize=256)
-def _template(
-    kind: tuple[str, str, Phase, Point],
-    names: tuple[str, ...] | None,
-    shapes: tuple[tuple[np.dtype[Any], tuple[int, ...]], ...],
-) -> str:
-    """The line of payloads of a ``kind``: sender, run, phase and point. It has places for round, step and the
-    offset of each array.
-    """
-    *texts, phase, point = kind
-    sender, run = (quoted(text).replace("%", "%%") for text in texts)
-    described = [
-        description(name, dtype, shape).replace("%", "%%") + "%d}"
-        for name, (dtype, shape) in zip(("", *(names or ())), shapes, strict=True)
-    ]
-    nbytes = sum(dtype.itemsize * math.prod(shape) for dtype, shape in shapes)
+def _template(sender: str, run: str, phase: Phase, point: Point, layout: Layout) -> bytes:
+    """The line of payloads of one kind. It has places for round, step and the offset of each array."""
+    sender, run = (quoted(text).replace("%", "%%") for text in (sender, run))
+    described = [array.replace("%", "%%") + "%d}" for array in layout.described]
     return (
         f'{{"sender":{sender},"run":{run},"phase":"{phase}","round":%d,"step":%d,"point":"{point}",'
         f'"rows":{described[0]},"tensors":[{",".join(described[1:])}],'
-        f'"nbytes":{nbytes},"withheld":{"true" if names is None else "false"}}}\n'
-    )
+        f'"nbytes":{layout.nbytes},"withheld":{"true" if layout.withheld else "false"}}}\n'
+    ).encode()
 
 
 def complete_entry(line: bytes, begin: int, size: int) -> Entry | None:

@@ -20,7 +20,7 @@ import numpy as np
 
 from vflens.errors import StorageError
 from vflens.failpoints import fail_point
-from vflens.storage.chain import Chain, Head
+from vflens.storage.chain import MOST_WAITING, Chain, Head
 from vflens.storage.durable import sync, sync_name
 from vflens.storage.index import Entry, entries, index_line, released_at
 from vflens.storage.json_file import in_words
@@ -74,7 +74,8 @@ class Journal:
             StorageError: they cannot be written; the log has a torn end and takes no later payload either.
         """
         with self._lock:
-            self._raise_error()
+            if self._error is not None:
+                self._raise_error()
             try:
                 self._append(released)
             except OSError as error:
@@ -85,7 +86,7 @@ class Journal:
         lines, end = [], self._offset
         for released in messages:
             lines.append(index_line(released, end))
-            end += released.nbytes
+            end += released.layout.nbytes
         fail_point(self._name, "begun")
         self._write_payloads(messages, end - self._offset)  # first: no index line points at missing bytes
         sync(self._payload.fileno(), self.folder)
@@ -99,9 +100,9 @@ class Journal:
                 self._chain.append(line, released)
 
     def _write_payloads(self, messages: Sequence[Released], nbytes: int) -> None:
-        arrays = [a for released in messages for a in (released.rows, *(released.tensors or {}).values())]
+        arrays: list[Any] = [array for released in messages for array in released.arrays]
         if nbytes <= BLOCK_BYTES:  # a copy costs less than a second write call
-            _write_blocks(self._payload, b"".join([a.data for a in arrays]))
+            _write_blocks(self._payload, b"".join(arrays))
         else:
             for array in arrays:
                 _write_blocks(self._payload, _bytes(array))
@@ -115,7 +116,7 @@ class Journal:
 
     def link(self) -> None:
         """Write links if enough records of a chained log wait for them: call it when no reply waits."""
-        if self._chain is not None and self._chain.is_due:
+        if self._chain is not None and len(self._chain.waiting) >= MOST_WAITING:
             self._link_all()
 
     def _link_all(self) -> None:
@@ -321,5 +322,5 @@ def _bytes(array: Array) -> memoryview:
 
 
 def _write_blocks(file: BinaryIO, data: bytes | memoryview) -> None:
-    while data:
-        data = memoryview(data)[file.write(data[:BLOCK_BYTES]) :]
+    while (written := file.write(data[:BLOCK_BYTES])) < len(data):
+        data = memoryview(data)[written:]

@@ -17,12 +17,11 @@ from vflens.errors import StateError, StorageError
 from vflens.storage.chain import LINK_BYTES, Head
 from vflens.storage.durable import append, sync_name
 from vflens.storage.regular import make_folder, opened, opened_to_write, read_bytes
-from vflens.types import Exchange, Phase, Point, Released
+from vflens.types import Phase, Point, Released
 
 FILE = "digests.bin"
-_RECORD = struct.Struct(
-    f"<BBqq{LINK_BYTES}s"
-)  # places of phase and point in their lists, round, step, digest
+_EXCHANGE = struct.Struct("<BBqq")  # places of phase and point in their lists, round, step
+_RECORD = struct.Struct(f"{_EXCHANGE.format}{LINK_BYTES}s")  # and the digest
 RECORD_BYTES = _RECORD.size
 #: What has a mask, which serves once.
 _MASKED = {Point.MASKED_UPDATE, Point.SHARES, Point.OPENING}
@@ -76,25 +75,29 @@ class ReleaseDigests:
             StateError: an earlier process released other numbers in this exchange, under the same mask, or
                 under the same noise where a peer may choose them (``once``): their difference would show.
         """
-        exchange = released.exchange
-        places = _PLACES[exchange.phase, released.point]
-        record = _RECORD.pack(*places, exchange.round, exchange.step, released.digest)
-        if record in self._earlier or record in self._written(exchange):
+        _, phase, epoch, step = released.exchange
+        exchange = _EXCHANGE.pack(*_PLACES[phase, released.point], epoch, step)
+        record, written = exchange + released.digest, self._written(phase, epoch)
+        if record in written or (exchange in self._exchanges and self._is_repeated(exchange, released)):
             return
-        masked = released.point in _MASKED
-        bound = (self.once and exchange.phase is Phase.TRAIN) or masked
-        if bound and record[:-LINK_BYTES] in self._exchanges:
-            raise StateError(
-                f"{released.point} of round {exchange.round} left with other numbers before a restart: its "
-                "mask or noise serves once, repeat the round as it was or begin a new run"
-            )
         try:
             append(self._out, record, self._folder, FILE)
         except OSError as error:
             raise self._refusal(error) from error
-        self._written(exchange).add(record)
-        if masked:
-            self._exchanges.add(record[:-LINK_BYTES])
+        written.add(record)
+        if released.point in _MASKED:
+            self._exchanges.add(exchange)
+
+    def _is_repeated(self, exchange: bytes, released: Released) -> bool:
+        """Whether an earlier process made the release of ``exchange`` so; see :meth:`add`."""
+        if any(exchange + digest in self._earlier for digest in released.digests()):
+            return True
+        if released.point in _MASKED or (self.once and released.exchange.phase is Phase.TRAIN):
+            raise StateError(
+                f"{released.point} of round {released.exchange.round} left with other numbers before a "
+                "restart: its mask or noise serves once, repeat the round as it was or begin a new run"
+            )
+        return False
 
     @property
     def head(self) -> Head:
@@ -114,10 +117,13 @@ class ReleaseDigests:
             self._hashed += len(data)
             return Head(self._hashed // RECORD_BYTES, self._hash.digest())
 
-    def _written(self, exchange: Exchange) -> set[bytes]:
-        """What was written in the round of ``exchange``."""
-        self._newest.pop((exchange.phase, exchange.round - 2), None)
-        return self._newest.setdefault((exchange.phase, exchange.round), set())
+    def _written(self, phase: Phase, epoch: int) -> set[bytes]:
+        """What was written in this round."""
+        found = self._newest.get((phase, epoch))
+        if found is None:
+            self._newest.pop((phase, epoch - 2), None)
+            found = self._newest[phase, epoch] = set()
+        return found
 
     def close(self) -> None:
         """Close the file."""

@@ -14,7 +14,7 @@ from laboratory import payload, same
 from vflens import failpoints
 from vflens.errors import StateError, StorageError
 from vflens.failpoints import ACTIONS, at
-from vflens.member.recovery import NO_CHECKPOINT, RecoveryLog, checkpoint_digest
+from vflens.member.recovery import NO_CHECKPOINT, RecoveryLog, checkpoint_digests
 from vflens.storage.files import load_arrays
 from vflens.storage.transcript import Transcript
 from vflens.types import Exchange, Phase, Point, Released
@@ -30,7 +30,7 @@ def _message(step: int) -> Released:
 def _vouched(folder: Path) -> list[str]:
     """The digest of the checkpoint in ``folder``, as ``state.json`` has it."""
     file = folder / "checkpoint.npz"
-    return [checkpoint_digest(load_arrays(file)) if file.exists() else NO_CHECKPOINT]
+    return [next(checkpoint_digests(load_arrays(file))) if file.exists() else NO_CHECKPOINT]
 
 
 def _learn(log: RecoveryLog, steps: range) -> None:

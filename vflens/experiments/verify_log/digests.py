@@ -32,11 +32,11 @@ class ReleaseKey(NamedTuple):
 
 @dataclass(frozen=True)
 class Received:
-    """The digest of a record in the transcript of ``party``, and its line."""
+    """A record in the transcript of ``party``: its line, and the digests that its sender may name."""
 
     party: PartyRun
     line: int
-    digest: bytes
+    digests: tuple[bytes, ...]
 
 
 def compare_digests(run: RecordedRun, found: Found) -> dict[tuple[str, str], int]:
@@ -72,14 +72,14 @@ def _arrived(run: RecordedRun) -> dict[str, dict[ReleaseKey, list[Received]]]:
     return arrived
 
 
-def _records(party: PartyRun) -> Iterator[tuple[int, str, ReleaseKey, bytes]]:
-    """Line, sender, release and digest of the records before predictions; up to a damaged one."""
+def _records(party: PartyRun) -> Iterator[tuple[int, str, ReleaseKey, tuple[bytes, ...]]]:
+    """Line, sender, release and digests of the records before predictions; up to a damaged one."""
     with suppress(StorageError):  # the check of the chain reports it
         for line, record in enumerate(records(party.folder / "transcript"), 1):
             released, exchange = record.released, record.released.exchange
             if exchange.phase is not Phase.PREDICT:
                 key = ReleaseKey(exchange.phase, released.point, exchange.round, exchange.step)
-                yield line, released.sender, key, released.digest
+                yield line, released.sender, key, tuple(released.digests())
 
 
 def _released(party: PartyRun, found: Found) -> dict[ReleaseKey, bytes] | None:
@@ -112,7 +112,7 @@ def _compare(
             compared[record.party.name] = compared.get(record.party.name, 0) + 1
             if key not in released:
                 problem = f"{key} from {sender.name!r} has no counterpart in what {sender.name!r} released"
-            elif released[key] != record.digest:
+            elif released[key] not in record.digests:
                 problem = f"{key} has other bytes than {sender.name!r} released"
             else:
                 continue
@@ -125,7 +125,7 @@ def _compare_receivers(sender: str, received: Arrived, found: Found) -> None:
     for key, taken in received.items():
         first = taken[0]
         for record in taken[1:]:
-            if record.digest != first.digest:
+            if record.digests != first.digests:
                 problem = (
                     f"{key} from {sender!r} has other bytes than at {first.party.name!r}, line {first.line}"
                 )
