@@ -24,6 +24,7 @@ class Agnostic(JointAttack):
     needs: ClassVar[frozenset[Knowledge]] = frozenset(
         {Knowledge.PARAMETERS, Knowledge.OWN_FEATURES, Knowledge.OWN_LABELS}
     )
+    helped_by: ClassVar[frozenset[Knowledge]] = frozenset({Knowledge.AUXILIARY})
     estimated_rows: ClassVar[frozenset[Phase]] = frozenset({Phase.TRAIN, Phase.PREDICT})
     audited: ClassVar[Audited | None] = None  # the audit's adversary has the scores
     stated: ClassVar[Stated | None] = STATED

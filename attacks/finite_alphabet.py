@@ -11,6 +11,7 @@ from typing import Annotated, ClassVar, TypeAlias
 import numpy as np
 from pydantic import Field, FiniteFloat
 
+from vflens.attacks._alphabets import scaled_alphabet
 from vflens.errors import ProtocolError
 from vflens.numerics.estimators.box import nearest_in_box
 from vflens.numerics.estimators.combinations import halves, solutions
@@ -51,7 +52,7 @@ class FiniteAlphabet(LinearAttack):
         """Takes the alphabets from the metadata; see :meth:`vflens.plugins.attack.LinearAttack.joint`."""
         if self.alphabets is not None:
             return super().joint(view, rng=rng)
-        found = tuple(_scaled(column) for column in view.unknown_columns())
+        found = tuple(scaled_alphabet(column) for column in view.unknown_columns())
         return self.model_copy(update={"alphabets": found}).joint(view, rng=rng)
 
     def solve(
@@ -114,14 +115,3 @@ def _left_null_basis(B: Array) -> Array:
     U = row_basis(B.T)
     full: Array = np.linalg.svd(np.eye(len(B)) - U @ U.T)[0][:, : len(B) - U.shape[1]]
     return full
-
-
-def _scaled(column: ColumnInfo) -> tuple[float, ...] | None:
-    """The alphabet in [0, 1]: by declared bounds, else its own extremes, as training rows would show them."""
-    if column.alphabet is None:
-        return None
-    letters = np.array(column.alphabet)
-    low = letters.min() if column.low is None else column.low
-    high = letters.max() if column.high is None else column.high
-    scaled = np.clip(letters - low, 0, high - low) / ((high - low) or 1.0)
-    return tuple(np.unique(scaled).tolist())

@@ -1,6 +1,7 @@
 """Blind: what the adversary's own columns say of the target's, learnt from the rows that it knows (ours).
 
-It reads nothing of the estimated rows but their own columns. What an attack finds beyond it is a leak.
+It reads nothing of the estimated rows but their own columns. What an attack finds beyond it is a leak. An
+active party that knows rows makes this guess beside its attacks on columns, without being asked.
 """
 
 from __future__ import annotations
@@ -9,19 +10,24 @@ from typing import ClassVar
 
 import numpy as np
 
+from vflens.attacks._alphabets import scaled_alphabet
+from vflens.numerics.entropy import nearest_letters
 from vflens.numerics.imputation import imputation
 from vflens.plugins.attack import Attack
 from vflens.plugins.declared import Audited
 from vflens.plugins.views.vertical import AdversaryView
-from vflens.types import Estimate, Knowledge, Phase, statuses
+from vflens.types import Array, Estimate, Knowledge, Phase, statuses
 
 
 class Imputation(Attack):
     """Ridge regression of the target's columns on the adversary's own, over the granted rows, or their means:
-    what errs less on rows left out; see :func:`vflens.numerics.imputation.imputation`.
+    what errs less on rows left out; see :func:`vflens.numerics.imputation.imputation`. A column of finitely
+    many values is moved to the nearest of them where that errs less on these rows.
     """
 
-    needs: ClassVar[frozenset[Knowledge]] = frozenset({Knowledge.OWN_FEATURES, Knowledge.AUXILIARY})
+    needs: ClassVar[frozenset[Knowledge]] = frozenset(
+        {Knowledge.OWN_FEATURES, Knowledge.AUXILIARY, Knowledge.METADATA}
+    )
     phases: ClassVar[frozenset[Phase]] = frozenset({Phase.DISCLOSE})
     estimated_rows: ClassVar[frozenset[Phase]] = frozenset({Phase.PREDICT, Phase.TRAIN})
     exact: ClassVar[bool] = False
@@ -35,5 +41,15 @@ class Imputation(Attack):
             KnowledgeError: no rows were granted.
         """
         known, x = view.auxiliary()
-        imputed = imputation(view.own("features", known), x)(view.own("features"))
-        return Estimate(view.target, view.rows, np.clip(imputed, 0, 1), statuses(len(view.rows)))
+        fit = imputation(view.own("features", known), x)
+        values, tried = (np.clip(found, 0, 1) for found in (fit(view.own("features")), x - fit.left_out))
+        for j, column in enumerate(view.metadata()):
+            if (letters := np.array(scaled_alphabet(column) or ())).size:
+                moved = nearest_letters(letters, tried[:, j])
+                if _squares(moved, x[:, j]) < _squares(tried[:, j], x[:, j]):
+                    values[:, j] = nearest_letters(letters, values[:, j])
+        return Estimate(view.target, view.rows, values, statuses(len(view.rows)))
+
+
+def _squares(guess: Array, x: Array) -> float:
+    return float(((guess - x) ** 2).sum())

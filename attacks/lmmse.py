@@ -1,7 +1,8 @@
 """Linear minimum mean square error: the best linear estimate with known mean and covariance (ours).
 
 For Gaussian features it is the conditional mean, hence the best of all estimators. With both moments, errors
-can be below the bounds on ``ls`` and ``half_star``, which do not cover it.
+can be below the bounds on ``ls`` and ``half_star``, which do not cover it. Where rows are known, mean and
+covariance are those given the own columns: :mod:`vflens.plugins.conditional`.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ class LinearMMSE(LinearAttack):
     """x̂ = μ + K Aᵀ(A K Aᵀ)⁺(b' − Aμ), K the covariance and μ the mean."""
 
     needs: ClassVar[frozenset[Knowledge]] = LinearAttack.needs | {Knowledge.MOMENTS}
+    helped_by: ClassVar[frozenset[Knowledge]] = frozenset({Knowledge.AUXILIARY})
 
     def solve(
         self, A: Array, b: Array, *, rng: np.random.Generator, moments: Moments | None = None

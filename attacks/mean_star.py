@@ -1,6 +1,7 @@
 """mean*: the solution of the equations nearest to the columns' means (ours).
 
-half* around the mean μ instead of ½: disclosed, or estimated from a few auxiliary rows.
+half* around the mean μ instead of ½: disclosed, or estimated from a few auxiliary rows; where rows are known,
+around what the own columns say of each row (:mod:`vflens.plugins.conditional`).
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ class MeanStar(LinearAttack):
     """x̂ = A⁺b' + (I − P)μ: the solution nearest to the mean."""
 
     needs: ClassVar[frozenset[Knowledge]] = LinearAttack.needs | {Knowledge.MOMENTS}
+    helped_by: ClassVar[frozenset[Knowledge]] = frozenset({Knowledge.AUXILIARY})
 
     def solve(
         self, A: Array, b: Array, *, rng: np.random.Generator, moments: Moments | None = None

@@ -255,7 +255,7 @@ class Claim:
 
 @dataclass(frozen=True)
 class Moments:
-    """Mean (d,) and covariance (d, d) of columns scaled to [0, 1], float64; ``covariance`` may be unknown."""
+    """Mean (d,), or one of each row (N, d), and covariance (d, d) of scaled columns; None if unknown."""
 
     mean: Array
     covariance: Array | None = None

@@ -231,7 +231,7 @@ class ActiveParty(VerticalParty[LabelledRun]):
             f"predicted {counted(len(self.run.federation.predict), 'row')} with "
             f"accuracy {figure(Name.ACCURACY) or 0:.3f} "
             f"({figure(Name.ACCURACY_ALONE) or 0:.3f} alone); attacks run: "
-            f"{', '.join(self.adversary.attacks) or 'none'}"
+            f"{', '.join(plugin.name for plugin in self.config.attacks) or 'none'}"
         )
 
     def predict_and_attack(self) -> None:

@@ -82,7 +82,11 @@ class PassiveParty(VerticalParty[AlignedRun[PassivePart]]):
             log=self.log,
             folder=self.folder,
             pictures=self.config.scoring.pictures,
-            model=lambda: released_model(self.run, self._told_parameters),
+            model=lambda: released_model(
+                self.run,
+                self._told_parameters,
+                granted=any(d.what == "auxiliary" for d in self.config.disclose),
+            ),
         )
 
     def step(self, act: Step) -> StepReply:

@@ -13,13 +13,13 @@ _CLOSE = 1e-9  # columns lie in [0, 1]
 
 
 def released_model(
-    run: AlignedRun[Part], disclosed: Callable[[], Mapping[str, Array] | None]
+    run: AlignedRun[Part], disclosed: Callable[[], Mapping[str, Array] | None], *, granted: bool
 ) -> ReleasedModel | None:
     """The trained model of a party's ``run``; None if no closed form covers it.
 
-    ``disclosed`` returns the parameters disclosed to the active party, or None. Closed forms cover one
-    passive party under softmax regression that trains on H x, or on 1 − x. With several parties A, P and K
-    belong to all of them together.
+    ``disclosed`` returns the parameters disclosed to the active party, or None; ``granted``: rows were too.
+    Closed forms cover one passive party under softmax regression that trains on H x, or on 1 − x. With
+    several parties A, P and K belong to all of them together.
     """
     if len(run.federation.passive) > 1 or not run.federation.model.closed_forms:
         return None
@@ -31,7 +31,7 @@ def released_model(
     weight = None if told is None else told["weight"]
     if reflected and weight is not None and not np.array_equal(weight, own["weight"]):
         return None
-    return ReleasedModel(own["weight"] @ matrix, weight, reflected)
+    return ReleasedModel(own["weight"] @ matrix, weight, reflected=reflected, granted=granted)
 
 
 def _input_map(run: AlignedRun[Part]) -> tuple[Array, bool] | None:

@@ -14,8 +14,9 @@ from vflens import attacks
 from vflens.array import ScaledColumns
 from vflens.errors import ConfigError, ProtocolError, StateError, VflensError
 from vflens.experiments.results.folders import read_party
+from vflens.numerics.entropy import nearest_letters
 from vflens.protocol.acts import Guess, Receipt, Submission
-from vflens.score.columns import ColumnScoring, nearest
+from vflens.score.columns import ColumnScoring
 from vflens.score.service import ScoringService, milestones
 from vflens.score.theory import ReleasedModel
 from vflens.storage.log import party_log
@@ -255,8 +256,8 @@ def test_finite_columns_are_scored_in_bits_too(tmp_path: Path) -> None:
 
 def test_an_estimate_stands_for_the_nearest_value_of_a_finite_column() -> None:
     letters, values = np.array([0.0, 0.2, 1.0]), np.array([-3.0, 0.09, 0.11, 0.59, 0.61, 7.0])
-    np.testing.assert_array_equal(nearest(letters, values), [0.0, 0.0, 0.2, 0.2, 1.0, 1.0])
-    np.testing.assert_array_equal(nearest(letters[:1], values), np.zeros(6))
+    np.testing.assert_array_equal(nearest_letters(letters, values), [0.0, 0.0, 0.2, 0.2, 1.0, 1.0])
+    np.testing.assert_array_equal(nearest_letters(letters[:1], values), np.zeros(6))
 
 
 def test_theory_stands_beside_the_measured_errors_of_the_usable_rows(tmp_path: Path) -> None:

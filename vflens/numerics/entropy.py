@@ -54,3 +54,10 @@ def _miller_madow(counts: Array) -> float:
     """−Σ p log₂ p, plus (m − 1)/(2N ln 2): the first term of the plug-in estimate's bias (Miller, 1955)."""
     p = counts / counts.sum()
     return float(-(p * np.log2(p)).sum() + (len(counts) - 1) / (2 * counts.sum() * np.log(2)))
+
+
+def nearest_letters(letters: Array, values: Array) -> Array:
+    """Of the ascending ``letters`` (m,) the one nearest to each of ``values`` (n,), the lower of two."""
+    above = np.searchsorted((letters[1:] + letters[:-1]) / 2, values)
+    found: Array = letters[above]
+    return found

@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict
 
 from vflens.errors import ConfigError, PluginError
 from vflens.numerics.linear_system import LinearSystem, in_range, residual_norm
+from vflens.plugins.conditional import conditional, of_rows
 from vflens.plugins.declared import Audited, Declared, Stated
 from vflens.plugins.views.vertical import AdversaryView
 from vflens.registry import ATTACKS
@@ -39,7 +40,8 @@ class Attack(BaseModel, ABC):
     of unknown columns that it is made for, None for any. ``settings`` are those of the federations that it is
     for: it gets a :class:`vflens.plugins.views.vertical.AdversaryView` in a vertical one, and in a horizontal
     one a :class:`vflens.plugins.views.horizontal.ServerView`. ``blind``: it reads nothing that the federation
-    sends of the estimated rows, so that its error stands among those of blind guesses. ``audited`` is how
+    sends of the estimated rows, so that its error stands among those of blind guesses. ``helped_by`` is
+    knowledge that it uses where it is granted, and does without elsewhere. ``audited`` is how
     ``vflens audit`` runs it, None where another attack covers it. ``stated`` is the theory of its error, or
     None.
     """
@@ -59,6 +61,7 @@ class Attack(BaseModel, ABC):
     stated: ClassVar[Stated | None] = None
     settings: ClassVar[frozenset[Setting]] = frozenset({Setting.VERTICAL})
     blind: ClassVar[bool] = False
+    helped_by: ClassVar[frozenset[Knowledge]] = frozenset()
 
     def suits(self, columns: Sequence[ColumnInfo]) -> bool:
         """Whether it is made for these unknown ``columns``."""
@@ -181,10 +184,25 @@ class LinearAttack(JointAttack):
 
         Rows with equations missing are SATURATED unless a worse state applies.
         """
-        width = sum(view.widths().values())
-        moments = view.moments() if Knowledge.MOMENTS in self.needs else None
+        width, moments = sum(view.widths().values()), self.moments_of(view, rng=rng)
         found = self.solved(self.systems(view), width, rng=rng, moments=moments)
         return replace(found, target=view.target, rows=view.rows)
+
+    def moments_of(self, view: AdversaryView, *, rng: np.random.Generator) -> Moments | None:
+        """What :meth:`solve` gets: the moments of the unknown columns, given the own ones where the attack is
+        ``helped_by`` known rows; see :func:`vflens.plugins.conditional.conditional`.
+        """
+        if Knowledge.MOMENTS not in self.needs:
+            return None
+        plain = view.moments()
+        if Knowledge.AUXILIARY not in self.helped_by:
+            return plain
+        A = view.equations(view.unknown_parameters()[0])
+
+        def tried(rows: Array, x: Array, moments: Moments) -> Array:
+            return self.solve(A, x @ A.T, rng=rng, moments=moments).values
+
+        return conditional(view, plain, tried)
 
     def solved(
         self,
@@ -201,7 +219,7 @@ class LinearAttack(JointAttack):
         values, status = np.empty((n, width)), statuses(n)
         extras: dict[str, Array] = {}
         for rows, system in systems:
-            part = self.solve_system(system, rng=rng, moments=moments)
+            part = self.solve_system(system, rng=rng, moments=of_rows(moments, rows))
             missing = system.saturated & (part.status == RowStatus.OK)
             values[rows], status[rows] = part.values, np.where(missing, RowStatus.SATURATED, part.status)
             for name, extra in part.extras.items():

@@ -11,7 +11,7 @@ import numpy as np
 
 from vflens.array import ScaledColumns, in_unit
 from vflens.numerics.binary_columns import matched
-from vflens.numerics.entropy import conditional_entropy, entropy
+from vflens.numerics.entropy import conditional_entropy, entropy, nearest_letters
 from vflens.numerics.estimators.affine import affine_fit
 from vflens.protocol.acts import Guess, Submission
 from vflens.score.images import grid_of, psnr, ssim
@@ -128,7 +128,7 @@ class ColumnScoring(ScoringService):
             left = conditional_entropy(truth[:, j], inside[:, j])
             add(Name.COLUMN_CONDITIONAL_ENTROPY, left, column=self._columns[j].name)
             if not self._are_pixels:
-                right = nearest(letters, inside[:, j]) == truth[:, j]
+                right = nearest_letters(letters, inside[:, j]) == truth[:, j]
                 add(Name.COLUMN_RIGHT, right.mean(), column=self._columns[j].name)
         return float(per_row.mean())
 
@@ -182,13 +182,6 @@ class ColumnScoring(ScoringService):
         of = "" if of == self._pictured else of
         estimates = {g.attack: g.in_box().values[drawn] for g in submission.guesses}
         save_pictures(self._folder, rows, self._truth[rows], estimates, of)
-
-
-def nearest(letters: Array, values: Array) -> Array:
-    """Of the ascending ``letters`` (m,) the one nearest to each of ``values`` (n,), the lower of two."""
-    above = np.searchsorted((letters[1:] + letters[:-1]) / 2, values)
-    found: Array = letters[above]
-    return found
 
 
 def _most_frequent(values: Array) -> float:

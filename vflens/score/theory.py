@@ -30,12 +30,14 @@ class ReleasedModel:
     """The target's part of a model, once trained.
 
     ``weight`` (k, d) is W_pas for its own columns. ``disclosed`` (k, d) is the adversary's version of it,
-    None if withheld. ``reflected``: training used 1 − x.
+    None if withheld. ``reflected``: training used 1 − x. ``granted``: rows were granted, and an
+    attack may guess around what they say.
     """
 
     weight: Array
     disclosed: Array | None
     reflected: bool = False
+    granted: bool = False
 
     @property
     def exact(self) -> bool:
@@ -72,7 +74,7 @@ def theory_metrics(
     for name, of in stated.items():
         guess, center = guesses[name], of.center_of(truth.shape[1], len(model.weight))
         ok = _complete(guess)
-        if center is not None and ok.any():
+        if center is not None and ok.any() and not (model.granted and of.guessed):
             yield from _stated(name, guess.values[ok], truth[ok], model, center, clipped=of.clipped)
     for name, of in stated.items():
         if of.stretched:

@@ -9,8 +9,7 @@ import numpy as np
 
 from vflens.experiments.audit.subject import AuditSubject
 from vflens.experiments.results.own_units import OwnError
-from vflens.numerics.entropy import conditional_entropy
-from vflens.score.columns import nearest
+from vflens.numerics.entropy import conditional_entropy, nearest_letters
 from vflens.types import Array, Document, Phase
 
 
@@ -65,7 +64,7 @@ class ModelErrors:
         right, blind_right, left = np.full((3, x.shape[1]), np.nan)
         for j in finite:
             letters = np.unique(subject.x[:, j])
-            right[j] = (nearest(letters, values[:, j]) == x[:, j]).mean()
+            right[j] = (nearest_letters(letters, values[:, j]) == x[:, j]).mean()
             blind_right[j] = np.unique(x[:, j], return_counts=True)[1].max() / len(x)
             left[j] = conditional_entropy(x[:, j], values[:, j])
         return cls((values - x) ** 2, column_blind(x), right, blind_right, left)

@@ -5,8 +5,9 @@ from collections.abc import Callable
 import numpy as np
 
 from vflens.plugins.attack import Attack, LinearAttack
+from vflens.plugins.conditional import of_rows
 from vflens.plugins.views.vertical import AdversaryView
-from vflens.types import Document, Estimate, Knowledge
+from vflens.types import Document, Estimate
 
 
 def check_verifiable(name: str, attack: Attack) -> None:
@@ -30,15 +31,16 @@ def verified(
     Returns:
         "verified": how many ``rows``, the ``largest_difference``, and all of it in ``words``.
     """
-    from vflens.verification.rows import compared, definition, sample, solved
+    from vflens.verification.rows import compared, definition, sample
 
     assert isinstance(attack, LinearAttack)  # all that are defined by a program
     places = sample(estimate, rows, np.random.default_rng(0))
     view = see(rows=estimate.rows[places])
-    moments = view.moments() if Knowledge.MOMENTS in attack.needs else None
-    solve = definition(name, attack.model_dump(), moments)
+    params, moments = attack.model_dump(), attack.moments_of(view, rng=np.random.default_rng(0))
     again = np.empty((len(places), estimate.values.shape[1]))
     for some, system in attack.systems(view) if len(places) else ():
-        again[some] = solved(solve, system.A, system.b)[:, view.columns()]
+        for place, b in zip(some, system.b, strict=True):
+            solve = definition(name, params, of_rows(moments, place))
+            again[place] = solve(system.A, b)[view.columns()]
     found = compared(name, estimate, places, again)
     return {"verified": {"rows": len(found.rows), "largest_difference": found.largest, "words": str(found)}}

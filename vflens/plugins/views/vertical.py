@@ -306,6 +306,11 @@ class AdversaryView(TargetView, OwnReads):
         """
         return self._model.linear_systems(self.scores(), known, weight)
 
+    def equations(self, weight: Array) -> Array:
+        """A (m, d) of a row of which no score is 0, whatever it is; see :meth:`linear_systems`."""
+        any_scores = np.zeros((1, self.n_classes))
+        return self._model.linear_systems(any_scores, any_scores, weight)[0][1].A
+
     def moments(self) -> Moments:
         """Mean and covariance of all unknown columns: disclosed, or estimated from auxiliary rows.
 
@@ -320,6 +325,15 @@ class AdversaryView(TargetView, OwnReads):
         mean = np.concatenate([p.mean for p in parts])
         covariances = [p.covariance for p in parts if p.covariance is not None]
         return Moments(mean, block_diagonal(covariances) if len(covariances) == len(parts) else None)
+
+    def known_rows(self) -> list[tuple[Array, Array]]:
+        """The rows that each passive party granted: positions int32 (m,) and features (m, d); [] if one did not,
+        or the attack declared no use of them.
+        """
+        senders = self.widths() if Knowledge.AUXILIARY in self._needs else ()
+        found = (self._disclosed(Point.AUXILIARY, sender, "features") for sender in senders)
+        known = [(r.rows, r.tensor("features")) for r in found if r is not None]
+        return known if len(known) == len(senders) else []
 
     def _part_of_combination(self) -> slice:
         """Where the target's numbers stand in what the coordinator makes of all embeddings."""

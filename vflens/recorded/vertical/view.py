@@ -46,7 +46,7 @@ def view_of(
         transcript=transcript,
         own=own,
         parties=federation.parties,
-        needs=declared.needs,
+        needs=declared.needs | attack.helped_by,
         phases=declared.phases,
         training=federation.train,
         schedule=federation.training,
