@@ -25,6 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from vflens.array import Array
+from vflens.numerics.measures.intervals import over_blind
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,7 @@ class Cap:
     @property
     def relative(self) -> float:
         """``value`` over ``blind``: 1 is no better than blind, above 1 worse than it."""
-        return self.value / self.blind if self.blind else math.inf
+        return over_blind(self.value, self.blind)
 
     @property
     def accuracy(self) -> float:

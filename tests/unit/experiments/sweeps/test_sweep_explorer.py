@@ -17,6 +17,7 @@ from scipy import stats
 from vflens.experiments.sweeps.explorer import packed
 from vflens.experiments.sweeps.sweep import render
 from vflens.experiments.sweeps.sweep_page import drawing
+from vflens.numerics.measures.intervals import over_blind, pooled
 
 _FIXTURES = (chromium, page)  # used by name
 HOSTILE = "</script><script>alert(1)</script><img src=x onerror=alert(2)>"
@@ -112,6 +113,28 @@ def test_one_figure_is_drawn_over_another_with_intervals_and_the_blind_level(
     expect(second).to_have_attribute("aria-label", "defence: noise0: MSE per column over strength")
     drawn = second.evaluate("box => [box.data.map(c => [c.name, c.x]), box.layout.shapes.map(s => s.y0)]")
     assert drawn == [[["rcc2", [1, 2, 3]]], [pytest.approx(0.08)]]
+
+
+@pytest.mark.timeout(300)
+def test_errors_are_added_over_seeds_before_they_are_divided(page: Any, tmp_path: Path) -> None:
+    """One seed's labels are of one class: 0/0, and an infinite quotient of an attack that errs there."""
+    from playwright.sync_api import expect
+
+    def named(seed: int, attack: str, right: float, blind: float) -> dict[str, Any]:
+        relative = over_blind(1 - right, 1 - blind)
+        told = {"label_accuracy": right, "blind": blind, "relative": relative, "rows": 8}
+        place = {"defense": "none", "strength": 0.0, "scored_set": "round-0", "target": "client-1"}
+        return {**place, "seed": seed, "attack": attack, **told}
+
+    blind = (1.0, 0.5, 0.75)
+    rows = [named(s, "exact", 1.0, b) for s, b in enumerate(blind)]
+    rows += [named(s, "errs", r, b) for s, (r, b) in enumerate(zip((0.75, 0.5, 0.75), blind, strict=True))]
+    explorer = opened(page, tmp_path, rows)
+    expect(explorer.locator(".count")).to_have_text("6 of 6 results, 2 lines", timeout=SECONDS)
+    shown = dict(zip(column(explorer, "attack"), column(explorer, "relative"), strict=True))
+    half = pooled([(0.25, 0.0), (0.5, 0.5), (0.25, 0.25)]).half
+    assert shown["exact"] == "0"
+    assert shown["errs"] == f"1.333 ± {half:.4g}"
 
 
 @pytest.mark.timeout(300)

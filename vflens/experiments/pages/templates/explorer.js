@@ -59,9 +59,23 @@ function explore(root) {
   function figure(point, name) {
     if (!(name in point.seen)) {
       const values = point.rows.map((row) => number(row[name])).filter((value) => typeof value === "number");
-      point.seen[name] = values.length ? interval(values) : undefined;
+      point.seen[name] = name === "relative" ? pooled(point.rows.map(errors)) : values.length ? interval(values) : undefined;
     }
     return point.seen[name];
+  }
+  // A row's error and its blind guess's, of one unit: MSE, or shares of wrong answers.
+  function errors({mse, label_accuracy, membership_auc, blind}) {
+    const right = label_accuracy ?? membership_auc;
+    return typeof mse === "number" ? [mse, blind] : typeof right === "number" ? [1 - right, 1 - blind] : [];
+  }
+  // Errors are added before they are divided, and 0/0 is left out; the interval is that of the ratio estimator.
+  function pooled(pairs) {
+    const found = pairs.filter(([error, guess]) => Number.isFinite(error) && Number.isFinite(guess) && (error || guess));
+    if (!found.length) return undefined;
+    const [sum, blindSum] = [0, 1].map((i) => found.reduce((total, pair) => total + pair[i], 0)), mean = sum / blindSum;
+    if (!Number.isFinite(mean)) return {mean, half: 0, n: found.length};
+    const {half} = interval(found.map(([error, guess]) => (error - mean * guess) * found.length / blindSum));
+    return {mean, half, n: found.length};
   }
   function interval(values) {
     const n = values.length, mean = values.reduce((sum, value) => sum + value, 0) / n;
