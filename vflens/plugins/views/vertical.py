@@ -327,8 +327,8 @@ class AdversaryView(TargetView, OwnReads):
         return Moments(mean, block_diagonal(covariances) if len(covariances) == len(parts) else None)
 
     def known_rows(self) -> list[tuple[Array, Array]]:
-        """The rows that each passive party granted: positions int32 (m,) and features (m, d); [] if one did not,
-        or the attack declared no use of them.
+        """The rows that each passive party granted: positions int32 (m,) and features (m, d); [] if one did
+        not, or the attack declared no use of them.
         """
         senders = self.widths() if Knowledge.AUXILIARY in self._needs else ()
         found = (self._disclosed(Point.AUXILIARY, sender, "features") for sender in senders)
