@@ -27,7 +27,8 @@ class HealthServicer(grpc.GenericRpcHandler):
 
     It needs no token, so it must not wait: as a stream it answers before the request arrives. The library's
     own servicer would keep a thread for every check without a request. With an ``identity`` it answers the
-    parties of the same federation alone: an authority may have signed for others too.
+    parties of the same federation alone: an authority may have signed for others too. Without one it answers
+    whoever connects, and says no more than the connection does: that a process listens.
     """
 
     def __init__(self, identity: Identity | None = None) -> None:

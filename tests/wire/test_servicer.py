@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 from laboratory import THREE, federation
 from processes import eventually
 from structlog import get_logger
@@ -89,6 +90,19 @@ def test_strangers_who_open_calls_and_say_nothing_hold_no_thread(path: str) -> N
         )
         assert link.call(acts.Stop("run")) == acts.Done()
         link.close()
+
+
+def test_without_tls_the_health_service_says_that_it_serves_and_no_more() -> None:
+    """Whoever connects knows as much: no party and no run is named, whatever is asked for."""
+    with _small_server() as address, grpc.insecure_channel(address) as channel:
+        check: Any = channel.unary_unary("/grpc.health.v1.Health/Check")
+        serving = HealthCheckResponse(status=HealthCheckResponse.SERVING).SerializeToString()
+        for service in ("", "callee", "vflens.PassiveParty"):
+            assert check(HealthCheckRequest(service=service).SerializeToString(), timeout=5) == serving
+        listed: Any = channel.unary_unary("/grpc.health.v1.Health/List")
+        with pytest.raises(grpc.RpcError) as refusal:
+            listed(b"", timeout=5)
+        assert refusal.value.code() is grpc.StatusCode.UNIMPLEMENTED
 
 
 def test_a_peer_that_opens_calls_and_says_nothing_leaves_threads_to_others() -> None:
