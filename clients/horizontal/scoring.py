@@ -66,7 +66,7 @@ class ClientScoring:
         columns |= {"pictures": config.scoring.pictures}
         labels = service | {"labels": run.labels, "n_classes": federation.n_classes, "training": train}
         self._of_rows: dict[str, ScoringService] = {
-            "features": ColumnScoring(**columns, pictured="train"),
+            "features": ColumnScoring(**columns, pictured="train", tolerance=config.scoring.tolerance),
             "labels": LabelScoring(**labels),
             "membership": MembershipScoring(members=members, **service),
         }

@@ -82,6 +82,7 @@ class PassiveParty(VerticalParty[AlignedRun[PassivePart]]):
             log=self.log,
             folder=self.folder,
             pictures=self.config.scoring.pictures,
+            tolerance=self.config.scoring.tolerance,
             model=lambda: released_model(
                 self.run,
                 self._told_parameters,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -353,3 +354,27 @@ def test_two_settings_of_one_attack_are_scored_apart(tmp_path: Path) -> None:
     local.run()
     found = figures(local.passive["passive"].folder)
     assert found["mse", "gia:long", ""] != found["mse", "gia", ""]
+
+
+# --- worst cases
+
+
+def test_cells_rows_and_unique_rows_within_the_tolerance_and_the_most_exposed_rows(tmp_path: Path) -> None:
+    truth = TRUTH.copy()
+    truth[:, 2] = np.arange(200) % 2
+    truth[RELEASED[3]] = truth[RELEASED[4]]  # two rows that are alike
+    values = truth[RELEASED] + [0.04, -0.04, 0.3]
+    values[10:, 0] += 0.2
+    service = _service(tmp_path, truth)
+    reply = _answer(service.score, _submission(RELEASED, _guess(N, "a", values)), RELEASED)
+    found = {(m, a): v for (m, a, _), v in figures(tmp_path).items()}
+    inside = np.clip(values, 0, 1)
+    near = np.abs(inside - truth[RELEASED]) <= [0.05, 0.05, 0.4999]
+    assert found["cells_found", "a"] == pytest.approx(near.mean())
+    assert found["rows_found", "a"] == pytest.approx(near.all(axis=1).mean())
+    assert 0 < found["rows_unique", "a"] <= found["rows_found", "a"] - 2 / N
+    errors = ((inside - truth[RELEASED]) ** 2).mean(axis=1)
+    assert found["exposed_mse", "a"] == pytest.approx(errors.min())
+    kept = json.loads((tmp_path / "exposed.json").read_text(encoding="utf-8"))
+    assert kept == {"predict": {"a": [int(RELEASED[errors.argmin()])]}}
+    assert reply == b"\x08\x3c\x10\x01"  # 60 rows, one attack, and nothing of these

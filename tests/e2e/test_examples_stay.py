@@ -30,7 +30,8 @@ OURS = ("train_seconds", "predict_seconds", "steps_per_second")  # of the machin
 CHAINED = ("chain.bin", "digests.bin")  # follow from the other files
 LATER = (  # measured since golden/ was written
     *("psnr", "ssim", "blind_psnr", "blind_ssim"),
-    *("column_unit", "column_right", "column_blind_right"),
+    *("column_unit", "column_right", "column_blind_right", "column_tolerance"),
+    *("cells_found", "rows_found", "rows_unique", "blind_cells_found", "blind_rows_found", "exposed_mse"),
 )
 BANK = ["examples/bank_passive.csv", "--id-column", "id", "--columns", "age,income,credit_score"]
 COMMANDS: dict[str, list[str]] = {

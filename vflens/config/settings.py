@@ -256,6 +256,11 @@ class Scoring(Settings):
     pictures: int = Field(
         8, ge=0, description="rows drawn as original against reconstruction in its own folder; 0: none"
     )
+    tolerance: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = Field(
+        default_factory=dict,
+        description="column → how far from the truth, in its own unit, an answer counts as found; else a "
+        "twentieth of its range",
+    )
 
 
 def check_attacks(attacks: Sequence[Plugin]) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -18,6 +20,8 @@ from vflens.score.images import grid_of, psnr, ssim
 from vflens.score.pictures import save_pictures
 from vflens.score.service import ScoringService
 from vflens.score.theory import ReleasedModel, noise_weights, theory_metrics
+from vflens.score.worst import Tolerance, most_exposed
+from vflens.storage.files import write_whole
 from vflens.storage.metrics import Name
 from vflens.tables.pixels import pixel_places
 from vflens.types import Array, ColumnInfo, Phase, RowStatus
@@ -35,7 +39,8 @@ class ColumnScoring(ScoringService):
             values, too: each estimate stands for the nearest value that the column takes.
         training: rows whose column means are the blind guess "column_means".
         folder: the target's; receives the arrays of pictures, ``pictures`` rows of them, of the scored set
-            ``pictured`` and of training rows.
+            ``pictured`` and of training rows, and the most exposed rows of each attack.
+        tolerance: column → how far from the truth, in its own unit, an answer counts as found.
         model: returns the target's part of the trained model, for theory; None if it does not describe the
             released scores.
         service: see :class:`vflens.score.service.ScoringService`.
@@ -50,6 +55,7 @@ class ColumnScoring(ScoringService):
         folder: Path,
         pictures: int,
         pictured: str = "predict",
+        tolerance: Mapping[str, float] = MappingProxyType({}),
         model: Callable[[], ReleasedModel | None] = lambda: None,
         **service: Any,
     ) -> None:
@@ -58,8 +64,12 @@ class ColumnScoring(ScoringService):
         self._means = truth.mean(training)
         self._are_pixels, self._grid = pixel_places(columns) is not None, grid_of(columns)
         self._folder, self._pictures, self._pictured = folder, pictures, pictured
+        self._exposed: dict[str, dict[str, list[int]]] = {}  # scored set → attack → rows
         finite = [j for j, column in enumerate(columns) if column.alphabet is not None]
         self._letters = {j: in_unit(np.unique(truth.kept[:, j])) for j in finite}
+        self._units = np.ones(len(columns)) if truth.units is None else truth.units
+        stated = {j: tolerance[c.name] / self._units[j] for j, c in enumerate(columns) if c.name in tolerance}
+        self._tolerance = Tolerance.of(truth[:1], stated, self._letters)
 
     def keep_errors(self, submission: Submission) -> dict[str, float]:
         """See :meth:`vflens.score.service.ScoringService.keep_errors`: the errors are MSEs of guesses moved
@@ -83,6 +93,10 @@ class ColumnScoring(ScoringService):
             add(Name.COLUMN_ENTROPY, entropy(truth[:, j]), column=self._columns[j].name)
         if not self._are_pixels:
             self._blind_in_own_units(truth, submission)
+            cells = self._tolerance.found(self._tolerance.best_constant(truth), truth)
+            add(Name.BLIND_CELLS_FOUND, cells.mean())
+            add(Name.BLIND_ROWS_FOUND, cells.all(axis=1).mean())
+            self._by_column(Name.COLUMN_TOLERANCE, self._tolerance.width * self._units, submission)
 
     def _blind_in_own_units(self, truth: Array, submission: Submission) -> None:
         """What 1 of each column stands for, and of finite columns the share of the most frequent value."""
@@ -120,6 +134,7 @@ class ColumnScoring(ScoringService):
             add(Name.AFFINE_R2, r2)
             add(Name.AFFINE_MSE, affine_mse)
             self._binary(guess, truth, submission)
+        self._worst_cases(guess.attack, inside, per_row, submission)
         add(Name.UNUSABLE, 1.0 - guess.has(RowStatus.OK).mean())
         for name, value in self._likeness(per_row, inside, truth).items():
             add(name, value)
@@ -131,6 +146,23 @@ class ColumnScoring(ScoringService):
                 right = nearest_letters(letters, inside[:, j]) == truth[:, j]
                 add(Name.COLUMN_RIGHT, right.mean(), column=self._columns[j].name)
         return float(per_row.mean())
+
+    def _worst_cases(self, attack: str, values: Array, per_row: Array, submission: Submission) -> None:
+        """Shares of cells and rows that ``values`` (n, d) find; the most exposed rows, which stay in the
+        target's folder.
+        """
+        add = partial(self.adding(submission), attack=attack)
+        exposed = most_exposed(per_row)
+        add(Name.EXPOSED_MSE, per_row[exposed].mean())
+        self._exposed.setdefault(submission.metrics_of, {})[attack] = submission.rows[exposed].tolist()
+        write_whole(self._folder / "exposed.json", json.dumps(self._exposed).encode())
+        if self._are_pixels:
+            return
+        cells = self._tolerance.found(values, self._truth[submission.rows])
+        rows = np.all(cells, axis=1)
+        add(Name.CELLS_FOUND, cells.mean())
+        add(Name.ROWS_FOUND, rows.mean())
+        add(Name.ROWS_UNIQUE, self._tolerance.unique(values, rows, self._truth[:]) if rows.any() else 0.0)
 
     def _binary(self, guess: Guess, truth: Array, submission: Submission) -> None:
         """Of each column of two values the share of rows that a two-valued column of ``guess`` splits

@@ -83,6 +83,13 @@ class Name(StrEnum):
     COLUMN_MATCH = "column_match", "share of rows that a two-valued column of the estimate splits rightly"
     COLUMN_BLIND_MATCH = "column_blind_match", "share of the more frequent of a column's two values"
 
+    CELLS_FOUND = "cells_found", "share of cells within the tolerance of their column"
+    ROWS_FOUND = "rows_found", "share of rows of which all cells are"
+    ROWS_UNIQUE = "rows_unique", "share of rows found whose answer fits no second row of the table"
+    BLIND_CELLS_FOUND = "blind_cells_found", "`cells_found` of the constants that find most"
+    BLIND_ROWS_FOUND = "blind_rows_found", "`rows_found` of these constants"
+    COLUMN_TOLERANCE = "column_tolerance", "the column's tolerance, in its own unit"
+    EXPOSED_MSE = "exposed_mse", "`mse` of the 1 % of rows, one at least, of least error"
     LABEL_ACCURACY = "label_accuracy", "share of labels that an attack found"
     LABEL_AUC = "label_auc", "area under the ROC curve of its guesses; NaN if the rows are of one class"
     BLIND_LABEL_ACCURACY = "blind_label_accuracy", "share of the most frequent class of training rows"

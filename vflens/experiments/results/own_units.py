@@ -11,7 +11,10 @@ from typing import NamedTuple
 
 from vflens.experiments.results.folders import PartyRuns
 from vflens.experiments.results.results import Result, column_errors, final
+from vflens.numerics.measures.advantage import Advantage, advantage
+from vflens.plugins.attack import is_blind
 from vflens.storage.metrics import Name
+from vflens.types import Document
 
 _EXACT = 1 - 1e-6  # of the blind guess's error taken away: what rounding and solvers leave
 _SHOWN = 12  # columns of a result, in a table
@@ -97,6 +100,91 @@ def _of(run: PartyRuns, metric: Name, result: Result, attack: str = "") -> dict[
         for m in run.metrics(metric)
         if (m.attack, m.target, m.scored_set, m.rows) == place and math.isfinite(m.value)
     }
+
+
+class WorstCase(NamedTuple):
+    """What the most successful attack finds of the rows of ``target``: of ``rows`` the shares of ``cells``
+    and ``rows_found`` within the columns' tolerances, and of rows found whose answer fits no other row of the
+    table (``unique``); those of the best blind guess, constants or imputation; the advantage over it with its
+    95 % interval, of cells as if a row were one; the error of the most exposed 1 % of rows.
+    """
+
+    target: str
+    attack: str
+    scored_set: str
+    rows: int
+    cells: float
+    rows_found: float
+    unique: float
+    control_cells: float
+    control_rows: float
+    advantage_cells: Advantage
+    advantage_rows: Advantage
+    exposed_mse: float
+
+    @property
+    def words(self) -> str:
+        """It in one sentence."""
+        of_rows = f"{100 * self.rows_found:.1f} % of rows whole, {100 * self.unique:.1f} % alone"
+        return (
+            f"{self.attack} finds {100 * self.cells:.1f} % of cells (a blind guess "
+            f"{100 * self.control_cells:.1f} %), {of_rows}; advantage {_interval(self.advantage_cells)}"
+        )
+
+    @property
+    def json(self) -> Document:
+        """It under stable keys; an undefined figure is None."""
+        advantages = {
+            name: {k: None if math.isnan(v) else v for k, v in found._asdict().items()}
+            for name, found in self._asdict().items()
+            if isinstance(found, Advantage)
+        }
+        return {**self._asdict(), **advantages, "words": self.words}
+
+
+def _interval(found: Advantage) -> str:
+    if math.isnan(found.value):
+        return "undefined"
+    return f"{found.value:.2f} ({found.low:.2f} … {found.high:.2f})"
+
+
+def worst_cases(run: PartyRuns) -> tuple[WorstCase, ...]:
+    """Of the most successful attack on each target and scored set, where the columns are no pixels."""
+    best = {(r.target, r.scored_set): r for r in reversed(final(run)) if not is_blind(r.attack)}
+    return tuple(case for r in best.values() if (case := _worst_case(run, r)) is not None)
+
+
+def _worst_case(run: PartyRuns, r: Result) -> WorstCase | None:
+    def share(name: Name, attack: str = "") -> list[float]:
+        place = (attack, r.target, r.scored_set, r.rows)
+        return [m.value for m in run.metrics(name) if (m.attack, m.target, m.scored_set, m.rows) == place]
+
+    cells, blind = share(Name.CELLS_FOUND, r.attack), share(Name.BLIND_CELLS_FOUND)
+    if not cells or not blind:
+        return None
+    guesses = {m.attack for m in run.metrics(Name.CELLS_FOUND) if is_blind(m.attack)}
+    control_cells, control_rows = (
+        max([*share(constants), *(value for guess in guesses for value in share(name, guess))])
+        for constants, name in (
+            (Name.BLIND_CELLS_FOUND, Name.CELLS_FOUND),
+            (Name.BLIND_ROWS_FOUND, Name.ROWS_FOUND),
+        )
+    )
+    whole = share(Name.ROWS_FOUND, r.attack)[0]
+    return WorstCase(
+        target=r.target,
+        attack=r.attack,
+        scored_set=r.scored_set,
+        rows=r.rows,
+        cells=cells[0],
+        rows_found=whole,
+        unique=share(Name.ROWS_UNIQUE, r.attack)[0],
+        control_cells=control_cells,
+        control_rows=control_rows,
+        advantage_cells=advantage(cells[0], control_cells, r.rows),
+        advantage_rows=advantage(whole, control_rows, r.rows),
+        exposed_mse=share(Name.EXPOSED_MSE, r.attack)[0],
+    )
 
 
 def in_own_unit(value: float) -> str:

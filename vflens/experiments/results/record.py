@@ -19,7 +19,13 @@ from vflens.experiments.results.labels_membership import (
     label_results,
     membership_results,
 )
-from vflens.experiments.results.own_units import OwnError, best_own_errors, own_errors
+from vflens.experiments.results.own_units import (
+    OwnError,
+    WorstCase,
+    best_own_errors,
+    own_errors,
+    worst_cases,
+)
 from vflens.experiments.results.protection import (
     OnGrantsOnly,
     SpentPrivacy,
@@ -198,6 +204,11 @@ class RecordedRun(PartyRuns):
     def best_own_units(self) -> tuple[OwnError, ...]:
         """The same of the most successful attack on each target."""
         return best_own_errors(self)
+
+    @cached_property
+    def worst_cases(self) -> tuple[WorstCase, ...]:
+        """Cells, rows and unique rows that the most successful attack on each target finds."""
+        return worst_cases(self)
 
     def leaking_columns(self, target: str) -> tuple[Leak, ...]:
         """The columns of ``target`` with less than half the error of a blind guess, worst first."""

@@ -159,8 +159,7 @@ def _run_json(run: RecordedRun, label: str) -> Document:
         "run": run.name,
         "label": label,
         "parties": {p.name: {"state": p.status.state, "reason": p.status.reason} for p in run.parties},
-        "defenses": defenses(run),
-        "on_grants_only": [found._asdict() for found in run.on_grants_only],
+        **{"defenses": defenses(run), "on_grants_only": [f._asdict() for f in run.on_grants_only]},
         "largest_leaks": [_leak_json(run, leak) for leak in run.largest],
         "results": [
             {
@@ -174,6 +173,7 @@ def _run_json(run: RecordedRun, label: str) -> Document:
         "explained_after_affine_map": [
             {"attack": attack, "target": target, "r2": r2} for (attack, target), r2 in run.explained.items()
         ],
+        "worst_cases": [case.json for case in run.worst_cases],
         "skipped": [f._asdict() for f in run.skipped],
         "failed": [f._asdict() for f in run.failed],
         "hijacking_suspected": run.hijacked,

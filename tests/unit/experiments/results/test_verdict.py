@@ -256,6 +256,7 @@ def test_json_is_strict_and_has_stable_keys(tmp_path: Path) -> None:
         "defenses", "explained_after_affine_map", "failed", "fedadob", "hijacking_suspected", "label",
         "labels", "largest_leaks", "membership", "on_grants_only", "parties", "privacy", "results", "run",
         "skipped", "theory", "theory_disagreements", "utility",
+        "worst_cases",
     ]  # fmt: skip
     assert told["utility"] == {"mean_kl": None}
     assert told["results"] == [

@@ -1,0 +1,96 @@
+"""Cells, rows and unique rows that are found: against loops over every pair."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from laboratory import figures
+
+from vflens.array import ScaledColumns
+from vflens.protocol.acts import Guess, Submission
+from vflens.score.columns import ColumnScoring
+from vflens.score.worst import Tolerance, most_exposed
+from vflens.storage.log import party_log
+from vflens.storage.metrics import Metrics
+from vflens.types import ColumnInfo, numbered, statuses
+
+
+def _case(seed: int) -> tuple[Tolerance, np.ndarray, np.ndarray]:
+    """A number with a stated tolerance, one without, a finite column; answers near the truth."""
+    rng = np.random.default_rng(seed)
+    truth = np.column_stack([rng.random(80), rng.random(80), rng.integers(0, 3, 80) / 2])
+    values = np.clip(truth + rng.normal(0, 0.08, truth.shape), 0, 1)
+    return Tolerance.of(truth, {0: 0.1}, {2: np.array([0.0, 0.5, 1.0])}), truth, values
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_found_and_unique_are_those_of_every_pair(seed: int) -> None:
+    tolerance, truth, values = _case(seed)
+    widths, cells, rows, unique = (0.1, 0.05, 0.25 * (1 - 1e-9)), 0, [], 0
+    for answer, own in zip(values, truth, strict=True):
+        near = [abs(a - x) <= w for a, x, w in zip(answer, own, widths, strict=True)]
+        cells += sum(near)
+        rows.append(all(near))
+        others = [all(abs(a - x) <= w for a, x, w in zip(answer, row, widths, strict=True)) for row in truth]
+        unique += all(near) and sum(others) == 1
+    found = tolerance.found(values, truth)
+    assert found.sum() == cells
+    np.testing.assert_array_equal(found.all(axis=1), rows)
+    assert 0 < unique < sum(rows) < 80
+    assert tolerance.unique(values, np.array(rows), truth) == pytest.approx(unique / 80)
+
+
+def test_two_rows_that_are_alike_are_found_and_not_unique() -> None:
+    truth = np.array([[0.5, 0.5], [0.5, 0.5], [0.9, 0.1]])
+    tolerance = Tolerance.of(truth, {}, {})
+    assert tolerance.unique(truth, np.ones(3, bool), truth) == pytest.approx(1 / 3)
+    assert tolerance.unique(truth, np.zeros(3, bool), truth) == 0.0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_no_constant_finds_more_cells(seed: int) -> None:
+    """999 stands for "never" in most rows: means and halves find none of them."""
+    rng = np.random.default_rng(seed)
+    truth = np.where(rng.random((200, 1)) < 0.7, 1.0, rng.random((200, 1)))
+    tolerance = Tolerance.of(truth, {}, {})
+    best = tolerance.found(np.broadcast_to(tolerance.best_constant(truth), truth.shape), truth).mean()
+    tried = max(float((np.abs(truth - c) <= 0.05).mean()) for c in np.linspace(0, 1, 4001))
+    assert best >= tried
+    assert best > 0.6
+
+
+def test_the_most_exposed_are_those_of_least_error() -> None:
+    errors = np.random.default_rng(0).random(260)
+    np.testing.assert_array_equal(most_exposed(errors), np.argsort(errors)[:3])
+    assert len(most_exposed(errors[:20])) == 1
+
+
+N = 60
+TRUTH = np.random.default_rng(0).random((200, 1))
+RELEASED = np.arange(N, dtype=np.int32)
+
+
+def test_a_tolerance_is_in_the_columns_own_unit(tmp_path: Path) -> None:
+    """Income to within ± 100 of a range of 1,000: a tenth of the scaled column."""
+    service = ColumnScoring(
+        party="target",
+        truth=ScaledColumns(TRUTH, units=np.array([1000.0])),
+        columns=(ColumnInfo("income", 0.0, 1000.0),),
+        training=np.arange(40, 100, dtype=np.int32),
+        predicting=N,
+        lab=False,
+        metrics=Metrics(tmp_path / "metrics.parquet"),
+        log=party_log(tmp_path / "events.jsonl", "target"),
+        folder=tmp_path,
+        pictures=0,
+        tolerance={"income": 100.0},
+    )
+    values = np.clip(TRUTH[RELEASED] + np.repeat([[0.09], [0.11]], N // 2, axis=0), 0, 1)
+    guess = Guess("a", values, numbered(statuses(N)))
+    service.score(Submission("run", "active", "predict", RELEASED, guesses=(guess,)), RELEASED)
+    found = {(m, a): v for (m, a, _), v in figures(tmp_path).items()}
+    near = np.abs(values - TRUTH[RELEASED]) <= 0.1
+    assert found["cells_found", "a"] == pytest.approx(near.mean())
+    assert found["column_tolerance", ""] == pytest.approx(100.0)

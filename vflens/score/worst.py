@@ -1,0 +1,74 @@
+"""Worst cases behind a mean error: which cells and rows are found, and which of these are nobody else's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from vflens.types import Array
+
+DEFAULT = 0.05  # of a column's range: the tolerance of a column of which none is stated
+EXPOSED = 0.01  # share of rows that are called most exposed
+_CHECKED = 500  # rows that are compared with all others
+
+
+@dataclass(frozen=True, eq=False)
+class Tolerance:
+    """How far from the truth an answer counts as found: ``width`` (d,) of scaled columns; of columns of
+    finitely many values less than half the way to the next one.
+    """
+
+    width: Array
+
+    @classmethod
+    def of(cls, truth: Array, stated: Mapping[int, float], finite: Mapping[int, Array]) -> Tolerance:
+        """Of the columns of ``truth``, by position: ``stated``, scaled; of ``finite`` ones their values."""
+        width = np.full(truth.shape[1], DEFAULT)
+        for j, letters in finite.items():
+            width[j] = np.diff(letters).min() / 2 * (1 - 1e-9) if len(letters) > 1 else 0.0
+        for j, tolerance in stated.items():
+            width[j] = tolerance
+        return cls(width)
+
+    def found(self, values: Array, truth: Array) -> Array:
+        """Whether each cell of ``values`` (n, d) is found, bool (n, d)."""
+        near: Array = np.abs(values - truth) <= self.width
+        return near
+
+    def best_constant(self, truth: Array) -> Array:
+        """The constant (d,) that finds most cells of each column of ``truth`` (n, d)."""
+        return np.array([_densest(np.sort(column), w) for column, w in zip(truth.T, self.width, strict=True)])
+
+    def unique(self, values: Array, found: Array, everybody: Array) -> float:
+        """The share of the rows of ``values`` that are ``found`` (n,), and of whose answers no second row of
+        ``everybody`` (N, d) is within the tolerance; of more than 500 found rows, by the first 500.
+        """
+        places = np.flatnonzero(found)
+        checked = places[:_CHECKED]
+        if not len(checked):
+            return 0.0
+        alone = [self._within(values[i], everybody) == 1 for i in checked]
+        return float(np.mean(alone) * len(places) / len(values))
+
+    def _within(self, answer: Array, everybody: Array) -> int:
+        """How many rows of ``everybody`` are within the tolerance of ``answer`` (d,), column by column."""
+        left = everybody
+        for j, width in enumerate(self.width):
+            left = left[np.abs(left[:, j] - answer[j]) <= width]
+        return len(left)
+
+
+def most_exposed(per_row: Array) -> Array:
+    """The places of the 1 % of rows, one at least, of least error (n,), the least first."""
+    count = max(1, round(EXPOSED * len(per_row)))
+    found: Array = np.argsort(per_row, kind="stable")[:count]
+    return found
+
+
+def _densest(ordered: Array, width: float) -> float:
+    """The middle of the window of 2·``width`` that holds most of the ``ordered`` values."""
+    ends = np.searchsorted(ordered, ordered + 2 * width, side="right")
+    first = int((ends - np.arange(len(ordered))).argmax())
+    return float((ordered[first] + ordered[ends[first] - 1]) / 2)
