@@ -119,3 +119,10 @@ def test_a_result_is_kept_under_its_settings_and_code() -> None:
     keys = {key for p in (place, place._replace(seed=2)) for key, _ in keyed(p, ["lmmse", "half"]).values()}
     assert len(keys) == 4
     assert digest(ATTACKS.get("wmi")) != digest(DEFENSES.get("label_dp"))
+
+
+def test_a_guess_that_nobody_asked_for_has_no_row(tmp_path: Path) -> None:
+    """A run with one attack makes the guess from known rows too: its row belongs to the run that asked."""
+    place = Place("wine", "vertical-lr", UNDEFENDED, 1, 100)
+    rows = module.measured(place, keyed(place, ["half_star"]), scratch=str(tmp_path))
+    assert {row["attack"] for row in rows} == {"half_star"}
