@@ -123,6 +123,6 @@ def test_a_result_is_kept_under_its_settings_and_code() -> None:
 
 def test_a_guess_that_nobody_asked_for_has_no_row(tmp_path: Path) -> None:
     """A run with one attack makes the guess from known rows too: its row belongs to the run that asked."""
-    place = Place("wine", "vertical-lr", UNDEFENDED, 1, 100)
+    place = Place("digits", "vertical-lr", UNDEFENDED, 1, 200)
     rows = module.measured(place, keyed(place, ["half_star"]), scratch=str(tmp_path))
     assert {row["attack"] for row in rows} == {"half_star"}
