@@ -26,8 +26,8 @@ _WHOLE_FILES = (
 _LOGS = ("transcript", "released", "recovery")  # two files each (vflens.storage.journal)
 _IN_PLACE = ("steps.bin", "left_out.json", "chain.bin", "digests.bin")  # one file each
 _ACTS = (
-    "Begin", "Blind", "Deliver", "Describe", "Disclose", "Epoch", "Finished", "Forward", "Identify",
-    "Predict", "Prepare", "Query", "Rejoin", "Salt", "Step", "Stop", "Submission", "Train",
+    "Begin", "Blind", "Deal", "Deliver", "Describe", "Disclose", "Epoch", "Finished", "Forward", "Identify",
+    "Predict", "Prepare", "Query", "Rejoin", "Salt", "Seed", "Step", "Stop", "Submission", "Train",
 )  # fmt: skip
 
 

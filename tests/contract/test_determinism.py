@@ -18,6 +18,7 @@ ATTACKS = [{"name": n} for n in ("half_star", "random_guess", "lmmse", "zero")]
 GRANTS = [{"what": "parameters", "to": "active"}, {"what": "auxiliary", "to": "active", "rows": 10}]
 SETTINGS: dict[str, Any] = {"defenses": NOISE, "attacks": ATTACKS, "disclose": GRANTS}
 PARTIES: list[dict[str, Any]] = [{}, THREE]
+PROTECTED = {"epochs": 1, "batch_size": 20, "learning_rate": 0.5, "optimizer": "sgd", "protection": "shares"}
 
 
 def _scores(home: Path) -> bytes:
@@ -76,3 +77,19 @@ def test_processes_give_the_bits_of_one_process(tmp_path: Path, parties: dict[st
         found.append((own, _scores(home), estimates(home), transcripts(home)))
     assert found[0] == found[1]
     assert len(found[0][3]) == 2 + len(parties.get("passive", ["passive"]))
+
+
+def test_protected_training_over_mutual_tls_gives_the_bits_of_one_process(tmp_path: Path) -> None:
+    found = {}
+    attacks = [{"name": name} for name in ("half_star", "openings")]
+    for alone in (True, False):
+        what = experiment(tmp_path / str(alone), parties=THREE, training=PROTECTED, attacks=attacks)
+        (home,) = run(what, in_process=alone).scenarios
+        own = (home / "active" / "own.npz").read_bytes()
+        found[alone] = own, _scores(home), estimates(home), transcripts(home)
+    assert found[True] == found[False]
+    names = {*THREE["passive"], "active", "coordinator"}
+    assert set(found[False][3]) == names
+    assert {name for name in names if (home / name / "tls/certificate.pem").exists()} == names
+    opened = [r.exchange.step for r in journal.read(home / "active/transcript") if r.point is Point.OPENING]
+    assert opened == list(range(2 * 4 + 1))  # four steps of two messages, and the last message

@@ -54,7 +54,10 @@ def test_without_certificates_the_command_that_draws_them_is_named() -> None:
 
 @pytest.mark.parametrize(
     "name",
-    ["demo", "demo_deep", "own_csv", "compose", "compose_horizontal", "horizontal", "horizontal_secure"],
+    [
+        *("demo", "demo_deep", "own_csv", "compose", "compose_horizontal"),
+        *("horizontal", "horizontal_secure", "protected"),
+    ],
 )
 def test_experiments_fit(name: str) -> None:
     assert check(EXAMPLES / f"{name}.toml")

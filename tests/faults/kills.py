@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
+from typing import Any
 
 import terminals
 from cells import Undisturbed
@@ -26,11 +27,11 @@ _MOST_SECONDS = 110  # of a batch of kills, on a loaded machine
 
 
 class Folder:
-    """A federation dealt once, copied for each kill."""
+    """A federation with ``settings`` dealt once, copied for each kill."""
 
-    def __init__(self, home: Path) -> None:
+    def __init__(self, home: Path, settings: dict[str, Any] = SETTINGS) -> None:
         self.home = home
-        deal(experiment(home, **SETTINGS | {"network": {"transport": "unix"}, "limits": SHORT}), home)
+        deal(experiment(home, **settings | {"network": {"transport": "unix"}, "limits": SHORT}), home)
 
     def copied(self, to: Path) -> Path:
         """The same federation below ``to``, its sockets too."""

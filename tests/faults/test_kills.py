@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from cells import Undisturbed
 from kills import Folder, judge, kill_points, killed
-from world import quick
+from world import KINDS, quick
 
 KILLS, AT_A_TIME = 30, 5
 
@@ -45,3 +45,33 @@ def test_killed(tmp_path: Path, folder: Folder, undisturbed: Undisturbed, first:
         except AssertionError as error:
             error.add_note(f"{who} {fault}")
             raise
+
+
+#: Of six steps: the active party dies with the digest of the second message of step 1 on disk, unsent; the
+#: first passive party with that of its second answer of step 2; the dealer when it has dealt, unheard.
+WITHIN_A_STEP = [
+    ("active", "digests.bin.written:5:kill"),
+    ("passive", "digests.bin.written:7:kill"),
+    ("coordinator", "Deal.answered:1:kill"),
+]
+
+
+def digests(home: Path) -> dict[str, bytes]:
+    """Those of all that the computing parties sent in training."""
+    return {who: (home / who / "released/digests.bin").read_bytes() for who in ("active", "passive")}
+
+
+def test_killed_within_a_step_of_protected_training(tmp_path: Path) -> None:
+    """Who is resumed sends the bytes whose digest was on disk: no mask hides two values."""
+    folder, homes = Folder(tmp_path / "dealt", KINDS["protected training"]), tmp_path / "kills"
+    homes.mkdir()
+    with quick():
+        undisturbed = folder.undisturbed(tmp_path / "undisturbed")
+        all_sent = digests(tmp_path / "undisturbed")
+        ended = killed(folder, homes, WITHIN_A_STEP)
+        for (who, _), (home, codes) in zip(WITHIN_A_STEP, ended, strict=True):
+            sent = digests(home)
+            assert all(0 < len(sent[p]) < len(all_sent[p]) for p in sent), who
+            assert all(all_sent[p].startswith(sent[p]) for p in sent), who
+            judge(home, who, codes, undisturbed)
+            assert digests(home) == all_sent, who

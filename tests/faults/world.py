@@ -36,6 +36,7 @@ SETTINGS: dict[str, Any] = {
     "attacks": [{"name": "half"}],
     "defenses": [*NOISY, NOISE],
 }
+PROTECTED = {**SETTINGS["training"], "optimizer": "sgd", "protection": "shares"}
 NETWORK = {"architecture": "mlp", "width": 2, "hidden": [], "top": [3], "precision": "float64"}
 AVERAGES: dict[str, Any] = {
     "data": SETTINGS["data"],
@@ -51,6 +52,8 @@ KINDS: dict[str, dict[str, Any]] = {
     "sampled transcript": SETTINGS | {"transcript": {"every": 2}, "align": {"mode": "psi"}},
     "active aggregates": SETTINGS
     | {"aggregator": "active", "model": NETWORK, "disclose": [], "defenses": [NOISE]},
+    "protected training": SETTINGS
+    | {"training": PROTECTED, "defenses": NOISY, "limits": {"checkpoint_steps": 3}},  # odd: within a step
     "server averages": AVERAGES | {"defenses": [NOISY_CLIENT]},
     "masked updates": AVERAGES
     | {"parties": {"clients": 3}, "horizontal": {"rounds": 3, "secure_aggregation": True}},

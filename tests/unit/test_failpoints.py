@@ -39,6 +39,10 @@ RUNS: dict[str, dict[str, Any]] = {
         "model": NETWORK,
         "disclose": [],
     },
+    "protected training, aligned by PSI": {
+        "training": {"epochs": 1, "optimizer": "sgd", "protection": "shares"},
+        "align": {"mode": "psi"},
+    },
 }
 
 

@@ -63,10 +63,14 @@ class ProtectedActive(ActiveParty):
                 self.transcript.link()
 
     def step_taken(self) -> None:
-        """A step is taken: what was known of it is not needed any more."""
+        """A step is taken: what was known of it is not needed any more.
+
+        What was logged of later steps before a restart is; a checkpoint would empty that log.
+        """
         with self.lock:
-            self.computing.known.clear()
-            self.recovery.checkpoint_if_due(self.kept_state)
+            self.computing.forget_taken()
+            if not self.computing.known:
+                self.recovery.checkpoint_if_due(self.kept_state)
 
     def take_model(self, own: Array) -> None:
         """Keep its part of the model, ``own`` rows of θ, for good."""

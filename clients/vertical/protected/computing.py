@@ -89,6 +89,10 @@ class Computing(Sharing):
         except StopIteration as stop:
             self.theta, self.change, self.step = stop.value, change, self.step + 1
 
+    def forget_taken(self) -> None:
+        """Drop the messages of steps that were taken."""
+        self.known = {n: released for n, released in self.known.items() if n >= 2 * self.step}
+
     def _labels_share(self, rows: Array) -> Array:
         if self._labels is None:
             return np.zeros((len(rows), self.run.logits), np.uint64)

@@ -66,6 +66,7 @@ class ProtectedPassive(PassiveParty):
                 return StepReply(self._shared(act))
             self.run.federation.check_step(act.exchange)
             self.settle()
+            self._replay()
             if (answered := self.gate.answered(Point.OPENING, act.exchange)) is not None:
                 return StepReply(answered)
             return StepReply(self._opened(act))
@@ -101,7 +102,6 @@ class ProtectedPassive(PassiveParty):
         self.recovery.checkpoint(self.kept_state())
 
     def _opened(self, act: Step) -> Released:
-        self._replay()
         self.reached.check_training(act.exchange.step)
         if not self.recovery.is_due(act.exchange):
             raise StateError(
@@ -113,12 +113,24 @@ class ProtectedPassive(PassiveParty):
             raise ProtocolError(f"message {act.exchange.step} carries nothing of its own exchange")
         arrays = self._arrays(received)
         own.end_step(arrays)
-        self.recovery.checkpoint_if_due(self.kept_state)  # before the message is logged that begins the next
+        self._checkpoint_between_steps(act.exchange.step)
         self.recovery.append(received)  # before anything of it is opened
         released = self._answered(received)
         self.recovery.mark_learned(act.exchange.step)
         self.defer(lambda: self.remember(received))
         return released
+
+    def _checkpoint_between_steps(self, number: int) -> None:
+        """Before the message ``number`` is logged, if it begins a step; always before the last one, which a
+        restart then answers from the checkpoint alone.
+        """
+        if self._is_last(number):
+            self.recovery.checkpoint(self.kept_state())
+        elif number % 2 == 0:
+            self.recovery.checkpoint_if_due(self.kept_state)
+
+    def _is_last(self, number: int) -> bool:
+        return number == 2 * self.run.federation.steps
 
     def _replay(self) -> None:
         """Take the messages that were logged before a restart, once the features are open again."""
@@ -154,17 +166,18 @@ class ProtectedPassive(PassiveParty):
 
     def remember(self, released: Released) -> None:
         self.transcript.record(released)
-        if released.exchange.step == 2 * self.run.federation.steps:
-            self.recovery.checkpoint(self.kept_state())
 
     def check_logged(self, released: Released) -> None:
         self.run.federation.check_step(released.exchange)
         self._arrays(released)
 
     def relearn(self, logged: Sequence[Released]) -> None:
-        """Keep what was logged until the features are open again."""
+        """Keep what was logged until the features are open again; the last message needs none of them."""
         (released,) = logged
-        self._answering.known[released.exchange.step] = released
+        if self._is_last(released.exchange.step):
+            self._answered(released)
+        else:
+            self._answering.known[released.exchange.step] = released
 
     def state(self) -> dict[str, Array]:
         shares = self.sharing.state() if isinstance(self.sharing, Answering) else {}
