@@ -253,6 +253,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "patience": ({"training": {**TRAINING, "patience": 2}}, "training.patience = 2 .*set it to 0"),
     "batch_size": ({"training": {**TRAINING, "batch_size": 60_000}}, "take a batch_size of at most"),
     "l2": ({"training": {**TRAINING, "l2": 2.0}}, "training.l2 = 2 with learning_rate = 0.5"),
+    "aggregator": ({"aggregator": "active"}, "aggregator = 'active'"),
     "model": ({"model": {"architecture": "mlp"}}, "train softmax regression or leave the protection out"),
 }
 

@@ -44,6 +44,16 @@ class Scale:
         """The learning rate that :meth:`rate` stands for."""
         return math.ldexp(self.rate(rows) * rows, -self.rate_bits)
 
+    @property
+    def largest_batch(self) -> int:
+        """The most rows whose η/n is fine enough."""
+        return int(math.ldexp(self.learning_rate, self.rate_bits) / _COARSEST_RATE)
+
+    def largest_change(self, rows: int) -> float:
+        """No |entry| of a step's change of θ exceeds it before it is truncated; it is below 2⁶²."""
+        gradient = rows * LARGEST_FEATURE * LARGEST_RESIDUAL * self.rate(rows)
+        return math.ldexp(gradient * (2 if self.l2 else 1), GRADIENT_BITS)
+
 
 def fitting(learning_rate: float, l2: float, batch_size: int) -> Scale:
     """The finest scale at which no number of a run overflows, whatever its rows and however long it is.
@@ -62,11 +72,10 @@ def fitting(learning_rate: float, l2: float, batch_size: int) -> Scale:
     change = learning_rate * LARGEST_FEATURE * LARGEST_RESIDUAL * (2 if l2 else 1)
     bits = math.ceil(math.log2(LIMIT / change)) - 1 - GRADIENT_BITS
     scale = Scale(learning_rate, l2, min(bits, 62 + PARAMETER_BITS - GRADIENT_BITS))
-    if scale.shift < 2 or scale.rate(batch_size) < _COARSEST_RATE:
-        most = int(math.ldexp(learning_rate, scale.rate_bits) / _COARSEST_RATE)
+    if scale.shift < 2 or batch_size > scale.largest_batch:
         raise ValueError(
             f"batch_size = {batch_size} with learning_rate = {learning_rate:g}: beside the "
             f"{GRADIENT_BITS} fraction bits of a gradient too few are left for learning_rate / batch_size; "
-            f"take a batch_size of at most {max(1, most)}"
+            f"take a batch_size of at most {max(1, scale.largest_batch)}"
         )
     return scale

@@ -1,5 +1,6 @@
 """What the coordinator or a data party would refuse of a vertical experiment, found before the start."""
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -23,6 +24,7 @@ from vflens.protocol.vertical.agreement import VerticalAgreement
 from vflens.protocol.vertical.alignment import AT_ONCE, DIGEST_BYTES, HMAC_SECONDS, align, digests
 from vflens.protocol.vertical.blinding import BLIND_SECONDS, HASH_SECONDS
 from vflens.protocol.vertical.row_ids import Identities
+from vflens.protocol.vertical.shares import SharedRun
 from vflens.tables.table import Table
 from vflens.types import AlignMode, Document, Exchange, Owner, PartyInfo, Phase, Role
 from vflens.words import counted
@@ -39,6 +41,8 @@ def check_vertical(
     federation = _check_aligned(experiment, aligned, tables)
     mode = aligned[0][0].aligns_by
     notes: Document = {"alignment": alignment_cost(mode, [len(table.ids) for table in tables.values()])}
+    if federation.training.is_protected:
+        notes["protection"] = number_bounds(SharedRun(federation))
     for scenario, parties in zip(experiment.scenarios, aligned, strict=True):
         for config in parties:
             notes |= clip_notes(scenario.name, config)
@@ -63,6 +67,16 @@ def _check_aligned(
     for config in data_parties:
         check_budget(config, federation)
     return federation
+
+
+def number_bounds(run: SharedRun) -> str:
+    """What the integers of a protected training have room for, and which learning rate they stand for."""
+    training, scale, rows = run.federation.training, run.scale, run.rows_in(0)
+    return (
+        f"shares, {counted(rows, 'row')} in a batch of at most {scale.largest_batch}, "
+        f"{counted(run.width, 'column')} with the bias, learning_rate = {training.learning_rate:g} taken as "
+        f"{scale.effective_rate(rows):.6g}, largest sum 2^{math.log2(scale.largest_change(rows)):.2f} of 2^62"
+    )
 
 
 def clip_notes(scenario: str, config: PartyConfig) -> dict[str, str]:
@@ -106,7 +120,7 @@ def check_rows(
                 columns=tables[c.party].columns,
                 n_classes=len(tables[c.party].class_names),
             )
-            for c in configs
+            for c in {c.party: c for c in configs}.values()  # each is in every scenario
         ),
         rows=len(aligned.train) + len(aligned.predict),
         train=aligned.train,
