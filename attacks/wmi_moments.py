@@ -158,7 +158,9 @@ class MomentInversion(Inversion):
         fits = []
         for scale in (found, -found):
             guessed.take(scale, guessed.own_shift())
-            if ends_here and bool((h < 0).any()):  # no activation behind, which would change both
+            if (
+                ends_here and (np.asarray(embeddings) < 0).any()
+            ):  # no activation behind, which would change both
                 guessed.take(*_matched(scale, guessed.shift, model(x).detach(), h))
             left = _fit(model, guessed, x, wanted, steps=self.learning_steps, channels=channels)
             fits.append((guessed.scale.detach().clone(), guessed.shift.detach().clone(), left))

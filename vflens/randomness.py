@@ -9,7 +9,6 @@ import hashlib
 import json
 
 import numpy as np
-from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 
 from vflens.types import Array, Exchange
 
@@ -56,6 +55,8 @@ def masks(key: bytes, size: int) -> Array:
     """Uniform numbers uint64 (size,) of a cipher (ChaCha20) under ``key`` (32 bytes), for masks: who knows
     some of them learns nothing of the others. A key masks one array.
     """
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms  # slow: only who masks loads it
+
     cipher = Cipher(algorithms.ChaCha20(key, bytes(16)), mode=None).encryptor()
     return np.frombuffer(cipher.update(bytes(8 * size)), "<u8").astype(np.uint64)
 

@@ -97,7 +97,7 @@ class DealingCoordinator(Coordinator):
         largest = self.metrics.last(Name.LARGEST_LOGIT) or 0.0
         if largest > LARGEST_LOGIT:
             raise LogitRangeError(
-                f"a prediction row has a logit of {largest:.1f}: in protected training the sigmoid is one up "
+                f"a prediction row has a logit of {largest:.1f}: the sigmoid of protected training fits up "
                 f"to {LARGEST_LOGIT:g} only, so that the model may be wrong; take a larger l2, a smaller "
                 "learning_rate or fewer epochs"
             )

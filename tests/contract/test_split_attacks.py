@@ -43,7 +43,7 @@ from vflens.types import (
 KINDS: Mapping[str, type[Attack]] = {n: ATTACKS.get(n) for n in ATTACKS.names()}
 READING = {n: kind for n, kind in KINDS.items() if not issubclass(kind, SendingAttack)}
 CLASSES = {n: kind for n, kind in READING.items() if Setting.VERTICAL in kind.settings}
-LABELS = [n for n in CLASSES if CLASSES[n].estimates == "labels"]
+LABELS = [n for n, c in CLASSES.items() if c.estimates == "labels" and Knowledge.OPENINGS not in c.needs]
 FEATURES = [n for n in CLASSES if n not in LABELS and Knowledge.ARCHITECTURE in CLASSES[n].needs]
 NAMES = FEATURES + LABELS
 DESCENTS = [n for n in FEATURES if issubclass(CLASSES[n], Inversion)]

@@ -97,12 +97,12 @@ class DefenseChain:
 
         It holds their contexts and not the secret: a family of models may come from another package.
         """
-        defenses, fired = self._at_start("wrap_model", exchange), self._note_training
+        defenses, noted = self._at_start("wrap_model", exchange), (self._fired, self._on_wire)
 
         def wrapped(module: Module) -> Module:
             for position, defense, context in defenses:
                 module = defense.wrap_model(module, context)
-                fired({position})
+                _note(position, noted)
             return module
 
         return wrapped
@@ -112,7 +112,7 @@ class DefenseChain:
 
         It too holds contexts and not the secret.
         """
-        defenses, fired = self._at_start("penalty", exchange), self._note_training
+        defenses, noted = self._at_start("penalty", exchange), (self._fired, self._on_wire)
 
         def added(module: Module, h: Tensor, private: Tensor) -> Tensor:
             total = h.new_zeros(())
@@ -120,7 +120,7 @@ class DefenseChain:
                 term = defense.penalty(module, h, private, context)
                 _check_term(defense, term)
                 total = total + term
-                fired({position})
+                _note(position, noted)
             return total
 
         return added if defenses else None
@@ -157,9 +157,8 @@ class DefenseChain:
 
     def _note_training(self, positions: Iterable[int]) -> None:
         """Note that the defences at ``positions`` acted on more than grants."""
-        found = set(positions)
-        self._fired |= found
-        self._on_wire |= found
+        for position in positions:
+            _note(position, (self._fired, self._on_wire))
 
     def claims(self) -> list[Claim]:
         """What each defence that was fitted guarantees."""
@@ -220,6 +219,12 @@ class DefenseChain:
                 owner = replace(owner, parameters=self._parameters())
             self._states[position] = defense.fit(owner, stream(self._secret, "defense fit", position))
         return self._states[position]
+
+
+def _note(position: int, noted: tuple[set[int], set[int]]) -> None:
+    """Add ``position`` to each set; who holds them cannot reach the chain, nor its secret."""
+    for positions in noted:
+        positions.add(position)
 
 
 def _is_grant(hook: str, exchange: Exchange) -> bool:

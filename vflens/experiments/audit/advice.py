@@ -89,8 +89,9 @@ def _none(found: Facts, *, in_training: bool) -> str:
     what = f"reaches {_aim(found)} at {_cost(found)}"
     if in_training:
         said = (
-            f"While training is in the clear no installed defence {what}: protect training, share fewer "
-            "columns, or stay out. What helps once training is protected: --training secure."
+            f"While training is in the clear no installed defence {what}: protect training "
+            "(training.protection = 'shares'), share fewer columns, or stay out. What helps once training is "
+            "protected: --training secure."
         )
     else:
         said = f"No installed defence {what}: share fewer columns, ask for less, or stay out."

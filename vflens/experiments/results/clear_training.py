@@ -62,33 +62,53 @@ def protected(run: RecordedRun) -> str:
     return f"{PROTECTED}{_NO_PAIR if len(passive) > 1 else ''}."
 
 
+def protections(runs: Sequence[RecordedRun]) -> str:
+    """What the protected trainings among ``runs`` assume, each once."""
+    return " ".join(sorted({protected(run) for run in runs} - {""}))
+
+
+def how_trained(run: RecordedRun) -> str:
+    """Where a leak of training came from: the beginning of its sentence."""
+    return "From what was opened in training" if protected(run) else "Trained in the clear"
+
+
 def assumption(runs: Sequence[RecordedRun]) -> str:
     """The threat model of the results, and what was found besides the largest leaks."""
     found = {(r.attack, r.scored_set) for run in runs for r in run.results}
     reading = {a for a, rows in found if reads_training(a) or rows.startswith(BATCHES)}
     reading |= {attack for run in runs for attack, _ in run.explained}
-    stated = " ".join(sorted({protected(run) for run in runs} - {""}))
     what = "the attacks read predictions and disclosed parameters only."
     if not all(map(protected, runs)):
         assumed = f"Assumes secure training: {what}"
         if reading:
             assumed = f"Training in the clear: {', '.join(sorted(reading))} read training traffic."
-        return f"{stated} {assumed}".strip() + found_besides(runs)
+        return f"{protections(runs)} {assumed}".strip() + found_besides(runs)
     if reading:
         what = f"{', '.join(sorted(reading))} read what was opened in training, and others predictions."
-    return f"{stated} {what[0].upper()}{what[1:]}" + found_besides(runs)
+    return f"{protections(runs)} {what[0].upper()}{what[1:]}" + found_besides(runs)
+
+
+def besides(runs: Sequence[RecordedRun]) -> str:
+    """What protected trainings assume, and what was found, where no columns are scored beside a guess."""
+    return f"{protections(runs)}{found_besides(runs)}".strip()
 
 
 def found_besides(runs: Sequence[RecordedRun]) -> str:
     """Columns whose largest leak is not from training, and labels, each as the attack found them best."""
     told = {leak.target for run in runs for leak in run.largest if leak.of_training}
+    alike = [[r for r in runs if how_trained(r) == how] for how in sorted({how_trained(r) for r in runs})]
     columns = (
-        f" Trained in the clear, of {target} "
+        f" {how_trained(same[0])}, of {target} "
         f"{found_in_training(LargestLeak(attack, target, r2), explained_number(r2))}."
-        for (attack, target), r2 in _best_explained(runs).items()
+        for same in alike
+        for (attack, target), r2 in _best_explained(same).items()
         if target not in told
     )
-    in_training = (f" Trained in the clear, {s}" for s in _named_labels(_best_on_labels(runs, training=True)))
+    in_training = (
+        f" {how_trained(same[0])}, {s}"
+        for same in alike
+        for s in _named_labels(_best_on_labels(same, training=True))
+    )
     after = (f" Without training traffic, {s}" for s in _named_labels(_best_on_labels(runs, training=False)))
     return "".join([*columns, *in_training, *after])
 

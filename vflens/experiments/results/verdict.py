@@ -14,9 +14,10 @@ from vflens.experiments.results import theory
 from vflens.experiments.results.best_defense import best_defense
 from vflens.experiments.results.clear_training import (
     assumption,
+    besides,
     explained_number,
-    found_besides,
     found_in_training,
+    how_trained,
     percent,
     reads_training,
 )
@@ -47,8 +48,7 @@ class Verdict:
     caveats: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        parts = (self.headline, *self.others, self.assumption, *self.caveats)
-        return " ".join(part for part in parts if part)
+        return " ".join(filter(None, (self.headline, *self.others, self.assumption, *self.caveats)))
 
 
 def baseline(runs: Sequence[RecordedRun]) -> int:
@@ -61,11 +61,10 @@ def verdict(runs: Sequence[RecordedRun]) -> Verdict:
     """The answer to "what leaks, and does the defence help?" in plain words."""
     first, names = baseline(runs), labels(runs)
     if not any(r.largest for r in runs):
-        beside = found_besides(runs)
         said = _NO_COLUMNS if any(r.labels for r in runs) or any(r.membership for r in runs) else _NOTHING
         if any(p.federation.horizontal.get("method") == "splitfed" for r in runs for p in r.parties):
             said = f"{_IN_BATCHES}. {said}"
-        return Verdict(said, assumption=beside.strip(), caveats=_caveats(runs))
+        return Verdict(said, assumption=besides(runs), caveats=_caveats(runs))
     others = [
         _compared(r, n, runs[first]) for i, (r, n) in enumerate(zip(runs, names, strict=True)) if i != first
     ]
@@ -223,7 +222,7 @@ def _leak_sentence(run: RecordedRun, leak: LargestLeak) -> str:
         return _sentence(run, leak.result)
     whose = f"{named(run, leak.target)}'s {things(run, leak.target)}"
     own = _in_own_unit(run, leak.result) if leak.result else ""
-    return f"Trained in the clear, {whose} leak: {found_in_training(leak, _measure(leak))}.{own}"
+    return f"{how_trained(run)}, {whose} leak: {found_in_training(leak, _measure(leak))}.{own}"
 
 
 def _read_in_training(result: Result) -> bool:

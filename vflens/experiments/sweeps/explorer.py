@@ -16,6 +16,7 @@ _WORDS = {
     "mse": "MSE per column",
     "blind": "blind guess",
     "closed": "MSE in theory",
+    "measured": "MSE before answers are moved into the box",
     "label_accuracy": "labels named rightly",
     "label_auc": "AUC of the attack on labels",
     "membership_auc": "AUC of the attack on membership",

@@ -102,11 +102,13 @@ def _cell_rows(place: Document, done: RecordedRun, adversary: str) -> Rows:
 
 
 def _stated(run: RecordedRun) -> dict[tuple[str, str, str], Document]:
-    """(attack, target, scored set) → ``statement``, ``closed`` and ``alarm``, for rows of a table."""
+    """(attack, target, scored set) → ``statement``, ``closed``, ``measured`` (before answers are
+    moved into the box) and ``alarm``, for rows of a table.
+    """
     found: dict[tuple[str, str, str], Document] = {}
     for c in run.theory:
         compared = not c.excuse and math.isfinite(c.closed)
-        closed = {"statement": c.statement, "closed": c.closed} if compared else {}
+        closed = {"statement": c.statement, "closed": c.closed, "measured": c.measured} if compared else {}
         found[c.attack, c.target, c.scored_set] = {**closed, **({"alarm": c.alarm} if c.alarm else {})}
     for d in run.disorders:
         if d.alarm:

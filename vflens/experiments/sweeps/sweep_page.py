@@ -231,7 +231,7 @@ def _theory(of: SubjectRows, defense: str) -> Iterator[Plot]:
     series = []
     for attack in subject.attacks:
         strengths = [s for s in covered if subject.values("closed", attack, (defense, s))]
-        for name, value in ((attack, "mse"), (f"{attack}, closed form", "closed")):
+        for name, value in ((attack, "measured"), (f"{attack}, closed form", "closed")):
             found = [interval(subject.values(value, attack, (defense, s))) for s in strengths]
             if found:
                 series.append(Series(name, strengths, [f[0] for f in found], [f[1] for f in found]))

@@ -18,7 +18,7 @@ READERS = ("vflens/experiments",)
 #: Read by nothing here: `vflens score` prints some, the others are in the file for who wants them.
 FOR_PEOPLE = {
     *(Name.AFFINE_MSE, Name.COLUMN_MATCH, Name.COLUMN_BLIND_MATCH),
-    *(Name.ROUNDS, Name.HIJACK_SCORE),
+    *(Name.ROUNDS, Name.HIJACK_SCORE, Name.COLUMN_TOLERANCE, Name.LARGEST_LOGIT),
 }
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from runfolder import metric, scores, target
 
+from vflens.experiments.results.clear_training import PROTECTED
 from vflens.experiments.results.results import final
 from vflens.experiments.results.verdict import (
     to_json,
@@ -104,3 +105,33 @@ def test_labels_found_without_training_traffic_are_no_matter_of_secure_training(
     both = target(tmp_path / "both", [*scores({"bmi": 0.021}), *read])
     words = "Trained in the clear, gradient_sign at passive names 80.0 % of 359 prediction labels rightly "
     assert verdict([both]).assumption.startswith(f"Training in the clear: bmi read training traffic. {words}")
+
+
+def test_a_run_on_shares_is_not_said_to_train_in_the_clear(tmp_path: Path) -> None:
+    """Neither of columns nor of labels, and the assumption stands where only labels were attacked too."""
+    where = {"target": "active", "adversary": "passive", "scored_set": "train", "rows": 455}
+    labels = [
+        metric("label_accuracy", 0.385, attack="opened_labels", **where),
+        metric("label_auc", 0.5, attack="opened_labels", **where),
+        metric("blind_label_accuracy", 0.615, **where),
+    ]
+    shares = {"facts": {"training": {"protection": "shares"}}}
+    opened = "From what was opened in training, opened_labels at passive names 38.5 % of 455 training labels"
+    only_labels = str(verdict([target(tmp_path / "labels", labels, **shares)]))
+    both = target(tmp_path / "both", [*scores({"lmmse": 0.021}), *labels], **shares)
+    clear = target(tmp_path / "clear", [*scores({"lmmse": 0.021}), *labels])
+    for said in (only_labels, str(verdict([both]))):
+        assert PROTECTED in said
+        assert opened in said
+        assert "in the clear" not in said
+    assert "Trained in the clear, opened_labels" in (mixed := str(verdict([both, clear])))
+    assert opened in mixed
+    row = {"target": "passive", "scored_set": "train", "rows": 455}
+    columns = [
+        metric("mse", 0.0, attack="openings", **row),
+        metric("blind_mse", 0.08, attack="half", **row),
+    ]
+    leaks = verdict([target(tmp_path / "columns", columns, **shares)]).headline
+    assert leaks.startswith(
+        "From what was opened in training, the passive party's pixels leak: openings finds"
+    )

@@ -232,7 +232,7 @@ def test_several_draws_miss_rows_at_every_party() -> None:
         ({"kind": "image_halves", "width": 3}, r"width: there is no such setting"),
         (
             {"kind": "halves"},
-            "'halves' found using 'kind' does not match any of the expected tags",
+            "its 'kind' is 'halves': give .*, did you mean image_halves",
         ),
     ],
 )
