@@ -80,9 +80,8 @@ def test_processes_give_the_bits_of_one_process(tmp_path: Path, settings: dict[s
         **SEVERAL,
     }  # not where each embedding comes to the active party
     passive = settings.get("parties", {}).get("passive", ["passive"])
-    assert len(found[0][1]) == (
-        0 if summed_of_three else 2 * len(passive)
-    )  # sums hide one party from wmi, bmi
+    # Imputation answers for each; sums hide one party from wmi and bmi.
+    assert len(found[0][1]) == (1 if summed_of_three else 3) * len(passive)
 
 
 @pytest.fixture(scope="module")
