@@ -63,13 +63,13 @@ def digests(home: Path) -> dict[str, bytes]:
 
 def test_killed_within_a_step_of_protected_training(tmp_path: Path) -> None:
     """Who is resumed sends the bytes whose digest was on disk: no mask hides two values."""
-    folder, homes = Folder(tmp_path / "dealt", KINDS["protected training"]), tmp_path / "kills"
-    homes.mkdir()
+    folder = Folder(tmp_path / "dealt", KINDS["protected training"])
     with quick():
         undisturbed = folder.undisturbed(tmp_path / "undisturbed")
         all_sent = digests(tmp_path / "undisturbed")
-        ended = killed(folder, homes, WITHIN_A_STEP)
-        for (who, _), (home, codes) in zip(WITHIN_A_STEP, ended, strict=True):
+        for who, fault in WITHIN_A_STEP:
+            (tmp_path / who).mkdir()
+            ((home, codes),) = killed(folder, tmp_path / who, [(who, fault)])
             sent = digests(home)
             assert all(0 < len(sent[p]) < len(all_sent[p]) for p in sent), who
             assert all(all_sent[p].startswith(sent[p]) for p in sent), who
