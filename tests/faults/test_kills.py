@@ -4,6 +4,7 @@ on from the folders to the undisturbed run's bits.
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import numpy as np
 import pytest
 from cells import Undisturbed
 from kills import Folder, judge, kill_points, killed
+from stubparty import short_folder
 from world import KINDS, quick
 
 KILLS, AT_A_TIME = 30, 5
@@ -61,15 +63,17 @@ def digests(home: Path) -> dict[str, bytes]:
     return {who: (home / who / "released/digests.bin").read_bytes() for who in ("active", "passive")}
 
 
-def test_killed_within_a_step_of_protected_training(tmp_path: Path) -> None:
+def test_killed_within_a_step_of_protected_training() -> None:
     """Who is resumed sends the bytes whose digest was on disk: no mask hides two values."""
-    folder = Folder(tmp_path / "dealt", KINDS["protected training"])
-    with quick():
-        undisturbed = folder.undisturbed(tmp_path / "undisturbed")
-        all_sent = digests(tmp_path / "undisturbed")
+    with quick(), short_folder() as home_of_all:  # a socket's path is short
+        folder = Folder(home_of_all / "dealt", KINDS["protected training"])
+        undisturbed = folder.undisturbed(home_of_all / "undisturbed")
+        all_sent = digests(home_of_all / "undisturbed")
         for who, fault in WITHIN_A_STEP:
-            (tmp_path / who).mkdir()
-            ((home, codes),) = killed(folder, tmp_path / who, [(who, fault)])
+            (home_of_all / who).mkdir()
+            ((home, codes),) = killed(folder, home_of_all / who, [(who, fault)])
+            said = {p: (home / p / "output.log").read_text(encoding="utf-8") for p in codes}
+            assert codes[who] == -signal.SIGKILL, (codes, said)
             sent = digests(home)
             assert all(0 < len(sent[p]) < len(all_sent[p]) for p in sent), who
             assert all(all_sent[p].startswith(sent[p]) for p in sent), who
