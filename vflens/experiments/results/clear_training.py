@@ -79,7 +79,7 @@ def assumption(runs: Sequence[RecordedRun]) -> str:
     reading |= {attack for run in runs for attack, _ in run.explained}
     what = "the attacks read predictions and disclosed parameters only."
     if not all(map(protected, runs)):
-        assumed = f"Assumes secure training: {what}"
+        assumed = f"Trained in the clear, and no attack of this run reads that: {what}"
         if reading:
             assumed = f"Training in the clear: {', '.join(sorted(reading))} read training traffic."
         return f"{protections(runs)} {assumed}".strip() + found_besides(runs)

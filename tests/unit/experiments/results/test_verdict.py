@@ -33,7 +33,10 @@ HEADLINE = (
     "From 360 predictions the active party reconstructs the passive party's pixels: it finds 74 % "
     "of what a blind guess leaves open (MSE .021; of the best blind guess, the column means, .080)."
 )
-SECURE = "Assumes secure training: the attacks read predictions and disclosed parameters only."
+UNREAD = (
+    "Trained in the clear, and no attack of this run reads that: the attacks read predictions and disclosed "
+    "parameters only."
+)
 Runs = Callable[..., tuple[RecordedRun, ...]]
 
 
@@ -51,8 +54,8 @@ def test_the_verdict_names_the_leak_and_what_a_defence_changes(runs: Runs) -> No
     said = verdict(runs(plain={}, guarded={"errors": {"lmmse": 0.0785}, "defenses": LABEL_ONLY}))
     assert said.headline == HEADLINE
     assert said.others == ("With label_only: MSE .079, no better than a blind guess, accuracy unchanged.",)
-    assert said.assumption == SECURE
-    assert str(said) == f"{HEADLINE} {said.others[0]} {SECURE}"
+    assert said.assumption == UNREAD
+    assert str(said) == f"{HEADLINE} {said.others[0]} {UNREAD}"
 
 
 def test_a_defence_that_fails_and_costs_accuracy(runs: Runs) -> None:

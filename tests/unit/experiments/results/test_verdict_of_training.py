@@ -13,7 +13,10 @@ from vflens.experiments.results.verdict import (
     verdict,
 )
 
-SECURE = "Assumes secure training: the attacks read predictions and disclosed parameters only."
+UNREAD = (
+    "Trained in the clear, and no attack of this run reads that: the attacks read predictions and disclosed "
+    "parameters only."
+)
 
 
 def test_what_the_assumption_of_secure_training_is_worth(tmp_path: Path) -> None:
@@ -54,7 +57,7 @@ def test_labels_told_by_gradients_are_part_of_what_it_is_worth(tmp_path: Path) -
         "Trained in the clear, gradient_sign at passive names 100.0 % of 1,437 training labels rightly (the "
         "most frequent class: 10.1 %)."
     )
-    assert verdict([run]).assumption == f"{SECURE} {worth}"
+    assert verdict([run]).assumption == f"{UNREAD} {worth}"
     alone = target(tmp_path / "alone", labels)
     assert str(verdict([alone])) == f"No reconstruction of columns was scored beside a blind guess. {worth}"
     fewer = [m | {"value": 0.6} if m["metric"] == "label_accuracy" else m for m in labels]
@@ -98,7 +101,7 @@ def test_labels_found_without_training_traffic_are_no_matter_of_secure_training(
     alone = target(tmp_path / "alone", labels)
     assert str(verdict([alone])) == f"No reconstruction of columns was scored beside a blind guess. {found}"
     run = target(tmp_path / "secure", [*scores({"lmmse": 0.021}), *labels])
-    assert verdict([run]).assumption == f"{SECURE} {found}"
+    assert verdict([run]).assumption == f"{UNREAD} {found}"
     clear = target(tmp_path / "clear", [*scores({"bmi": 0.021}), *labels])
     assert verdict([clear]).assumption == f"Training in the clear: bmi read training traffic. {found}"
     read = [m | {"attack": "gradient_sign"} if m.get("attack") == "pmc" else m for m in labels]
