@@ -154,6 +154,10 @@ def _deep_demo(out: Path) -> None:
     assert accuracies[1] > accuracies[0] - 0.02
 
 
+#: How closely figures agree under other kernels. A network's attacks climb for hundreds of steps: on one
+#: processor, two sets of kernels move the norm of their errors behind passports by 1e-3.
+CLOSE = {"demo_deep": 5e-3}
+CLOSE_OTHERWISE = 1e-3
 #: What an example shows, beside its figures.
 SHOWN = {"demo_deep": _deep_demo}
 
@@ -171,7 +175,8 @@ def test_an_example_stays_as_it_was(name: str, tmp_path: Path) -> None:
     if _fingerprint() == golden["fingerprint"]:
         assert found["bits"] == golden["bits"]
         assert found["figures"] == golden["figures"]
-    assert found["figures"] == pytest.approx(golden["figures"], rel=1e-3, abs=1e-6)
+    close = CLOSE.get(name, CLOSE_OTHERWISE)
+    assert found["figures"] == pytest.approx(golden["figures"], rel=close, abs=1e-6)
 
 
 def write(folder: Path) -> None:
