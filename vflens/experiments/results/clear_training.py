@@ -77,6 +77,10 @@ def assumption(runs: Sequence[RecordedRun]) -> str:
     found = {(r.attack, r.scored_set) for run in runs for r in run.results}
     reading = {a for a, rows in found if reads_training(a) or rows.startswith(BATCHES)}
     reading |= {attack for run in runs for attack, _ in run.explained}
+    named = {r.attack for run in runs for r in run.labels} | {
+        r.attack for run in runs for r in run.membership
+    }
+    reading |= set(filter(reads_training, named))
     what = "the attacks read predictions and disclosed parameters only."
     if not all(map(protected, runs)):
         assumed = f"Trained in the clear, and no attack of this run reads that: {what}"

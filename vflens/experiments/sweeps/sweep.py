@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 FACTS = "sweep.json"  # beside the cells: what they are cells of
 _MOST_TABLES = 100  # on the page
 _ASSUMED = {
-    True: "Assumes secure training. All parties ran in one process: isolation was a convention.",
+    True: "What attacks on predictions find says nothing of training. All parties ran in one process: "
+    "isolation was a convention.",
     False: "The adversary is the server. All parties ran in one process: isolation was a convention.",
 }
 

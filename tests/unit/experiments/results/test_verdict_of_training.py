@@ -12,6 +12,7 @@ from vflens.experiments.results.verdict import (
     to_json,
     verdict,
 )
+from vflens.score.membership import FALSE_POSITIVE_RATES
 
 UNREAD = (
     "Trained in the clear, and no attack of this run reads that: the attacks read predictions and disclosed "
@@ -57,7 +58,8 @@ def test_labels_told_by_gradients_are_part_of_what_it_is_worth(tmp_path: Path) -
         "Trained in the clear, gradient_sign at passive names 100.0 % of 1,437 training labels rightly (the "
         "most frequent class: 10.1 %)."
     )
-    assert verdict([run]).assumption == f"{UNREAD} {worth}"
+    reading = "Training in the clear: gradient_sign read training traffic."
+    assert verdict([run]).assumption == f"{reading} {worth}"
     alone = target(tmp_path / "alone", labels)
     assert str(verdict([alone])) == f"No reconstruction of columns was scored beside a blind guess. {worth}"
     fewer = [m | {"value": 0.6} if m["metric"] == "label_accuracy" else m for m in labels]
@@ -86,6 +88,17 @@ def test_labels_of_each_client_have_a_result_of_their_own(tmp_path: Path) -> Non
         assert sentence in str(verdict([run]))
 
 
+def test_an_attack_on_membership_that_reads_training_is_named(tmp_path: Path) -> None:
+    where = {"attack": "loss_threshold", "adversary": "server", "target": "passive", "rows": 100}
+    ranked = [
+        *(metric("membership_tpr", 0.2, detail=f"{rate:g}", **where) for rate in FALSE_POSITIVE_RATES),
+        metric("membership_auc", 0.7, **where),
+        metric("blind_membership_auc", 0.5, adversary="server", target="passive", rows=100),
+    ]
+    run = target(tmp_path, [*scores({"lmmse": 0.021}), *ranked])
+    assert verdict([run]).assumption == "Training in the clear: loss_threshold read training traffic."
+
+
 def test_labels_found_without_training_traffic_are_no_matter_of_secure_training(tmp_path: Path) -> None:
     """One such attack is pmc, which reads its own embeddings: its result stands beside every assumption."""
     where = {"adversary": "passive", "target": "active", "scored_set": "predict", "rows": 359}
@@ -107,7 +120,9 @@ def test_labels_found_without_training_traffic_are_no_matter_of_secure_training(
     read = [m | {"attack": "gradient_sign"} if m.get("attack") == "pmc" else m for m in labels]
     both = target(tmp_path / "both", [*scores({"bmi": 0.021}), *read])
     words = "Trained in the clear, gradient_sign at passive names 80.0 % of 359 prediction labels rightly "
-    assert verdict([both]).assumption.startswith(f"Training in the clear: bmi read training traffic. {words}")
+    assert verdict([both]).assumption.startswith(
+        f"Training in the clear: bmi, gradient_sign read training traffic. {words}"
+    )
 
 
 def test_a_run_on_shares_is_not_said_to_train_in_the_clear(tmp_path: Path) -> None:
