@@ -17,6 +17,7 @@ COPY defenses /src/defenses
 COPY clients /src/clients
 COPY coordinator /src/coordinator
 COPY services /src/services
+COPY examples /src/examples
 RUN /builder/bin/pip wheel --no-deps --no-index --no-build-isolation --wheel-dir /wheel /src && \
     /builder/bin/pip --python /venv/bin/python install --no-deps --no-index /wheel/vflens-*.whl
 

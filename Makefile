@@ -6,7 +6,7 @@ PIP := $(BIN)/pip --disable-pip-version-check --quiet
 # As a path: setuptools' own finder would double the start of Python, in which a Ctrl-C shows a traceback.
 EDITABLE := --config-settings editable_mode=compat
 SOURCES := attacks clients coordinator defenses services vflens   # the real folders; vflens holds links to the others
-LINKS := $(addprefix vflens/,attacks clients coordinator defenses protos services)
+LINKS := $(addprefix vflens/,attacks clients coordinator defenses examples protos services)
 NO_LINKS := $(strip $(foreach link,$(LINKS),$(if $(wildcard $(link)/.),,$(link))))
 ifneq ($(NO_LINKS),)
 $(error git checked out links as plain files, or not at all: $(NO_LINKS). Run: git config core.symlinks true && git checkout -- vflens)
@@ -23,7 +23,7 @@ export OPENBLAS_NUM_THREADS := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup links demo demo-deep flower-check secretflow-check fate-check psi-check test quick test-counts facts kills soak golden kernels wheel-check fmt lint types proto check-proto bench bench-guard test-docs docs scoreboard check lock audit-deps containers clean
+.PHONY: help setup links demo demo-deep flower-check secretflow-check fate-check psi-check mpyc-check spu-check test quick test-counts facts kills soak golden kernels wheel-check fmt lint types proto check-proto bench bench-guard test-docs docs scoreboard paper-size reproduced check lock audit-deps containers clean
 
 help:           ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -66,7 +66,7 @@ $(VENV)/.docs: pyproject.toml constraints.txt requirements/core.txt | $(VENV)/bi
 setup: $(VENV)/.dev     ## create .venv with everything: extras, tests, benchmarks
 
 demo: $(VENV)/.core     ## a federation of three processes on digits, attacked, then defended; writes report.html and prints its path
-	$(BIN)/vflens run examples/demo.toml
+	$(BIN)/vflens demo
 
 demo-deep: $(VENV)/.deep ## the same with a split network in torch: model inversion, then passports
 	$(BIN)/vflens run examples/demo_deep.toml
@@ -90,7 +90,7 @@ test-counts:            ## write anew how many tests each file has, for tests/te
 facts: $(VENV)/.dev     ## slow facts: whole data sets, oracles on many systems
 	$(IN_MEMORY) $(BIN)/pytest -n 2 --dist worksteal -m facts
 
-kills: $(VENV)/.dev     ## 12 kills, from the start of processes on, in each of six kinds of launched federation (KILLS="--each 100" for more)
+kills: $(VENV)/.dev     ## 12 kills, from the start of processes on, in each of eight kinds of launched federation (KILLS="--each 100" for more)
 	$(IN_MEMORY) PYTHONPATH=tests:tests/faults $(BIN)/python tests/soak/campaign.py $(KILLS)
 
 soak: $(VENV)/.dev      ## half an hour (SOAK_MINUTES) of kills, mutated messages and predictions: docs/reliability.md
@@ -170,6 +170,24 @@ psi-check: .venv-psi/.ready $(VENV)/.core   ## private set intersection beside O
 	.venv-psi/bin/pip install -q --no-deps openmined-psi==2.0.4 $$(grep ^protobuf== constraints.txt)
 	touch $@
 
+mpyc-check: .venv-mpyc/.ready $(VENV)/.core   ## steps of protected training beside MPyC's, in an environment of its own
+	PYTHONPATH=. $(BIN)/python -m benchmarks.elsewhere.ours
+	PYTHONPATH=. .venv-mpyc/bin/python -m benchmarks.elsewhere.mpyc_steps
+
+.venv-mpyc/.ready:
+	$(PYTHON) -m venv .venv-mpyc
+	.venv-mpyc/bin/pip install -q mpyc==0.11 numpy==2.4.6 gmpy2==2.3.2
+	touch $@
+
+spu-check: .venv-spu/.ready $(VENV)/.core   ## the same beside SPU's
+	PYTHONPATH=. $(BIN)/python -m benchmarks.elsewhere.ours
+	PYTHONPATH=. .venv-spu/bin/python -m benchmarks.elsewhere.spu_steps
+
+.venv-spu/.ready:
+	$(PYTHON) -m venv .venv-spu
+	.venv-spu/bin/pip install -q spu==0.9.5
+	touch $@
+
 # The generator is pinned to the oldest runtime that pyproject.toml admits.
 proto: .venv-proto/.ready   ## regenerate protos/*_pb2*
 	.venv-proto/bin/python -m grpc_tools.protoc -I. --python_out=. --pyi_out=. protos/vfl.proto
@@ -197,6 +215,20 @@ bench-guard: $(VENV)/.dev ## what costs over 1.15 times the processor time of th
 scoreboard: $(VENV)/.dev ## every attack against every defence: docs/scoreboard.md; resumes, JOBS=1 for one process
 	nice $(BIN)/python docs/scoreboard.py --jobs $(or $(JOBS),2)
 
+# Each command resumes, as long as the code stays: run it in a worktree of its own.
+PAGES := accuracy table4 table5 table6 table3 fig3 fig5 table7 table8
+MODEL = $(if $(filter table4 table5 table6 table7 fig5,$(1)),--model $(or $(MODELS),lenet)) \
+  $(if $(filter-out table7 table8 fig5,$(1)),--seeds $(or $(SEEDS),1))
+paper-size: $(VENV)/.dev ## FedAdOb's pages at the paper's rows, rate and epochs, LeNet, one seed (PAGES=accuracy SEEDS=1 MODELS=lenet); days, resumes
+	set -e; $(foreach page,$(PAGES),nice -n 19 $(BIN)/vflens reproduce fao-$(page) --full $(call MODEL,$(page));)
+
+reproduced: $(VENV)/.dev ## docs/reproduced, what the commands print, and the tables of docs/reproduces.md (NAMES="fao-fig6 fao-table5-quick"); resumes
+	mkdir -p build
+	set -e; for name in $(NAMES); do \
+	  $(BIN)/vflens reproduce $$(echo $$name | sed -E 's/-(quick|full)$$/ --\1/') --json > build/$$name.json; \
+	  mv build/$$name.json docs/reproduced/$$name.json; done
+	$(BIN)/python docs/tables.py
+
 .venv-lock/.ready: Makefile
 	$(PYTHON) -m venv .venv-lock
 	.venv-lock/bin/pip --disable-pip-version-check --quiet install 'pip-tools==7.6.2' 'pip-audit==2.10.1' 'cyclonedx-bom==7.5.0'
@@ -210,9 +242,9 @@ LOCK := env -u PIP_FIND_LINKS -u PIP_EXTRA_INDEX_URL PIP_CONFIG_FILE=/dev/null C
 lock: .venv-lock/.ready ## lock the versions of constraints.txt with their hashes, for Python 3.11
 	$(LOCK) --build-deps-for wheel --only-build-deps -o requirements/build.txt pyproject.toml
 	$(LOCK) -o requirements/core.txt pyproject.toml
-	$(LOCK) --extra cluster --extra manifold --extra verify --extra watch \
+	$(LOCK) --extra cluster --extra export --extra manifold --extra verify --extra watch \
 	  --extra weights -o requirements/extras.txt pyproject.toml
-	$(LOCK) --extra cluster --extra dev --extra manifold --extra verify --extra watch \
+	$(LOCK) --extra cluster --extra dev --extra export --extra manifold --extra verify --extra watch \
 	  --extra weights -o requirements/dev.txt pyproject.toml
 
 audit-deps: .venv-lock/.ready ## known vulnerabilities of the locked packages, and their bills of materials in build/

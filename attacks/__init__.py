@@ -48,7 +48,7 @@ def estimate(
     """
     A, b = checked_system(A, b)
     _check_moments(moments, A.shape[1])
-    kind = _attack(name)
+    kind = ATTACKS.given.get(name) or _attack(name)
     if not issubclass(kind, LinearAttack):
         raise PluginError(f"attack {name!r} does not solve A x = b: run it on a federation's transcript")
     attack, generator = _configured(kind, name, params), _generator(rng)
@@ -79,7 +79,7 @@ def checked_system(A: npt.ArrayLike, b: npt.ArrayLike) -> tuple[Array, Array]:
 
 @cache
 def _attack(name: str) -> type:
-    """Cached, since a look-up reads folders, which can take longer than a batch."""
+    """Cached for an installed one, since a look-up reads folders, which can take longer than a batch."""
     return ATTACKS.get(name)
 
 

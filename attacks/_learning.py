@@ -1,6 +1,7 @@
 """Learning a network from granted rows: all of them at once by L-BFGS, or batches of them by Adam."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Literal
 
 import numpy as np
@@ -50,7 +51,12 @@ class Learner(BaseModel):
 
 def batches(rows: int, size: int, passes: int, rng: np.random.Generator) -> Iterable[Array]:
     """The places of every batch of ``size`` of ``rows`` rows, in ``passes`` orders."""
-    for _ in range(passes):
+    return islice(endless(rows, size, rng), passes * -(-rows // size))
+
+
+def endless(rows: int, size: int, rng: np.random.Generator) -> Iterator[Array]:
+    """The same in orders without end."""
+    while True:
         order = rng.permutation(rows)
         yield from (order[i : i + size] for i in range(0, rows, size))
 
@@ -69,6 +75,13 @@ def by_adam(
         optimizer.step()
         schedule.step()
         step()
+
+
+def descend(optimizer: torch.optim.Optimizer, loss: Tensor) -> None:
+    """One step of ``optimizer``; no other parameter gets a gradient."""
+    optimizer.zero_grad()
+    torch.autograd.backward(loss, inputs=[p for group in optimizer.param_groups for p in group["params"]])
+    optimizer.step()
 
 
 def _by_lbfgs(model: nn.Module, loss: Callable[[], Tensor], steps: int, step: Callable[[], None]) -> None:

@@ -1,6 +1,6 @@
 """The adversary's own top model, as it gives predictions."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
@@ -28,34 +28,47 @@ def top_beside(view: AdversaryView, features: Callable[[], Array]) -> Callable[[
     the key of its predictions.
 
     Raises:
-        KnowledgeError: other passive parties' embeddings would be needed too; the attack did not declare its
-            own features; the party has no registered top model.
+        KnowledgeError: as :class:`OwnTop`; the attack did not declare its own features; the party has no
+            registered top model.
     """
-    if len(view.widths()) > 1:
-        raise KnowledgeError(
-            f"learning through the own top takes one passive party, there are {', '.join(view.widths())}: "
-            "learn from aligned embeddings"
-        )
-    network, columns, arrays = view.architecture(), view.own_columns(), view.own_network()
-    widths = [network.embedding_width(c) for c in (view.metadata(), columns) if c]
-    head = top(
-        network,
-        network.combined_width(widths, view.n_classes),
-        view.n_classes,
-        [view.metadata(), columns],
-    )
-    head = _taken(head, arrays, "top.", view.device)
-    if not columns:
-        return lambda h, places: head(h)
-    own_bottom = _taken(bottom(network, columns), arrays, "bottom.", view.device)
-    with torch.no_grad():
-        own = own_bottom(torch.tensor(features(), device=placed(view.device)))
-    if network.concatenates:
-        return lambda h, places: head(torch.cat([h, own[places]], dim=1))
-    return lambda h, places: head(h + own[places])
+    model = OwnTop(view)
+    from_arrays(model, view.own_network())
+    model.eval().requires_grad_(False)
+    own = torch.zeros((0, 0)) if model.bottom is None else model.beside(features())
+    return lambda h, places: model(h, None if model.bottom is None else own[places])
 
 
-def _taken(module: nn.Module, arrays: Mapping[str, Array], part: str, device: str) -> nn.Module:
-    """``module`` in float64 with the ``arrays`` of ``part``, as it gives predictions and learns nothing."""
-    from_arrays(module, {n.removeprefix(part): a for n, a in arrays.items() if n.startswith(part)})
-    return module.to(placed(device), torch.float64).eval().requires_grad_(False)
+class OwnTop(nn.Module):
+    """New "top" and "bottom" models of the active party, in float64; without columns of its own no bottom.
+
+    Raises:
+        KnowledgeError: other passive parties' embeddings would be needed too.
+    """
+
+    def __init__(self, view: AdversaryView) -> None:
+        super().__init__()
+        if len(others := view.widths()) > 1:
+            raise KnowledgeError(
+                f"learning through the own top takes one passive party, there are {', '.join(others)}: "
+                "learn from aligned embeddings"
+            )
+        network, columns = view.architecture(), view.own_columns()
+        widths = [network.embedding_width(c) for c in (view.metadata(), columns) if c]
+        combined = network.combined_width(widths, view.n_classes)
+        self.top = top(network, combined, view.n_classes, [view.metadata(), columns])
+        self.bottom = bottom(network, columns) if columns else None
+        self._concatenates = network.concatenates
+        self.to(placed(view.device), torch.float64)
+
+    def beside(self, features: Array) -> Tensor:
+        """The own embeddings (n, w) of the own columns (n, d)."""
+        assert self.bottom is not None, "a party without columns has no embeddings"
+        found: Tensor = self.bottom(torch.tensor(features, device=next(self.parameters()).device))
+        return found
+
+    def forward(self, h: Tensor, own: Tensor | None) -> Tensor:
+        """The logits (n, k) of the target's embeddings (n, w) and the party's own."""
+        if own is not None:
+            h = torch.cat([h, own], dim=1) if self._concatenates else h + own
+        logits: Tensor = self.top(h)
+        return logits

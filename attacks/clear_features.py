@@ -57,7 +57,8 @@ class ClearFeatures(Attack):
         """See :meth:`vflens.plugins.attack.Attack.reconstruct` and :meth:`ClearFactors.estimate`.
 
         Raises:
-            KnowledgeError: several passive parties, or a row that was in no step, or fewer rows than columns.
+            KnowledgeError: only sums of several parties' logits arrived, a row was in no step, or there are
+                fewer rows than columns.
         """
         found = self.found(view)
         x = found.factors.x
@@ -70,7 +71,7 @@ class ClearFeatures(Attack):
         Raises:
             KnowledgeError: as :meth:`reconstruct`.
         """
-        arrived = [r.rows for r in view.received(Point.EMBEDDING)]
+        arrived = [rows for _, rows, _ in view.batches(Point.EMBEDDING, Phase.TRAIN)]
         missing = np.setdiff1d(view.rows, np.concatenate(arrived)) if arrived else view.rows
         if len(missing):
             raise KnowledgeError(
@@ -80,12 +81,8 @@ class ClearFeatures(Attack):
         return view.learned(("factors of clear training", self.sweeps), lambda: self._factorized(view))
 
     def _factorized(self, view: AdversaryView) -> ClearFactors:
-        if len(view.widths()) > 1:
-            raise KnowledgeError(
-                "clear_features reads the logits of one passive party: sums of several mix their columns"
-            )
         d = view.widths()[view.target]
-        steps = [(r.rows, r.tensor("embedding")) for r in view.received(Point.EMBEDDING)]
+        steps = [(rows, z) for _, rows, z in view.batches(Point.EMBEDDING, Phase.TRAIN)]
         rows = np.unique(np.concatenate([rows for rows, _ in steps]))
         if len(rows) <= d:
             raise KnowledgeError(

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from vflens.attacks._decoder import decoder
 from vflens.attacks._inversion import array, target_model
+from vflens.attacks._learning import descend
 from vflens.models.networks.generator import keyed
 from vflens.models.networks.parameters import from_arrays, to_arrays
 from vflens.plugins.declared import Audited
@@ -101,10 +102,10 @@ class _Hijack:
         for _ in range(self._of.updates):
             x = self._public[rng.integers(len(self._public), size=self._of.batch)]
             z = self._net.pilot(x)
-            _step(self._coding, ((self._net.inverse(z) - x) ** 2).mean())
+            descend(self._coding, ((self._net.inverse(z) - x) ** 2).mean())
             real, mixing = z.detach(), torch.tensor(rng.random((self._of.batch, 1)), device=h.device)
             false = h[rng.integers(len(h), size=self._of.batch)]
-            _step(self._judging, self._distance(real, false, mixing))
+            descend(self._judging, self._distance(real, false, mixing))
 
     def state(self) -> dict[str, Array]:
         networks = {f"net/{n}": a for n, a in to_arrays(self._net.state_dict()).items()}
@@ -126,12 +127,6 @@ class _Hijack:
         penalty = ((slope.norm(dim=1) - 1) ** 2).mean()
         loss: Tensor = critic(false).mean() - critic(real).mean() + self._of.penalty * penalty
         return loss
-
-
-def _step(optimizer: torch.optim.Adam, loss: Tensor) -> None:
-    optimizer.zero_grad()
-    torch.autograd.backward(loss, inputs=_learned(optimizer))
-    optimizer.step()
 
 
 def _learned(optimizer: torch.optim.Adam) -> Sequence[Tensor]:

@@ -31,7 +31,7 @@ class Imputation(Attack):
     phases: ClassVar[frozenset[Phase]] = frozenset({Phase.DISCLOSE})
     estimated_rows: ClassVar[frozenset[Phase]] = frozenset({Phase.PREDICT, Phase.TRAIN})
     exact: ClassVar[bool] = False
-    audited: ClassVar[Audited | None] = None  # the audit's active party has no columns of its own
+    audited: ClassVar[Audited | None] = None  # it stands among the audit's blind guesses
     blind: ClassVar[bool] = True
 
     def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:

@@ -9,8 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from vflens.attacks._openings import Changes, ridge, sigmoid, signed
-from vflens.numerics.shares.sigmoid import LARGEST_RESIDUAL, RESIDUAL_BITS
+from vflens.attacks._openings import Changes, ridge, unmasked
 from vflens.plugins.attack import Attack
 from vflens.plugins.opened import OpenedStep
 from vflens.plugins.views.vertical import AdversaryView
@@ -35,7 +34,7 @@ class OpenedLabels(Attack):
             KnowledgeError: nothing was opened at the party.
         """
         steps = [step for step in view.openings() if "rho" in step.arrays]
-        likely = _from_residuals(steps)
+        likely = _from_residuals(steps, view.shared_scale().response.bits)
         if not likely:
             likely = _from_changes(view)
         beliefs = np.full((len(view.rows), view.n_classes), 1 / view.n_classes)
@@ -46,29 +45,21 @@ class OpenedLabels(Attack):
         return Estimate(view.target, view.rows, beliefs, statuses(len(view.rows)))
 
 
-def _from_residuals(steps: list[OpenedStep]) -> dict[int, Array]:
-    """Row → 1 where its label is the class of a logit (k',), of residuals that a mask does not hide."""
-    bare = {number: signed(step.arrays["rho"]) * 2.0**-RESIDUAL_BITS for number, step in enumerate(steps)}
-    if all(np.abs(rho).max() <= LARGEST_RESIDUAL for rho in bare.values()):
-        return {
-            row: (residual < 0).astype(float)
-            for number, step in enumerate(steps)
-            for row, residual in zip(step.rows.tolist(), bare[number], strict=True)
-        }
-    return _of_one_mask(steps)
-
-
-def _of_one_mask(steps: list[OpenedStep]) -> dict[int, Array]:
-    """The same of steps whose residuals have the mask of the first: there they are ½ − y."""
+def _from_residuals(steps: list[OpenedStep], bits: int) -> dict[int, Array]:
+    """Row → 1 where its label is the class of a logit (k',), of residuals that a mask does not hide; where
+    all have the mask of the first step, its own are ½ − y.
+    """
     alike = [s for s in steps if s.arrays["rho"].shape == steps[0].arrays["rho"].shape]
-    moved = np.stack([signed(s.arrays["rho"] - steps[0].arrays["rho"]) * 2.0**-RESIDUAL_BITS for s in alike])
-    if len(alike) < 2 or np.abs(moved).max() > 2 * LARGEST_RESIDUAL:
+    found = unmasked([step.arrays["rho"] for step in alike], bits) if alike else None
+    if found is None:
         return {}
-    first = np.where(moved.max(axis=0) > -moved.min(axis=0), -0.5, 0.5)
+    residuals = np.stack(found[0])
+    if found[1]:
+        residuals += np.where(residuals.max(axis=0) > -residuals.min(axis=0), -0.5, 0.5)
     return {
         row: (residual < 0).astype(float)
-        for step, residuals in zip(alike, first + moved, strict=True)
-        for row, residual in zip(step.rows.tolist(), residuals, strict=True)
+        for step, of_step in zip(alike, residuals, strict=True)
+        for row, residual in zip(step.rows.tolist(), of_step, strict=True)
     }
 
 
@@ -89,8 +80,7 @@ def _from_changes(view: AdversaryView) -> dict[int, Array]:
         of_columns = np.zeros((own.stop - own.start, len(rows)))
         of_columns[:, batch] = x[batch, own].T
         equations.append(of_columns)
-        right.append(
-            of_columns[:, batch] @ sigmoid(x[batch] @ changes.theta[t]) - changes.gradients()[t, own]
-        )
+        of_none = changes.residuals(x[batch], t, np.zeros(changes.theta.shape[2]))
+        right.append(of_columns[:, batch] @ of_none - changes.gradients()[t, own])
     found = ridge(np.vstack(equations), np.vstack(right), np.full((len(rows), changes.theta.shape[2]), 0.5))
     return dict(zip(rows.tolist(), np.clip(found, 0, 1), strict=True))

@@ -3,30 +3,35 @@
 It follows the protocol: the target is asked nothing, and grants nothing.
 """
 
-from typing import ClassVar, Literal
+from dataclasses import replace
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 import torch
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from vflens.attacks._decoder import decoder
 from vflens.attacks._inversion import array, device_of, target_model
-from vflens.attacks._learning import Learner
-from vflens.attacks._own_top import top_beside
+from vflens.attacks._learning import Learner, descend, endless
+from vflens.attacks._own_top import OwnTop, top_beside
 from vflens.attacks._transfer import standardised, transferable
 from vflens.attacks.inverse_network import InverseNetwork
 from vflens.models.networks.generator import keyed
 from vflens.plugins.attack import Attack
+from vflens.plugins.declared import Declared
 from vflens.plugins.steps import Steps
 from vflens.plugins.views.vertical import AdversaryView
-from vflens.types import Array, Estimate, Knowledge, statuses
+from vflens.types import Array, Estimate, Knowledge, Phase, Point, statuses
 
 
 class Pcat(Attack, Learner):
     """Bottom models G' learn min CE(F(G'(x)), y) on public rows x of labels y, through the own top model F as
     it gives predictions; a decoder learns x from G'(x), and is given the target's embeddings.
+
+    In the paper G' takes a step in each step of training, through F of that step (``along``): F is learned
+    again from the recorded embeddings and the own labels, one step a message.
 
     The paper has one G' and a network as decoder. With more, the decoder is linear, learns from all of them
     in standardised channels, and has the penalty that holds best for one that it did not see.
@@ -42,6 +47,9 @@ class Pcat(Attack, Learner):
     exact: ClassVar[bool] = False
 
     pseudo_clients: int = Field(5, ge=1, le=1000, description="bottom models that learn; 1: the paper's form")
+    along: bool = Field(
+        False, description="G' learns along with F, step by step, as in the paper; else when F is trained"
+    )
     learner: Literal["lbfgs", "adam"] = Field(
         "adam", description="Adam on batches of the public rows; or L-BFGS on all of them at once"
     )
@@ -51,6 +59,21 @@ class Pcat(Attack, Learner):
     learning_rate: float = Field(
         0.005, gt=0, allow_inf_nan=False, description="adam: its rate, which falls to 0"
     )
+
+    @model_validator(mode="after")
+    def _settings_are_read(self) -> Self:
+        for name in ("learner", "learning_steps") if self.along else ():
+            if (value := getattr(self, name)) != type(self).model_fields[name].default:
+                raise ValueError(f"{name} = {value!r}: along = true does not read it, leave it out")
+        return self
+
+    def declared(self) -> Declared:
+        """With ``along`` also the embeddings of training and the own labels."""
+        found = super().declared()
+        if not self.along:
+            return found
+        needs, phases = found.needs | {Knowledge.OWN_LABELS}, found.phases | {Phase.TRAIN}
+        return replace(found, needs=needs, phases=phases)
 
     def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
         """Columns (N, d); see :meth:`vflens.plugins.attack.Attack.reconstruct`."""
@@ -75,14 +98,42 @@ class Pcat(Attack, Learner):
         rows.
         """
         with keyed(rng):
-            pseudo = target_model(view)
+            pseudo = target_model(view).eval()
+        x = torch.tensor(view.public(), device=device_of(pseudo))
+        (self._along if self.along else self._afterwards)(view, pseudo, x, rng)
+        with torch.no_grad():
+            return pseudo, array(pseudo(x))
+
+    def _afterwards(
+        self, view: AdversaryView, pseudo: nn.Module, x: Tensor, rng: np.random.Generator
+    ) -> None:
         own, labels = view.own_public()
-        logits, x = top_beside(view, lambda: own), torch.tensor(view.public(), device=device_of(pseudo))
-        y = torch.tensor(labels, device=x.device)
+        logits, y = top_beside(view, lambda: own), torch.tensor(labels, device=x.device)
 
         def loss(batch: Array) -> Tensor:
             return cross_entropy(logits(pseudo(x[batch]), batch), y[batch])
 
         self.fit(pseudo, loss, len(x), rng, view.progress)
-        with torch.no_grad():
-            return pseudo, array(pseudo(x))
+
+    def _along(self, view: AdversaryView, pseudo: nn.Module, x: Tensor, rng: np.random.Generator) -> None:
+        """F and G' take turns, as they would have in training."""
+        with keyed(rng):
+            top = OwnTop(view).eval()
+        own, labels = view.own_public()
+        sides = [torch.optim.Adam(side.parameters(), lr=self.learning_rate) for side in (top, pseudo)]
+        messages = [*view.batches(Point.EMBEDDING, Phase.TRAIN)]
+        places, step = (
+            endless(len(x), self.learning_batch, rng),
+            Steps(view.progress, "learning", len(messages)),
+        )
+        for (_, rows, h), batch in zip(messages, places, strict=False):
+            sent = torch.tensor(h, dtype=torch.float64, device=x.device)
+            beside = view.own("features", rows) if view.own_columns() else None
+            descend(sides[0], _loss(top, sent, beside, view.own("labels", rows)))
+            descend(sides[1], _loss(top, pseudo(x[batch]), own[batch], labels[batch]))
+            step()
+
+
+def _loss(top: OwnTop, h: Tensor, own: Array | None, labels: Array) -> Tensor:
+    beside = None if top.bottom is None or own is None else top.beside(own)
+    return cross_entropy(top(h, beside), torch.tensor(labels, device=h.device))

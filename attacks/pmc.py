@@ -52,11 +52,12 @@ class PassiveModelCompletion(Attack):
     def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
         """Beliefs (N, k); see :meth:`vflens.plugins.attack.Attack.reconstruct`."""
         rows, labels = view.known_labels()
-        complete = self._fine_tuned if self.fine_tune else self._with_head
+        complete = self._fine_tuned if self.fine_tune else self.with_head
         beliefs = complete(view, rows, torch.tensor(labels), rng)
         return Estimate(view.target, view.rows, beliefs, statuses(len(view.rows)))
 
-    def _with_head(self, view: AdversaryView, rows: Array, labels: Tensor, rng: np.random.Generator) -> Array:
+    def with_head(self, view: AdversaryView, rows: Array, labels: Tensor, rng: np.random.Generator) -> Array:
+        """Beliefs (N, k) of a head that learned from ``rows`` (m,) and their int64 ``labels`` (m,)."""
         known, unknown = (
             torch.relu(torch.tensor(view.own("embeddings", r), dtype=torch.float64))
             for r in (rows, view.rows)

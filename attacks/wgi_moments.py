@@ -26,6 +26,7 @@ class MomentGradientInversion(GradientsAttack):
     """
 
     needs: ClassVar[frozenset[Knowledge]] = GradientsAttack.needs | {Knowledge.MOMENTS}
+    knows: ClassVar[frozenset[str]] = frozenset({"passport"})
 
     def check_whole(self, model: nn.Module) -> None:
         """See :meth:`vflens.plugins.attack.Attack.check_whole`: the layers that the closed forms read."""

@@ -55,6 +55,7 @@ class MomentInversion(Inversion):
         }
     )
     rowwise: ClassVar[bool] = False
+    knows: ClassVar[frozenset[str]] = frozenset({"passport"})
     exact: ClassVar[bool] = False
 
     learning_steps: int = Field(200, ge=1, le=1_000_000, description="steps of L-BFGS for γ and β")

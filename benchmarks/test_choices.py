@@ -22,6 +22,7 @@ from benchmarks.ratios import alternate, report
 from vflens.failpoints import fail_point
 from vflens.models.softmax_regression import loss_gradient
 from vflens.numerics.optimizer import Adam
+from vflens.numerics.shares.product import product as modular
 from vflens.storage.index import index_line
 from vflens.storage.journal import Journal
 from vflens.types import Exchange, Phase, Point, Released
@@ -29,6 +30,7 @@ from vflens.types import Exchange, Phase, Point, Released
 RNG = np.random.default_rng(0)
 LOGITS = RNG.normal(size=(256, 2))
 LABELS = np.eye(2)[RNG.integers(0, 2, 256)]
+WHOLE, COLUMN = (RNG.integers(0, 2**64, shape, np.uint64) for shape in ((256, 300), (300, 1)))
 TENSOR = RNG.normal(size=(256, 64)).astype(np.float32)
 
 
@@ -119,6 +121,14 @@ CHOICES: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
     "NaN in 256 × 64 float32: dot product, isnan": (
         lambda: np.vdot(TENSOR, TENSOR),
         lambda: np.isnan(TENSOR).any(),
+    ),
+    "256 × 300 by 300 × 1 modulo 2⁶⁴: sum over the last index, @": (
+        lambda: modular(WHOLE, COLUMN),
+        lambda: WHOLE @ COLUMN,
+    ),
+    "300 × 256, transposed, by 256 × 1: the same": (
+        lambda: modular(WHOLE.T, COLUMN[:256]),
+        lambda: WHOLE.T @ COLUMN[:256],
     ),
     "product with weights: zero, subnormal": (product(0.0), product(1e-40)),
     "step of Adam with moments: zero, subnormal": (adam(0.0), adam(1e-310)),

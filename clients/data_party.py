@@ -10,18 +10,19 @@ import numpy as np
 
 from vflens.array import ScaledColumns
 from vflens.config import LedConfig
-from vflens.config.compatibility import check_device
+from vflens.config.compatibility import check_device, check_tolerance
 from vflens.errors import StateError, UnavailableError
 from vflens.member.member import Member
+from vflens.member.signer import key_statement
 from vflens.member.stage import Stage
 from vflens.member.standing import check_leader
-from vflens.models.softmax_regression import one_hot
+from vflens.models.softmax_regression import as_targets
 from vflens.protocol.acts import Begin, Describe, Done, Finished, Receipt, Rejoin, Stop, Submission
 from vflens.protocol.agreement import Agreement
 from vflens.protocol.checks import check_version
 from vflens.protocol.link import Handlers, Link
 from vflens.protocol.standing import Standing
-from vflens.tables.files import read_party_table
+from vflens.tables.files import digest_of, read_party_table
 from vflens.tables.order import save_order
 from vflens.tables.scaling import Scaler
 from vflens.types import Array, Document, Exchange, Owner, PartyInfo, Phase, Point
@@ -54,7 +55,8 @@ class DataParty(Member):
     Raises:
         DataError: its table cannot be used.
         StorageError: its folder cannot be written.
-        PluginError, ConfigError: a defence that is unknown or wrongly set, or a GPU that is absent.
+        PluginError, ConfigError: a defence that is unknown or wrongly set, a tolerance of an unknown column,
+            or a GPU that is absent.
     """
 
     config: LedConfig
@@ -69,8 +71,10 @@ class DataParty(Member):
         common: bytes = b"",
         in_process: bool,
     ) -> None:
+        self._read = digest_of(config.data.file)
         self.table = read_party_table(config.data)
         give_back()
+        check_tolerance(config.scoring.tolerance, self.table.names, config.party)
         check_device(config)
         super().__init__(
             config,
@@ -83,12 +87,12 @@ class DataParty(Member):
         self.leader = config.leader.name
         self.asked = threading.Event()  # the leader came
         self.begun = threading.Event()
-        self.failure = ""
+        self.failure = self.own_refusal = ""
 
-    def dropped_rows(self) -> Document:
-        """See :meth:`vflens.member.member.Member.dropped_rows`."""
+    def own_file(self) -> Document:
+        """See :meth:`vflens.member.member.Member.own_file`."""
         dropped = self.table.dropped
-        return {} if dropped is None else {"dropped": asdict(dropped)}
+        return {"table": self._read, **({} if dropped is None else {"dropped": asdict(dropped)})}
 
     def handlers(self) -> Handlers:
         return {Describe: self.describe, Rejoin: self.rejoin, Begin: self.begin, Stop: self.stop}
@@ -97,9 +101,35 @@ class DataParty(Member):
         """Name, role and public columns."""
         self.check_run(act.run)
         self.asked.set()
+        table = self.table
         return PartyInfo(
-            self.name, self.role, columns=self.table.columns, n_classes=len(self.table.class_names)
+            self.name, self.role, columns=table.columns, n_classes=table.n_classes, label=table.label
         )
+
+    def with_signed_key(self, info: PartyInfo, act: Describe) -> PartyInfo:
+        """``info`` with the party's signature under its key of masks, where it has a certificate."""
+        if self.signer is None:
+            return info
+        return replace(info, signature=self.signer.sign(key_statement(act.run, info.mask_key, act.nonce)))
+
+    def check_signed_keys(self, federation: Agreement) -> None:
+        """Refuse members whose keys of masks they did not sign: the leader, who relays them, could put its
+        own in their place, and take masks off.
+
+        Without an authority, and without a pin of any such member, there is nothing to compare with.
+
+        Raises:
+            ProtocolError: names the member.
+        """
+        others = [p for p in federation.parties if p.mask_key and p.name != self.name]
+        if self.signer is None or not others:
+            return
+        if not self.signer.knows(others[0].role):
+            self.log.warning("keys of masks are not verified", reason="no certificate of an owner is trusted")
+            return
+        for info in others:
+            statement = key_statement(federation.run, info.mask_key, federation.nonce)
+            self.signer.check(info.name, info.role, statement, info.signature)
 
     def prepare_once(
         self, federation: Agreement, order: Callable[[], Array], begin: Callable[[Array], None]
@@ -175,7 +205,7 @@ class DataParty(Member):
         self.links[self.leader].call(Finished(self.config.run, self.name, self.heads()))
 
     def take_rows(self, federation: Agreement, order: Array, labels: Array | None) -> OwnRows:
-        """The file rows ``order``, scaled and defended; defences may read ``labels`` int64 (N,)."""
+        """The file rows ``order``, scaled and defended; defences may read ``labels`` (N,)."""
         truth, clipped = self._scaled(order, federation.rows_of(self.name, Phase.TRAIN))
         names = tuple(column.name for column in self.table.columns)
         self.owner = Owner(self.name, truth, labels, federation.n_classes, role=self.role, names=names)
@@ -195,8 +225,10 @@ class DataParty(Member):
     def soft_labels(self, labels: Array, federation: Agreement) -> Array:
         """The soft labels (N, k) that defences of labels draw from ``labels`` (N,), once per run."""
         soft: Array = self.chain.fold(
-            "on_labels", one_hot(labels, federation.n_classes), *_beginning(federation, labels)
+            "on_labels", as_targets(labels, federation.n_classes), *_beginning(federation, labels)
         )
+        if federation.model.label_kind == "number":
+            return soft
         # Its noise may depend on a row's label, so defences see the drawn labels.
         self.owner = replace(self.owner, labels=soft.argmax(axis=1))
         return soft

@@ -28,7 +28,7 @@ def read_public(spec: PartyFile | None, own: Table) -> Table | None:
         raise Places.of(table.ids).refusal(
             shared, "public.file holds rows of data.file in", ": public rows are other people's, remove them"
         )
-    if table.class_names != own.class_names:
+    if (table.class_names, table.label) != (own.class_names, own.label):
         raise ConfigError(
             f"public.file has the classes {', '.join(table.class_names) or 'none'}, data.file has "
             f"{', '.join(own.class_names)}: give public.label_column and public.classes"
@@ -45,10 +45,10 @@ def public_arrays(table: Table | None, parties: Sequence[PartyInfo]) -> dict[str
     Raises:
         ConfigError: a column of a party is not in the table.
     """
-    if table is None or table.labels is None:
+    if table is None or table.targets is None:
         return {}
     arrays = {f"public/{p.name}": _columns(table, p.name, p.columns) for p in parties if p.columns}
-    return {**arrays, "public labels": table.labels}
+    return {**arrays, "public labels": table.targets}
 
 
 def _columns(table: Table, party: str, columns: Sequence[ColumnInfo]) -> Array:

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.linalg import expm
 from scipy.optimize import brentq
 
-from vflens.errors import ConfigError
+from vflens.errors import ConfigError, install_extra
 from vflens.numerics.linear_system import first_differences, row_projector
 from vflens.numerics.theory.distortion_theory import rotated_half_star_gradient, rotated_half_star_mse
 from vflens.types import Array
@@ -168,7 +168,7 @@ def _minimised(problem: RotationProblem, start: Array, multiplier: float, weight
         from pymanopt.optimizers import TrustRegions
     except ImportError:
         raise ConfigError(
-            "distorted_parameters needs pymanopt for more than two classes: install vflens[manifold]"
+            f"distorted_parameters needs pymanopt for more than two classes: {install_extra('manifold')}"
         ) from None
     manifold = Stiefel(*start.shape)
 

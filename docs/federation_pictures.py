@@ -7,7 +7,7 @@ a round, or of granted rows. ``clear_features.svg``: training in the clear, more
 ``released.svg``: a released table. ``finite_alphabet.svg``, of made-up equations: columns of 0 and 1.
 ``rounds.svg``: rows of a round of softmax regression. ``pcat.svg``: public rows in place of granted ones.
 ``withheld.svg``: a column that the model never sees.
-``membership.svg``: a client's training rows among candidates.
+``membership.svg``: a client's training rows among candidates. ``numbers.svg``: a numeric label.
 """
 
 from __future__ import annotations
@@ -101,6 +101,29 @@ def label_errors() -> str:
         "(dashed: always the likeliest class)"
     )
     return bars(title, shown, blind)
+
+
+def number_errors() -> str:
+    """Error of a numeric label, in its unit, against noise on the gradients."""
+    scenarios = [
+        {"name": "no defence"},
+        *(defended("dp_gaussian", "active", clip=1.0, level=level) for level in (0.1, 1.0)),
+        defended("discretisation", "active", levels=4),
+        defended("averaging", "active", rows=8),
+    ]
+    shown, blind = Bars(), 0.0
+    for name, found in measured(
+        scenarios,
+        data={"name": "diabetes"},
+        model={"family": "linear_regression"},
+        training={"epochs": 30, "batch_size": 32, "learning_rate": 0.01},
+        attacks=[{"name": "first_residuals", "at": "passive"}],
+    ):
+        unit = figure(found, Name.COLUMN_UNIT)
+        blind = unit * min(m.value for m in found if m.name == Name.BLIND_MSE) ** 0.5
+        error, r2 = unit * figure(found, Name.MSE, "first_residuals") ** 0.5, figure(found, Name.R2)
+        shown.append((name.replace("-", " "), error, f"{error:.0f}, R² of the model {r2:.2f}"))
+    return bars("diabetes: error of first_residuals in the label's unit (dashed: its mean)", shown, blind)
 
 
 def inversion_errors() -> str:
@@ -324,6 +347,7 @@ PICTURES: dict[str, Callable[[], str]] = {
     "pcat.svg": public_errors,
     "withheld.svg": withheld_errors,
     "membership.svg": membership,
+    "numbers.svg": number_errors,
 }
 
 

@@ -81,14 +81,15 @@ def defence_errors() -> str:
                 ]
             ),
             d["mse"],
-            f"{d['mse']:.3f}, accuracy loss {max(d['accuracy_loss'], 0.0):.3f}",
+            f"{d['mse']:.3f}, {d['price']}",
         )
         for d in tried
     ]
     blind = found["blind"][found["blind_guess"]]
     undefended = ("no defence", found["strongest"]["mse"], f"{found['strongest']['mse']:.3f}")
     return bars(
-        "vflens audit wine: error of the strongest attack (dashed: best blind guess)",
+        "vflens audit wine --training secure: error of the strongest attack, and cost (dashed: "
+        f"{found['blind_guess'].replace('_', ' ')})",
         [undefended, *shown],
         blind,
     )

@@ -16,15 +16,15 @@ from plugin_pictures import DOCS, bars
 def errors() -> str:
     """Of sound masks and of each mutant: the columns' error over a blind guess's, labels named wrongly."""
     sys.path.insert(0, str(DOCS.parent / "tests"))
-    from mutants import MUTANTS, found_labels, share_of_blind, trained
+    from mutants import MUTANTS, PARAMETERS, found_labels, share_of_blind, trained
 
     rows = []
     for mutant in (None, *MUTANTS):
         name = "sound masks" if mutant is None else mutant.__name__.replace("_", " ")
         with TemporaryDirectory() as home, pytest.MonkeyPatch.context() as patch:
             if mutant is not None:
-                mutant(patch)
-            trained(Path(home))
+                mutant(patch, PARAMETERS["logistic"])
+            trained(Path(home), grants=0 if mutant is None else MUTANTS[mutant].grants)
             columns, labels = share_of_blind(Path(home)), 1 - found_labels(Path(home))[0]
         rows.append((f"{name}: columns", columns, f"{columns:.2f} of a blind guess's error"))
         rows.append((f"{name}: labels", labels, f"{labels:.2f} named wrongly"))

@@ -19,6 +19,8 @@ from notebooks import executed
 ROOT = Path(__file__).parents[1]
 #: Folders of pages that have no index of their own → its heading.
 LISTED = {"attacks": "Attacks", "defenses": "Defences"}
+#: Where a page lies → its weight in a search: guides come before decisions, sources and licences.
+WEIGHTS = {"repository/": 0.2, "adr/": 0.3, "attacks/": 0.8, "defenses/": 0.8}
 _LINK = re.compile(r"(\]\()([^)\s#:]+)(#[^)\s]*)?(\))")
 _FETCHED = re.compile(r"<(?:script|link|img|iframe)\b[^>]*\b(?:src|href)=[\"']?(?:https?:)?//[^>]*>")
 _ROLE = re.compile(r":[a-z]+:<code>~?(?:[\w.]*\.)?(\w+)</code>")
@@ -132,8 +134,14 @@ def _expanded(entries: list[str], files: Any) -> list[str]:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Any) -> str:
-    """Lead the links of every page to places of the site."""
+    """Lead the links of every page to places of the site, and weigh it for searches."""
+    page.meta["search"] = {"boost": weight(page.file.src_uri)}
     return relinked(markdown, page.file.src_uri)
+
+
+def weight(page: str) -> float:
+    """How much a page of the site counts in a search."""
+    return next((w for folder, w in WEIGHTS.items() if page.startswith(folder)), 2.0)
 
 
 def on_page_content(html: str, page: Any, config: Any, files: Any) -> str:

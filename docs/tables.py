@@ -2,8 +2,8 @@
 ``tests/unit/house/test_generated_docs.py`` compares them.
 
 A table stands between ``<!-- table: NAME -->`` and ``<!-- end -->``; NAME is ``access``, ``direct``,
-``horizontal``, ``errors``, ``metrics``, a model, or a file of ``docs/reproduced``: what ``vflens reproduce
-NAME --json`` printed.
+``horizontal``, ``errors``, ``metrics``, a model, a file of ``docs/reproduced``: what ``vflens reproduce
+NAME --json`` printed; or ``knows-DEFENCE``, a sentence on the attacks that are made for it.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from vflens import errors
 from vflens.config import (
     ActiveConfig,
     Align,
+    AttackTable,
     ClientConfig,
     CoordinatorConfig,
     Disclosure,
@@ -47,9 +48,11 @@ from vflens.experiments.run.vertical.experiment import AttackAt, Experiment, Mem
 from vflens.experiments.sweeps.sweep_file import HorizontalSweep, Sweep, SweptDefense
 from vflens.models.families.split_network import SplitNetwork
 from vflens.models.settings import Horizontal, Training
+from vflens.plugins.attack import installed_attack
 from vflens.protocol.access import Access
 from vflens.protocol.horizontal.access import HORIZONTAL_ACCESS
 from vflens.protocol.vertical.access import ACCESS, DIRECT_ACCESS
+from vflens.registry import ATTACKS, DEFENSES
 from vflens.roles import ROLES
 from vflens.storage.metrics import Name
 from vflens.tables.description import PartyFile
@@ -58,13 +61,24 @@ from vflens.wire.messages import RPCS
 
 MODELS: tuple[type[BaseModel], ...] = (
     PartyConfig, VerticalConfig, PassiveConfig, ActiveConfig, CoordinatorConfig, Peer, Tls, Plugin,
+    AttackTable,
     ClientConfig, ServerConfig, Align, Disclosure, Scoring, Recording, Limits, MetricsPage, PartyFile,
     Training, Horizontal, SplitNetwork,
     HorizontalExperiment, ClientRows, Group,
     Experiment, Data, Columns, Fraction, ImageHalves, ImageTiles, ImageChannels, Window, Members, Grant,
     AttackAt, Scenario, DefenseAt, NetworkSettings, Sweep, HorizontalSweep, SweptDefense,
 )  # fmt: skip
-PAGES = ("configuration.md", "threat-models.md", "protocol.md", "run-folder.md", "reproduces.md")
+#: Defence → the attacks that know it.
+KNOWN = {
+    defense: [
+        a for a in ATTACKS.names() if (kind := installed_attack(a)) is not None and defense in kind.knows
+    ]
+    for defense in DEFENSES.names()
+}
+PAGES = (
+    "configuration.md", "threat-models.md", "protocol.md", "run-folder.md", "reproduces.md",
+    *(f"defenses/{defense}.md" for defense in KNOWN),
+)  # fmt: skip
 REPRODUCED = {file.stem: file for file in sorted((Path(__file__).parent / "reproduced").glob("*.json"))}
 _BLOCK = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _SIGNS: dict[type, tuple[str, str]] = {
@@ -100,16 +114,31 @@ def table(name: str) -> str:
         return made[name]()
     if name in REPRODUCED:
         return _reproduced(json.loads(REPRODUCED[name].read_text(encoding="utf-8")))
+    if name.startswith("knows-"):
+        return _adaptive(KNOWN[name.removeprefix("knows-")])
     return _fields(next(m for m in MODELS if m.__name__ == name))
 
 
+def _adaptive(attacks: Sequence[str]) -> str:
+    if not attacks:
+        return "**Adaptive attack**: nobody here knows one. What other attacks find is no bound."
+    named = " and ".join(f"[{attack}](../attacks/{attack}.md)" for attack in attacks)
+    return textwrap.fill(
+        f"**Adaptive attack**: {named}.", 120, break_long_words=False, break_on_hyphens=False
+    )
+
+
 def _reproduced(facts: dict[str, Any]) -> str:
-    """The tables of a figure's page but for those of the paper alone; below them rows, epochs, seeds and
-    grants.
+    """First what its printed attacks miss; the tables of a figure's page but for those of the paper alone;
+    below them rows, epochs, seeds and grants.
     """
+    missed = re.findall(r"[^ ].*? as printed has .*? the defence's\.", facts.get("lead", ""))
     own = [t for t in facts["tables"] if not re.search("as printed$|paper only$", t["title"])]
     parts = [part for t in own for part in (t["title"], _table(t["heads"], t["rows"]))]
-    return "\n\n".join([*parts, *(textwrap.fill(n, 120, break_on_hyphens=False) for n in facts["notes"])])
+    said, notes = (
+        [textwrap.fill(t, 120, break_on_hyphens=False) for t in of] for of in (missed, facts["notes"])
+    )
+    return "\n\n".join([*said, *parts, *notes])
 
 
 def _access(access: Access) -> str:
@@ -193,7 +222,7 @@ def _words(kind: Any) -> str:
 def _default(field: FieldInfo) -> str:
     if field.is_required():
         return "required"
-    value = field.default
+    value = field.get_default(call_default_factory=True)
     if value is None or isinstance(value, BaseModel | tuple | dict):
         return ""
     return f"`{str(value).lower() if isinstance(value, bool) else value}`"

@@ -108,7 +108,7 @@ class Signature(_message.Message):
     def __init__(self, certificates: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
 
 class PartyInfo(_message.Message):
-    __slots__ = ("name", "role", "columns", "n_classes", "classes", "train_rows", "predict_rows", "mask_key", "signature")
+    __slots__ = ("name", "role", "columns", "n_classes", "classes", "train_rows", "predict_rows", "mask_key", "signature", "label")
     NAME_FIELD_NUMBER: _ClassVar[int]
     ROLE_FIELD_NUMBER: _ClassVar[int]
     COLUMNS_FIELD_NUMBER: _ClassVar[int]
@@ -118,6 +118,7 @@ class PartyInfo(_message.Message):
     PREDICT_ROWS_FIELD_NUMBER: _ClassVar[int]
     MASK_KEY_FIELD_NUMBER: _ClassVar[int]
     SIGNATURE_FIELD_NUMBER: _ClassVar[int]
+    LABEL_FIELD_NUMBER: _ClassVar[int]
     name: str
     role: str
     columns: _containers.RepeatedCompositeFieldContainer[Column]
@@ -127,7 +128,8 @@ class PartyInfo(_message.Message):
     predict_rows: int
     mask_key: str
     signature: Signature
-    def __init__(self, name: _Optional[str] = ..., role: _Optional[str] = ..., columns: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., n_classes: _Optional[int] = ..., classes: _Optional[_Iterable[str]] = ..., train_rows: _Optional[int] = ..., predict_rows: _Optional[int] = ..., mask_key: _Optional[str] = ..., signature: _Optional[_Union[Signature, _Mapping]] = ...) -> None: ...
+    label: Column
+    def __init__(self, name: _Optional[str] = ..., role: _Optional[str] = ..., columns: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., n_classes: _Optional[int] = ..., classes: _Optional[_Iterable[str]] = ..., train_rows: _Optional[int] = ..., predict_rows: _Optional[int] = ..., mask_key: _Optional[str] = ..., signature: _Optional[_Union[Signature, _Mapping]] = ..., label: _Optional[_Union[Column, _Mapping]] = ...) -> None: ...
 
 class Training(_message.Message):
     __slots__ = ("optimizer", "epochs", "batch_size", "learning_rate", "l2", "patience", "tolerance", "penalise_bias", "staleness", "protection")
@@ -430,16 +432,18 @@ class QueryRequest(_message.Message):
     def __init__(self, rows: _Optional[str] = ...) -> None: ...
 
 class Answers(_message.Message):
-    __slots__ = ("numbers", "ids", "classes", "scores")
+    __slots__ = ("numbers", "ids", "classes", "scores", "label")
     NUMBERS_FIELD_NUMBER: _ClassVar[int]
     IDS_FIELD_NUMBER: _ClassVar[int]
     CLASSES_FIELD_NUMBER: _ClassVar[int]
     SCORES_FIELD_NUMBER: _ClassVar[int]
+    LABEL_FIELD_NUMBER: _ClassVar[int]
     numbers: bytes
     ids: _containers.RepeatedScalarFieldContainer[str]
     classes: _containers.RepeatedScalarFieldContainer[str]
     scores: Tensor
-    def __init__(self, numbers: _Optional[bytes] = ..., ids: _Optional[_Iterable[str]] = ..., classes: _Optional[_Iterable[str]] = ..., scores: _Optional[_Union[Tensor, _Mapping]] = ...) -> None: ...
+    label: str
+    def __init__(self, numbers: _Optional[bytes] = ..., ids: _Optional[_Iterable[str]] = ..., classes: _Optional[_Iterable[str]] = ..., scores: _Optional[_Union[Tensor, _Mapping]] = ..., label: _Optional[str] = ...) -> None: ...
 
 class Guess(_message.Message):
     __slots__ = ("attack", "values", "status")

@@ -4,7 +4,7 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
@@ -89,9 +89,10 @@ def _locked(lock: FileIO, folder: Path) -> Iterator[None]:
         yield
 
 
-def begin(config: PartyConfig) -> bool:
-    """Prepare ``config.out`` for a run: move earlier results to ``earlier-N``, write configuration and
-    status. With ``config.resume`` an unfinished run stays where it is; return whether there is one.
+def begin(config: PartyConfig, say: Callable[[str], None] = lambda words: None) -> bool:
+    """Prepare ``config.out`` for a run: move earlier results to ``earlier-N`` and ``say`` so, write
+    configuration and status. With ``config.resume`` an unfinished run stays where it is; return whether there
+    is one.
 
     ``config.toml`` is then the configuration in use; an equivalent file stays, with its comments.
 
@@ -109,7 +110,8 @@ def begin(config: PartyConfig) -> bool:
             check_kept(config)
         file, kept = config.out / "config.toml", _says(config.out / "config.toml", config)
         if not resumed and (began or (file.exists() and not kept)):
-            _move_aside(config.out, config_too=not kept)
+            earlier = _move_aside(config.out, config_too=not kept)
+            say(f"the earlier run in {config.out} moved to {earlier.name}: nothing of it is lost")
         if not kept:
             write_private(file, toml_text(_at_home(config)))
         if not resumed:

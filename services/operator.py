@@ -127,6 +127,9 @@ def _asked(link: GrpcLink, rows: str) -> list[dict[str, Any]]:
 
 
 def _documents(found: Answers) -> list[dict[str, Any]]:
+    if found.label:
+        rows = zip(found.numbers, found.ids, found.scores[:, 0].tolist(), strict=True)
+        return [{"row": int(n), "id": i, "label": found.label, "value": value} for n, i, value in rows]
     return [
         {
             "row": int(number),

@@ -93,7 +93,7 @@ def serve(config: PartyConfig, say: Say, progress: Progress) -> None:
             return
         check_port_free(config.address)
         make_folder(config.address)
-        resumed = begin(config)
+        resumed = begin(config, say)
         with _status(config):
             if isinstance(config, LeaderConfig):
                 _serve_leader(config, say, progress, resumed=resumed)
@@ -219,7 +219,7 @@ def _serve_data_party(config: LedConfig, say: Say, progress: Progress, *, resume
         until(party.stopped, party, config.leader, report)
         party.flush()  # a failed log is this party's own error, whatever the leader sent
     if party.failure:
-        raise UnavailableError(f"the run ended early: {party.failure}")
+        raise UnavailableError(f"the run ended early: {party.own_refusal or party.failure}")
     check_defenses(party)
     say(where(config))
 

@@ -51,3 +51,20 @@ def small() -> list[Element]:
     of_small_order = (multiplied(ORDER, element) for element in found if element is not None)
     generator = next(e for e in of_small_order if multiplied(4, e) != NEUTRAL)
     return [multiplied(k, generator) for k in range(8)]
+
+
+def x25519(element: Element) -> bytes:
+    """Its x-coordinate on Curve25519, RFC 7748, section 4.1: 32 bytes, 0 for the neutral one."""
+    y = element[1]
+    return ((1 + y) * pow(1 - y, P - 2, P) % P).to_bytes(32, "little")
+
+
+def of_x25519(data: bytes) -> Element | None:
+    """One of the two elements with this x-coordinate on Curve25519; None on its twist."""
+    u = int.from_bytes(data, "little") & (1 << 255) - 1
+    return decoded(((u - 1) * pow(u + 1, P - 2, P) % P).to_bytes(32, "little"))
+
+
+def clamped(key: bytes) -> int:
+    """The number that X25519 makes of a key, RFC 7748, section 5: a multiple of 8 from 2²⁵⁴ to 2²⁵⁵."""
+    return (int.from_bytes(key, "little") & (1 << 254) - 8) | 1 << 254

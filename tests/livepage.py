@@ -24,7 +24,7 @@ class Browser:
     """Sees ``page``; a stream ends after so many readings."""
 
     def __init__(self, page: LivePage, *, readings: int = 1) -> None:
-        self.access, left = Access(PORT), iter(range(readings))
+        self.access, left = Access(PORT), iter(range(readings - 1))
         self._app = live_app(page, self.access, lambda: next(left, None) is None)
         self.cookies, self._base = httpx.Cookies(), ""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -19,23 +19,32 @@ from vflens.randomness import stream
 from vflens.storage.metrics import Name, metric_rows
 from vflens.types import Array
 
-SETTINGS: dict[str, Any] = {
-    "data": {"name": "synthetic", "rows": 150, "features": 8, "classes": 2, "informative": 6},
-    "training": {
-        "epochs": 12,
-        "batch_size": 20,
-        "learning_rate": 0.5,
-        "optimizer": "sgd",
-        "protection": "shares",
+TRAINING = {"batch_size": 20, "epochs": 12, "optimizer": "sgd", "protection": "shares"}
+#: What is trained → its settings.
+KINDS: dict[str, dict[str, Any]] = {
+    "logistic": {
+        "data": {"name": "synthetic", "rows": 150, "features": 8, "classes": 2, "informative": 6},
+        "training": {**TRAINING, "learning_rate": 0.5},
+        "attacks": [{"name": "openings"}, {"name": "opened_labels", "at": "passive"}],
     },
-    "attacks": [{"name": "openings"}, {"name": "opened_labels", "at": "passive"}],
-    "disclose": [],
+    "linear": {
+        "data": {"name": "diabetes", "sample": 150},
+        "model": {"family": "linear_regression"},
+        "training": {**TRAINING, "learning_rate": 0.04},
+        "attacks": [{"name": "openings"}],
+    },
 }
-PARAMETERS = 9  # eight columns and the bias, of one logit
+#: Columns and the bias, of one logit.
+PARAMETERS = {"logistic": 9, "linear": 11}
+BATCH = 20
 
 
-def trained(home: Path, seed: int = 3) -> LocalFederation:
-    local = federation(home, **SETTINGS, seed=seed)
+def trained(
+    home: Path, seed: int = 3, *, kind: str = "logistic", grants: int = 0, **changes: Any
+) -> LocalFederation:
+    """``grants``: rows of the passive party that the active one knows. ``changes``: of the settings."""
+    granted = [{"what": "auxiliary", "to": "active", "rows": grants}] if grants else []
+    local = federation(home, **KINDS[kind] | changes, disclose=granted, seed=seed)
     local.run()
     return local
 
@@ -63,12 +72,16 @@ def _patched(monkeypatch: pytest.MonkeyPatch, name: str, mutant: Callable[..., A
         monkeypatch.setattr(module, name, mutant)
 
 
-def zero_masks(monkeypatch: pytest.MonkeyPatch) -> None:
+#: Changes what is trained with so many parameters.
+Mutant = Callable[[pytest.MonkeyPatch, int], None]
+
+
+def zero_masks(monkeypatch: pytest.MonkeyPatch, parameters: int) -> None:
     _patched(monkeypatch, "step_masks", lambda seed, step, count: np.zeros(count, np.uint64))
     _patched(monkeypatch, "features_mask", lambda seed, run: np.zeros_like(shares.features_mask(seed, run)))
 
 
-def one_mask_for_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+def one_mask_for_all_rows(monkeypatch: pytest.MonkeyPatch, parameters: int) -> None:
     def mutant(seed: bytes, run: SharedRun) -> Array:
         mask = shares.features_mask(seed, run)
         return np.repeat(mask[:1], len(mask), axis=0)
@@ -76,20 +89,46 @@ def one_mask_for_all_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     _patched(monkeypatch, "features_mask", mutant)
 
 
-def one_mask_for_all_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+def one_mask_for_all_steps(monkeypatch: pytest.MonkeyPatch, parameters: int) -> None:
     _patched(monkeypatch, "step_masks", lambda seed, step, count: shares.step_masks(seed, 0, count))
 
 
-def truncation_without_mask(monkeypatch: pytest.MonkeyPatch) -> None:
-    def mutant(seed: bytes, step: int, count: int) -> Array:
-        drawn = shares.step_masks(seed, step, count)
-        drawn[PARAMETERS : 2 * PARAMETERS] = 0
+def _without(monkeypatch: pytest.MonkeyPatch, first: int, count: int) -> None:
+    """Zeros in place of some of the drawn masks of each step: of θ, its change, residuals, and logits."""
+
+    def mutant(seed: bytes, step: int, of: int) -> Array:
+        drawn = shares.step_masks(seed, step, of)
+        drawn[first : first + count] = 0
         return drawn
 
     _patched(monkeypatch, "step_masks", mutant)
 
 
-def philox_of_the_run_s_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def parameters_without_mask(monkeypatch: pytest.MonkeyPatch, parameters: int) -> None:
+    _without(monkeypatch, 0, parameters)
+
+
+def truncation_without_mask(monkeypatch: pytest.MonkeyPatch, parameters: int) -> None:
+    _without(monkeypatch, parameters, parameters)
+
+
+def residuals_without_mask(monkeypatch: pytest.MonkeyPatch, parameters: int) -> None:
+    _without(monkeypatch, 2 * parameters, BATCH)
+
+
+def logits_without_mask(monkeypatch: pytest.MonkeyPatch, parameters: int) -> None:
+    _without(monkeypatch, 2 * parameters + BATCH, BATCH)
+
+
+def one_mask_for_two_rows(monkeypatch: pytest.MonkeyPatch, parameters: int) -> None:
+    def mutant(seed: bytes, run: SharedRun) -> Array:
+        mask = shares.features_mask(seed, run)
+        return np.repeat(mask[::2], 2, axis=0)
+
+    _patched(monkeypatch, "features_mask", mutant)
+
+
+def philox_of_the_run_s_name(monkeypatch: pytest.MonkeyPatch, parameters: int) -> None:
     def mutant(seed: bytes, run: SharedRun) -> Array:
         shape = len(run.federation.train), run.width
         return stream(run.federation.run.encode(), "features").integers(0, 2**64, shape, np.uint64)
@@ -97,12 +136,24 @@ def philox_of_the_run_s_name(monkeypatch: pytest.MonkeyPatch) -> None:
     _patched(monkeypatch, "features_mask", mutant)
 
 
-#: Mutant → the most of a blind guess's error that ``openings`` leaves, and the fewest labels that
-#: ``opened_labels`` finds; None where the mutant shows nothing of these.
-MUTANTS: dict[Callable[[pytest.MonkeyPatch], None], tuple[float | None, float | None]] = {
-    zero_masks: (1e-6, 0.99),
-    one_mask_for_all_rows: (0.6, None),
-    one_mask_for_all_steps: (None, 0.99),
-    truncation_without_mask: (0.7, 0.8),
-    philox_of_the_run_s_name: (1e-6, None),
+class Found(NamedTuple):
+    """What shows a mutant: the most of a blind guess's error that ``openings`` leaves, with so many rows that
+    the passive party ``grants``, and the fewest labels that ``opened_labels`` finds; None: nothing of these.
+    """
+
+    columns: float
+    labels: float | None = None
+    grants: int = 0
+
+
+MUTANTS: dict[Mutant, Found] = {
+    zero_masks: Found(1e-6, 0.99),
+    one_mask_for_all_rows: Found(1e-6),
+    one_mask_for_two_rows: Found(0.6, grants=12),
+    one_mask_for_all_steps: Found(1e-6, 0.99),
+    parameters_without_mask: Found(0.7, 0.8),
+    truncation_without_mask: Found(0.7, 0.8),
+    logits_without_mask: Found(1e-3, grants=12),
+    residuals_without_mask: Found(0.01, 0.99, grants=12),
+    philox_of_the_run_s_name: Found(1e-6),
 }

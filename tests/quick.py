@@ -30,6 +30,12 @@ ROOMS = {
     "experiments": "contract/test_inner_hooks.py::test_a_batch_is_changed_before_the_model_sees_it",
     "experiments.audit": "unit/experiments/audit/test_audit.py::"
     "test_the_strongest_attack_stands_beside_its_blind_guess",
+    "cli.screen": "unit/cli/test_progress.py::test_a_quiet_party_has_none",
+    "experiments.starting": "unit/experiments/starting/test_copies.py::"
+    "test_an_example_is_told_by_the_first_sentence_of_its_comment",
+    "cli.decide": "unit/cli/decide/test_threshold_options.py::test_junit_without_a_threshold_is_refused",
+    "experiments.evidence": "unit/experiments/evidence/test_decisions.py::"
+    "test_no_row_found_in_ten_is_no_proof_of_few",
     "experiments.figures": "unit/experiments/figures/test_figures.py::test_a_coarse_page_says_so",
     "experiments.figures.fedadob": "unit/experiments/figures/test_fedadob_figures.py::"
     "test_every_cell_is_an_experiment_of_installed_plug_ins",
@@ -38,6 +44,7 @@ ROOMS = {
     "experiments.verify_log": "contract/test_mean_audit.py::"
     "test_another_model_for_one_client_is_found_by_two_folders",
     "experiments.offline": "e2e/test_offline.py::test_the_target_scores_it_as_it_did_in_the_run",
+    "experiments.offline.vertical": "contract/test_collusion.py::test_a_folder_gives_the_bottom_model_again",
     "experiments.pages": "unit/experiments/pages/test_report.py::test_a_finished_run_shows_every_panel",
     "experiments.release": "e2e/test_release.py::"
     "test_names_order_and_label_are_kept_and_the_noise_has_the_size_it_should",

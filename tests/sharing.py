@@ -7,12 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from vflens.numerics.fixed_point import encoded
+from vflens.numerics.shares.response import IDENTITY, SIGMOID
 from vflens.numerics.shares.scale import FEATURE_BITS, PARAMETER_BITS, Scale, fitting
-from vflens.numerics.shares.sigmoid import RESIDUAL_BITS
 from vflens.numerics.shares.step import BatchShares, Masks, computing, dealt, mask_sizes, unpacked
 from vflens.types import Array
 
-SCALE = fitting(0.5, 1e-3, 64)
+#: Those of both kinds of regression, each with its own fraction bits.
+SCALES = {
+    "logistic": fitting(SIGMOID, 0.5, 1e-3, 64, columns=6, steps=1000),
+    "linear": fitting(IDENTITY, 0.08, 1e-3, 64, columns=6, steps=1000),
+}
 
 
 def uniform(rng: np.random.Generator, *shape: int) -> Array:
@@ -28,11 +32,11 @@ class Data:
     theta: Array
 
     @classmethod
-    def drawn(cls, rng: np.random.Generator, rows: int, columns: int, logits: int) -> Data:
+    def drawn(cls, rng: np.random.Generator, scale: Scale, rows: int, columns: int, logits: int) -> Data:
         bits = rng.integers(0, 2, (rows, logits)).astype(float)
         return cls(
             encoded(rng.random((rows, columns)), FEATURE_BITS, 1),
-            encoded(bits, RESIDUAL_BITS, 1),
+            encoded(bits, scale.response.bits, 1),
             encoded(rng.normal(size=(columns, logits)), PARAMETER_BITS, 1),
         )
 
@@ -51,14 +55,14 @@ def deal(
 ) -> tuple[Hidden, Hidden]:
     """Shares of the active party and of the other one, with ``theta`` as the active party's share of θ."""
     (rows, columns), logits = data.features.shape, data.labels.shape[1]
-    drawn, derived = mask_sizes(rows, columns, logits)
+    drawn, derived = mask_sizes(rows, columns, logits, scale.response)
     own, other = uniform(rng, drawn), uniform(rng, drawn + derived)
     u = uniform(rng, rows, columns), uniform(rng, rows, columns)
-    active = np.append(own, dealt(own, other, u[0] + u[1], logits, scale.shift))
+    active = np.append(own, dealt(own, other, u[0] + u[1], logits, scale))
     theta = uniform(rng, columns, logits) if theta is None else theta
     return (
-        Hidden(u[0], theta, unpacked(active, rows, columns, logits)),
-        Hidden(u[1], data.theta - theta, unpacked(other, rows, columns, logits)),
+        Hidden(u[0], theta, unpacked(active, rows, columns, logits, scale.response)),
+        Hidden(u[1], data.theta - theta, unpacked(other, rows, columns, logits, scale.response)),
     )
 
 

@@ -22,11 +22,11 @@ def fence(language: str) -> str:
 @pytest.fixture
 def installed(tmp_path: Path) -> Path:
     """A folder that holds what pip leaves of a package with the family."""
-    (tmp_path / "linear_regression.py").write_text(fence("python"), encoding="utf-8")
+    (tmp_path / "one_hot_regression.py").write_text(fence("python"), encoding="utf-8")
     info = tmp_path / "linear_models-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: linear-models\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[vflens.models]\nlinear_regression = linear_regression\n")
+    (info / "entry_points.txt").write_text("[vflens.models]\none_hot_regression = one_hot_regression\n")
     return tmp_path
 
 
@@ -34,5 +34,5 @@ def installed(tmp_path: Path) -> Path:
 def importable(installed: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """It, where this process looks for packages."""
     monkeypatch.syspath_prepend(str(installed))
-    monkeypatch.delitem(sys.modules, "linear_regression", raising=False)
+    monkeypatch.delitem(sys.modules, "one_hot_regression", raising=False)
     return installed

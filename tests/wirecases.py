@@ -75,10 +75,16 @@ COLUMNS = st.builds(
 )
 
 
+#: A numeric label, with bounds.
+LABELS = st.builds(ColumnInfo, NAMES, st.floats(-1e300, 0), st.floats(1e-3, 1e300))
+
+
 def parties(role: Role, name: str, classes: int = 0) -> Any:
     """A public description with this role and name."""
-    columns = st.lists(COLUMNS, max_size=3).map(tuple)
-    return st.builds(PartyInfo, st.just(name), st.just(role), columns=columns, n_classes=st.just(classes))
+    drawn: Any = {"columns": st.lists(COLUMNS, max_size=3).map(tuple)}
+    classed = st.builds(PartyInfo, st.just(name), st.just(role), n_classes=st.just(classes), **drawn)
+    numbered = st.builds(PartyInfo, st.just(name), st.just(role), n_classes=st.just(1), label=LABELS, **drawn)
+    return classed | numbered
 
 
 TRAININGS = st.builds(
@@ -231,10 +237,11 @@ ACTS: dict[type[acts.Act[Any]], Any] = {
 
 
 def answers(n: int) -> Any:
-    """Answers about ``n`` rows of two classes."""
-    numbers = hnp.arrays("<i4", n)
-    scores = hnp.arrays("<f8", (n, 2), elements=values("<f8"))
-    return st.builds(acts.Answers, numbers, st.tuples(*[NAMES] * n), st.tuples(NAMES, NAMES), scores)
+    """Answers about ``n`` rows of two classes, or of a number."""
+    rows = hnp.arrays("<i4", n), st.tuples(*[NAMES] * n)
+    scores = [hnp.arrays("<f8", (n, k), elements=values("<f8")) for k in (1, 2)]
+    numbers = st.builds(acts.Answers, *rows, st.just(()), scores[0], NAMES.filter(len))
+    return numbers | st.builds(acts.Answers, *rows, st.tuples(NAMES, NAMES), scores[1])
 
 
 DONE = st.just(acts.Done())

@@ -4,6 +4,7 @@
 >>> run = vl.run("examples/demo.toml")              # a federation, attacked: run.verdict, run.results
 >>> run = vl.run(vl.Experiment(name="mine", ...))   # the same without a file, or vl.HorizontalExperiment
 >>> run = vl.read_run("out/demo/undefended")        # any finished run, or one party's folder: run.results
+>>> frame = vl.results("runs/**")                   # the results of all runs in many folders, one Arrow table
 >>> facts = vl.sweep("examples/sweep.toml")         # every attack against every defence
 >>> found = vl.audit(frame, classes=2)              # what a federation would learn of your columns
 >>> noisy, certificate = vl.release(frame, lambda_=1.0)
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from vflens.api.experiment import Experiment as Experiment
     from vflens.api.experiment import HorizontalExperiment as HorizontalExperiment
     from vflens.api.runs import Run as Run
+    from vflens.api.runs import results as results
     from vflens.api.runs import run as run
     from vflens.api.runs import sweep as sweep
     from vflens.api.tables import Audit as Audit
@@ -64,6 +66,7 @@ __all__ = [
     "linear_estimate",
     "read_run",
     "release",
+    "results",
     "run",
     "sweep",
     "verify",
@@ -73,7 +76,7 @@ __all__ = [
 _NAMES = {
     "vflens.api.estimates": ("Estimate", "estimate", "verify"),
     "vflens.api.experiment": ("Experiment", "HorizontalExperiment"),
-    "vflens.api.runs": ("Run", "run", "sweep"),
+    "vflens.api.runs": ("Run", "results", "run", "sweep"),
     "vflens.api.tables": ("Audit", "Certificate", "audit", "release"),
     "vflens.experiments.results.record": ("RecordedRun", "read_run"),
     "vflens.plugins.attack": ("Attack", "LinearAttack", "linear_estimate"),

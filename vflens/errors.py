@@ -15,7 +15,9 @@
     ├── UnavailableError          11   a party that never came, died, or missed a deadline
     ├── StorageError              12   a disk that is full, a folder that cannot be written
     ├── RefusedError              13   what another party answered, in its words
-    └── LogitRangeError           14   a model of protected training whose logits left the sigmoid's range
+    ├── LogitRangeError           14   a model of protected training whose logits left the sigmoid's range
+    ├── ThresholdError            15   more was reconstructed than a threshold allows
+    └── UndecidedError            16   too few rows to say whether it was
 
 Each message is one sentence that names the field, the value and the remedy. The command line prints it
 and leaves with the class's ``exit_code``; over gRPC the class travels with the status, so that the
@@ -28,6 +30,11 @@ from collections.abc import Sequence
 
 _MOST_OF_PEER = 1_000  # characters of another party's sentence
 INTERRUPTED = 130  # the exit code after Ctrl-C and other ending signals: 128 + SIGINT, as shells have it
+
+
+def install_extra(name: str) -> str:
+    """The remedy where the extra ``name`` is not installed."""
+    return f"install the extra {name}, with pip install './WHEEL[{name}]', or make setup in the repository"
 
 
 class VflensError(Exception):
@@ -123,6 +130,18 @@ class LogitRangeError(VflensError):
     """A protected training that may have gone wrong: logits left the range in which its sigmoid is one."""
 
     exit_code, word = 14, "range"
+
+
+class ThresholdError(VflensError):
+    """More was reconstructed than a threshold of ``--fail-if`` allows, beyond chance."""
+
+    exit_code, word = 15, "threshold"
+
+
+class UndecidedError(VflensError):
+    """Too few rows, or nothing measured, to say whether a threshold of ``--fail-if`` is broken."""
+
+    exit_code, word = 16, "undecided"
 
 
 def classes() -> list[type[VflensError]]:

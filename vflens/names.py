@@ -11,6 +11,8 @@ from pydantic import Field
 T = TypeVar("T", bound=Hashable)
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$"
+_WITH = "with-"
+_LABEL = 40  # characters of a label: a name of an attack has 64
 _TITLE = r"^[A-Za-z0-9][A-Za-z0-9_. -]{0,63}$"
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _VISIBLE = "^[!-~]+$"
@@ -45,6 +47,20 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The question after a wrong ``name``, of the nearest of ``known``; "" if none is near."""
     near = get_close_matches(name, sorted(set(known) - {name}), n=3, cutoff=0.65)
     return f", did you mean {one_of(near)}?" if near else ""
+
+
+def colluding(attack: str, others: Iterable[str]) -> str:
+    """The name of ``attack`` with a label of the ``others`` that collude in it, unless it has one."""
+    label = _WITH + "-".join(sorted(others))
+    if ":" in attack or label == _WITH:
+        return attack
+    return f"{attack}:{label if len(label) <= _LABEL else f'{_WITH}others'}"
+
+
+def colluders_in(attack: str) -> str:
+    """The label of :func:`colluding` in a name; "" without."""
+    label = attack.partition(":")[2]
+    return label if label.startswith(_WITH) else ""
 
 
 def has_controls(text: str) -> bool:

@@ -46,6 +46,7 @@ class RoleFacts:
     ``estimates``: what its attacks may estimate, as attacks name it. ``labelled``: it holds labels.
     ``only_top``: of a split model it holds the top and the loss, and others hold bottoms.
     ``predicts``: it asks for predictions over the wire.
+    ``limits_scores``: it may refuse scores that give too much of its columns away.
     ``alike``: the data parties of its run have this one role. ``pictured``: the scored set of which it draws
     pictures, "" if it draws none. ``words`` name a party in a sentence; ``other`` is its name, "" where that
     is its role.
@@ -57,6 +58,7 @@ class RoleFacts:
     labelled: bool = False
     only_top: bool = False
     predicts: bool = False
+    limits_scores: bool = False
     alike: bool = False
     pictured: str = ""
     words: str = "the {role} party{other}"
@@ -75,6 +77,7 @@ ROLES: Mapping[Role, RoleFacts] = {
         setting=Setting.VERTICAL,
         hooks=_DATA_PARTY | {"on_received", "on_parameters", "on_dataset"},
         estimates=frozenset({"labels"}),
+        limits_scores=True,
         pictured="predict",
     ),
     Role.ACTIVE: RoleFacts(

@@ -28,6 +28,8 @@ Facts: TypeAlias = Mapping[str, Any]
 Progress: TypeAlias = Callable[[str, int, int], None]
 #: How row ids are compared: by private set intersection, or by digests under a shared key.
 AlignMode: TypeAlias = Literal["psi", "hmac"]
+#: What a label is: one of several classes, or a number between public bounds.
+LabelKind: TypeAlias = Literal["classes", "number"]
 #: What a payload may hold: dtype → bytes an element.
 DTYPES: Mapping[str, int] = {"<f8": 8, "<f4": 4, "<i8": 8, "<i4": 4, "|u1": 1, "|b1": 1}
 MAX_DIMENSIONS = 8
@@ -185,9 +187,10 @@ class Owner:
     """The owner's facts that a defence may read; never serialised.
 
     ``columns`` are the party's own, scaled, and ``labels`` int64 (N,), both in aligned order: the active
-    party's labels are those that its defences of labels drew. A passive party may hold labels too: what a
-    party does in the federation is its ``role``. ``parameters`` are those that others disclosed to it, for a
-    defence that ``needs_parameters``. ``names`` are those of the columns.
+    party's labels are those that its defences of labels drew, float64 in [0, 1] where they are numbers. A
+    passive party may hold labels too: what a party does in the federation is its ``role``. ``parameters`` are
+    those that others disclosed to it, for a defence that ``needs_parameters``. ``names`` are those of the
+    columns.
     """
 
     name: str
@@ -319,8 +322,9 @@ class Signature(NamedTuple):
 class PartyInfo:
     """What every party knows of another: its name, its role, its columns, the classes it labels.
 
-    Of a client also the names of the classes, how many rows it has to train and to predict, and with secure
-    aggregation its public key of masks, 64 hexadecimal digits, which it signs where it has a certificate.
+    ``label`` has the bounds of a numeric label, ``n_classes`` is then 1. Of a client also the names of the
+    classes, how many rows it has to train and to predict, and with secure aggregation its public key of
+    masks, 64 hexadecimal digits, which it signs where it has a certificate.
     """
 
     name: str
@@ -328,6 +332,7 @@ class PartyInfo:
     _: KW_ONLY
     columns: tuple[ColumnInfo, ...] = ()
     n_classes: int = 0
+    label: ColumnInfo | None = None
     classes: tuple[str, ...] = ()
     train_rows: int = 0
     predict_rows: int = 0

@@ -20,7 +20,6 @@ from vflens.clients.membership import check_limits, check_settings, described, u
 from vflens.config import ClientConfig
 from vflens.config.compatibility import check_family, check_wrapped
 from vflens.errors import ConfigError, ProtocolError, StateError
-from vflens.member.signer import key_statement
 from vflens.member.stage import Stage
 from vflens.member.start_nonce import start_nonce
 from vflens.models.part import Keys, Site
@@ -33,7 +32,7 @@ from vflens.randomness import derive, secret_from_seed
 from vflens.score.service import disabled
 from vflens.storage.metrics import Name
 from vflens.tables.order import load_order
-from vflens.types import Array, Exchange, PartyInfo, Phase, Point, Released, Role
+from vflens.types import Array, Exchange, PartyInfo, Phase, Point, Released
 from vflens.words import counted
 
 
@@ -122,20 +121,17 @@ class PreparedClient(DataParty):
         info = client_info(self.config, self.table)
         if masking is None:
             return info
-        info = replace(info, mask_key=masking.public.hex())
-        if self.signer is None:
-            return info
-        return replace(info, signature=self.signer.sign(key_statement(act.run, info.mask_key, act.nonce)))
+        return self.with_signed_key(replace(info, mask_key=masking.public.hex()), act)
 
     @cached_property
     def masking(self) -> Masking | None:
         """Its masks, where updates are summed securely; their key holds the nonce of its start."""
         if not self.config.secure_aggregation:
             return None
-        from vflens.protocol.horizontal.secure_sum import Masking  # takes .1 s
+        from vflens.protocol.horizontal.secure_sum import masking_of  # takes .1 s
 
-        secret = derive(self.secret, "masks", start_nonce(self.folder, lab=self.config.lab))
-        return Masking(secret, self.config.run, self.name)
+        nonce = start_nonce(self.folder, lab=self.config.lab)
+        return masking_of(self.secret, nonce, self.config.run, self.name)
 
     def prepare(self, act: Prepare) -> Done:
         """Scale the rows, defend them, build the model. A second call changes nothing."""
@@ -146,25 +142,10 @@ class PreparedClient(DataParty):
 
         def order() -> Array:
             check_client(federation, self.config, self.describe(Describe(federation.run, federation.nonce)))
-            self._check_signed_keys(federation)
+            self.check_signed_keys(federation)
             return np.concatenate(self._order)
 
         return self.prepare_once(federation, order, partial(self.begin_run, federation))
-
-    def _check_signed_keys(self, federation: HorizontalAgreement) -> None:
-        """Refuse clients that the server invented: it could then take their masks off this one's updates.
-
-        Without an authority, and without a pin of any client, there is nothing to compare with.
-        """
-        if self.signer is None or not federation.horizontal.secure_aggregation:
-            return
-        if not self.signer.knows(Role.CLIENT):
-            self.log.warning("keys of masks are not verified", reason="no certificate of a client is trusted")
-            return
-        for info in federation.parties:
-            if info.name != self.name:
-                statement = key_statement(federation.run, info.mask_key, federation.nonce)
-                self.signer.check(info.name, Role.CLIENT, statement, info.signature)
 
     def take_up(self) -> None:
         self.begin_run(HorizontalAgreement.load(self.folder), load_order(self.folder, self.table))

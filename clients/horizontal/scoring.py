@@ -63,10 +63,10 @@ class ClientScoring:
             "once": Scored(client.folder / "scored.json"),
         }
         columns = service | {"truth": run.truth, "columns": client.table.columns, "training": train}
-        columns |= {"pictures": config.scoring.pictures}
+        columns |= {"pictures": config.scoring.pictures, "tolerance": config.scoring.tolerance}
         labels = service | {"labels": run.labels, "n_classes": federation.n_classes, "training": train}
         self._of_rows: dict[str, ScoringService] = {
-            "features": ColumnScoring(**columns, pictured="train", tolerance=config.scoring.tolerance),
+            "features": ColumnScoring(**columns, pictured="train"),
             "labels": LabelScoring(**labels),
             "membership": MembershipScoring(members=members, **service),
         }

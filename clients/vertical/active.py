@@ -4,9 +4,11 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
+from vflens.array import ScaledColumns
 from vflens.clients.operator import numbered
 from vflens.clients.public_rows import public_arrays, read_public
 from vflens.clients.vertical.aligned_run import LabelledRun
@@ -15,7 +17,7 @@ from vflens.clients.vertical.early_stopping import EarlyStopping
 from vflens.clients.vertical.malicious import sending
 from vflens.clients.vertical.party import VerticalParty
 from vflens.clients.vertical.predictions import PredictionRequests
-from vflens.clients.vertical.utility import record_utility
+from vflens.clients.vertical.utility import in_words, record_utility
 from vflens.config import ActiveConfig
 from vflens.config.compatibility import check_grants
 from vflens.errors import ConfigError, ProtocolError, StateError
@@ -30,10 +32,12 @@ from vflens.protocol.vertical.agreement import VerticalAgreement
 from vflens.protocol.vertical.disclosed import check_disclosed
 from vflens.protocol.vertical.embeddings import combined
 from vflens.randomness import stream
+from vflens.score.columns import ColumnScoring
 from vflens.score.labels import LabelScoring
-from vflens.score.service import milestones
+from vflens.score.service import ScoringService, milestones
 from vflens.storage.files import save_arrays
 from vflens.storage.metrics import Name
+from vflens.tables.scaling import Scaler
 from vflens.types import Array, Exchange, Phase, Point, Released
 from vflens.words import counted
 
@@ -51,11 +55,11 @@ class ActiveParty(VerticalParty[LabelledRun]):
 
     def __init__(self, config: ActiveConfig, links: Mapping[str, Link], *, in_process: bool = False) -> None:
         super().__init__(config, links, in_process=in_process)
-        if self.table.labels is None:
+        if self.table.targets is None:
             raise ConfigError(
                 f"data.label_column {config.data.label_column!r} gave no labels: name the label column"
             )
-        self._file_labels = self.table.labels
+        self._file_labels = self.table.targets
         self.public = read_public(config.public, self.table)
         self.predictions = PredictionRequests(self)
         self._training = threading.Lock()  # held while this party leads a training
@@ -70,41 +74,49 @@ class ActiveParty(VerticalParty[LabelledRun]):
 
     def aligned_run(self, federation: VerticalAgreement, order: Array) -> LabelledRun:
         """See :meth:`VerticalParty.aligned_run`; also draws the soft labels."""
-        if federation.n_classes != len(self.table.class_names):
+        if (federation.n_classes, federation.active.label) != (self.table.n_classes, self.table.label):
+            label = federation.active.label
             raise ProtocolError(
-                f"a federation of {counted(federation.n_classes, 'class')}: {self.name!r} has "
-                f"{len(self.table.class_names)}"
+                f"a federation of {counted(federation.n_classes, 'class') if label is None else label}: "
+                f"{self.name!r} has {self.table.label or self.table.n_classes}"
             )
         check_grants(self.config, len(federation.train))
         labels: Array = self._file_labels[order]
         rows = self.take_rows(federation, order, labels)
+        site, public = (
+            self.site(federation, rows.inputs.shape[1]),
+            public_arrays(self.public, federation.parties),
+        )
         return LabelledRun(
             federation,
             *rows,
-            model=sending(
-                self, federation.model.active_part(self.site(federation, rows.inputs.shape[1])), federation
-            ),
+            model=sending(self, federation.model.active_part(site), federation, public),
             spending=self.new_spending(federation),
             scoring=self._scoring_of(labels, federation),
             labels=labels,
             soft_labels=self.soft_labels(labels, federation),
             prediction_ids=self.table.ids[order[federation.predict]],
             stopping=EarlyStopping(federation, self.metrics),
-            public=public_arrays(self.public, federation.parties),
+            public=public,
         )
 
-    def _scoring_of(self, labels: Array, federation: VerticalAgreement) -> LabelScoring:
-        return LabelScoring(
-            labels=labels,
-            n_classes=federation.n_classes,
-            training=federation.train,
-            party=self.name,
-            predicting=len(federation.predict),
-            lab=self.config.lab,
-            metrics=self.metrics,
-            log=self.log,
-            folder=self.folder,
-        )
+    def _scoring_of(self, labels: Array, federation: VerticalAgreement) -> ScoringService:
+        service: dict[str, Any] = {
+            "training": federation.train,
+            "party": self.name,
+            "predicting": len(federation.predict),
+            "lab": self.config.lab,
+            "metrics": self.metrics,
+            "log": self.log,
+            "folder": self.folder,
+        }
+        if (label := federation.active.label) is None:
+            return LabelScoring(labels=labels, n_classes=federation.n_classes, **service)
+        scaler = Scaler.of_bounds(label)
+        truth = ScaledColumns(labels[:, None], scaler.high - scaler.low)
+        stated = self.config.scoring.tolerance
+        service["tolerance"] = {label.name: stated[label.name]} if label.name in stated else {}
+        return ColumnScoring(truth=truth, columns=(label,), pictures=0, **service)
 
     def step(self, act: Step) -> StepReply:
         """Release the gradient for the received, summed passive logits; learn after it has left."""
@@ -196,7 +208,7 @@ class ActiveParty(VerticalParty[LabelledRun]):
         return np.sort(stream(self.secret, "known labels").permutation(self.run.federation.train)[:count])
 
     def granted_rows(self, to: str) -> Array:
-        return self._labelled_rows(max((d.rows for d in self.config.disclose if d.to == to), default=0))
+        return self._labelled_rows(self.granted_count(to))
 
     def scored_rows(self, scored_set: str, sender: str) -> Array:
         """See :meth:`VerticalParty.scored_rows`: labels of prediction rows can be guessed before their scores
@@ -217,20 +229,21 @@ class ActiveParty(VerticalParty[LabelledRun]):
         numbers = numbered(act.rows, len(run.federation.predict))
         scores = self.predictions.answered(run.federation.predict[numbers])
         ids = tuple(i.decode() for i in run.prediction_ids[numbers])
-        return Answers(numbers, ids, self.table.class_names, scores)
+        if (label := self.table.label) is None:
+            return Answers(numbers, ids, self.table.class_names, scores)
+        values = Scaler.of_bounds(label).inverse(scores)
+        return Answers(numbers, ids, (), values, label=label.name)
 
     def _passive(self) -> list[Link]:
         """The links to the passive parties, in name order."""
         return self.links.to(self.run.federation.passive)
 
     def complete(self) -> str:
-        """See :meth:`VerticalParty.complete`: accuracy of the predictions, and the attacks."""
+        """See :meth:`VerticalParty.complete`: what the predictions are worth, and the attacks."""
         self.predict_and_attack()
-        figure = self.metrics.last
         return (
             f"predicted {counted(len(self.run.federation.predict), 'row')} with "
-            f"accuracy {figure(Name.ACCURACY) or 0:.3f} "
-            f"({figure(Name.ACCURACY_ALONE) or 0:.3f} alone); attacks run: "
+            f"{in_words(self.metrics.last)}; attacks run: "
             f"{', '.join(plugin.name for plugin in self.config.attacks) or 'none'}"
         )
 

@@ -16,13 +16,13 @@ from vflens.errors import KnowledgeError
 from vflens.member.adversary import Adversary
 from vflens.models.part import Copied, Predicting
 from vflens.numerics.theory.distortion_theory import logit_moment
-from vflens.plugins.attack import Attack
+from vflens.plugins.attack import FAIR_GUESS, Attack
 from vflens.plugins.findings import Joint
 from vflens.plugins.malicious import Replaced
 from vflens.plugins.views.own_reads import NETWORK
 from vflens.plugins.views.reads import read_only
 from vflens.protocol.checks import MODEL_VERSION
-from vflens.recorded.vertical.view import scored_training_rows, view_of
+from vflens.recorded.vertical.view import knows_rows, scored_training_rows, view_of
 from vflens.registry import ATTACKS
 from vflens.storage.journal import Reader
 from vflens.storage.metrics import Name
@@ -33,14 +33,12 @@ if TYPE_CHECKING:
 
 Reconstruct: TypeAlias = Callable[[str, str, Array], Estimate | None]  # attack, target and rows
 
-#: The guess that what an attack on columns finds is compared with, wherever the adversary knows some rows.
-FAIR_GUESS = "imputation"
 _AT_ONCE = 4096  # rows of a network's forward pass: its memory has a bound
 
 
 class VerticalAdversary(Adversary):
     """The configured attacks of one data party: an active party's against each passive one, a passive party's
-    against the active one. Those on columns have :data:`FAIR_GUESS` beside them on the target's side too.
+    against the active one. Those on columns have FAIR_GUESS beside them on the target's side too.
     """
 
     def __init__(self, party: PartyHost, attacks: Mapping[str, Attack]) -> None:
@@ -85,7 +83,7 @@ class VerticalAdversary(Adversary):
     ) -> None:
         able = [name for name, attack in self.attacks.items() if scored in attack.declared().rows]
         asked = [name for name in able if name not in self._where_known]
-        able = able if asked and self._knows_rows(target) else asked
+        able = able if asked and knows_rows(self.received, target) else asked
         estimates = {n: e for n in able if (e := reconstruct(n, target, rows)) is not None}
         if keep:
             self.save(target, scored, estimates)
@@ -93,11 +91,6 @@ class VerticalAdversary(Adversary):
             self._record_guessed_scores(target, rows, estimates)
         if estimates:
             self.submit(target, scored, estimates)
-
-    def _knows_rows(self, target: str) -> bool:
-        """Whether ``target`` granted rows of its columns."""
-        granted = self.received.select(Point.AUXILIARY, sender=target)
-        return any("features" in (released.tensors or {}) for released in granted)
 
     def _trained(self, target: str) -> Array:
         return scored_training_rows(self._party.run.federation, self.received, target)

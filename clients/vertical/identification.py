@@ -61,7 +61,7 @@ class Identification(ABC):
             )
         rows = self._order(table, act.salts)[act.first : act.first + AT_ONCE[self.mode]]
         split = None if table.split is None else table.split[rows]
-        return Identities(self._digests(table.ids[rows], act.salts), split)
+        return Identities(self._digests(table.ids[rows], act), split)
 
     def file_rows(self, table: Table, act: Prepare) -> Array:
         """The rows of the file int32 (N,) at the places ``act.order`` among the digests under its salts.
@@ -89,8 +89,8 @@ class Identification(ABC):
         """The key of the order."""
 
     @abstractmethod
-    def _digests(self, ids: Array, salts: bytes) -> bytes:
-        """What the party sends of ``ids`` (n,)."""
+    def _digests(self, ids: Array, act: Identify) -> bytes:
+        """What the party answers to ``act`` of ``ids`` (n,)."""
 
     @abstractmethod
     def blind(self, table: Table, act: Blind) -> bytes:
@@ -116,8 +116,8 @@ class KeyedIdentification(Identification):
         key = self._config.alignment_key.encode()
         return key if self._config.lab else salted(key, salts)
 
-    def _digests(self, ids: Array, salts: bytes) -> bytes:
-        return digests(ids, self._key(salts))
+    def _digests(self, ids: Array, act: Identify) -> bytes:
+        return digests(ids, self._key(act.salts))
 
     def blind(self, table: Table, act: Blind) -> bytes:
         raise ConfigError(
@@ -137,7 +137,7 @@ class BlindIdentification(Identification):
 
     def __init__(self, config: PassiveConfig | ActiveConfig, secret: bytes, log: Any) -> None:
         super().__init__(config, secret, log)
-        self._lists = BlindedLists(config.out / "blinded.json", config.party, config.limits.max_ids)
+        self._lists = BlindedLists(config.out, config.party, config.limits.max_ids)
 
     def _nonce(self) -> str:
         return start_nonce(self._config.out, lab=self._config.lab)
@@ -153,14 +153,18 @@ class BlindIdentification(Identification):
     def _key(self, salts: bytes) -> bytes:
         return derive(self._secret, "order of ids", salts.hex())
 
-    def _digests(self, ids: Array, salts: bytes) -> bytes:
-        return blinded_ids(ids, blinding_key(self._secret, salts), salts)
+    def _digests(self, ids: Array, act: Identify) -> bytes:
+        blinded = blinded_ids(ids, blinding_key(self._secret, act.salts), act.salts)
+        self._lists.note_own(act.first, blinded)
+        return blinded
 
     def blind(self, table: Table, act: Blind) -> bytes:
         self._check(table, act.salts)
         if self._lists.note(act):
             self._log.info("blinds ids", of=act.party, ids=act.ids)
-        return blinded_again(act.elements, blinding_key(self._secret, act.salts), act.party)
+        blinded = blinded_again(act.elements, blinding_key(self._secret, act.salts), act.party)
+        self._lists.note_answer(act, blinded)
+        return blinded
 
 
 def identification(config: PassiveConfig | ActiveConfig, secret: bytes, log: Any) -> Identification:

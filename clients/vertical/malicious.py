@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
-from vflens.clients.public_rows import public_arrays
+from vflens.clients.vertical.aligned_run import LabelledRun
+from vflens.clients.vertical.party import VerticalParty
 from vflens.errors import ConfigError
 from vflens.models.part import ActivePart
 from vflens.plugins.malicious import Replaced, SendingAttack
 from vflens.protocol.vertical.agreement import VerticalAgreement
 from vflens.randomness import Key
 from vflens.recorded.vertical.view import view_of
+from vflens.types import Array
 from vflens.words import counted
 
-if TYPE_CHECKING:
-    from vflens.clients.vertical.active import ActiveParty
 
-
-def sending(party: ActiveParty, part: ActivePart, federation: VerticalAgreement) -> ActivePart:
-    """``part`` of ``party``; behind its sending attack, if it has one.
+def sending(
+    party: VerticalParty[LabelledRun],
+    part: ActivePart,
+    federation: VerticalAgreement,
+    public: Mapping[str, Array],
+) -> ActivePart:
+    """``part`` of ``party``; behind its sending attack, which learns from ``public`` rows, if it has one.
 
     Raises:
         ConfigError: several passive parties, whose embeddings do not arrive alone.
@@ -36,7 +40,7 @@ def sending(party: ActiveParty, part: ActivePart, federation: VerticalAgreement)
         target=federation.passive[0].name,
         rows=federation.train,
         transcript=party.adversary.received,
-        own=public_arrays(party.public, federation.parties),
+        own=public,
         every=party.config.transcript.every,
         device=party.config.device,
     )

@@ -52,13 +52,16 @@ def _check_protected(federation: VerticalAgreement) -> None:
         ProtocolError: names the setting, or the party without a key.
     """
     try:
-        check_protection(federation.aggregator, federation.model, federation.training)
+        check_protection(federation.model, federation.training)
     except ValueError as error:
         raise ProtocolError(str(error)) from None
     keyless = [p.name for p in federation.passive if not p.mask_key]
     if keyless:
-        raise ProtocolError(f"passive party {keyless[0]!r} has no key of masks: describe it anew")
-    if federation.n_classes < 2:
+        raise ProtocolError(
+            f"protection = 'none' at passive party {keyless[0]!r}, which sent no key of masks, and "
+            "training.protection = 'shares' at the coordinator: set it alike at every party"
+        )
+    if federation.n_classes < 2 and federation.active.label is None:
         raise ProtocolError(f"protected training of {counted(federation.n_classes, 'class')}: two are due")
 
 

@@ -99,6 +99,7 @@ class VerticalParty(Target, Generic[R_co]):
         def order() -> Array:
             give_back()  # what sending the digests took
             check_membership(federation, self.config, self.table.columns)
+            self.check_signed_keys(federation)
             check_order(act.order, federation, len(self.table.ids))
             return self._identification.file_rows(self.table, act)
 

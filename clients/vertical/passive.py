@@ -1,6 +1,8 @@
 """The passive party: features, a block of the model, grants, and the scoring service of a target."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
@@ -8,10 +10,10 @@ from vflens.array import ScaledColumns
 from vflens.clients.pace import Pace
 from vflens.clients.vertical.aligned_run import AlignedRun
 from vflens.clients.vertical.party import VerticalParty
-from vflens.clients.vertical.released_model import released_model
+from vflens.clients.vertical.released_model import known_errors, released_model
 from vflens.config import PassiveConfig
-from vflens.config.compatibility import check_grants
-from vflens.errors import ProtocolError, StateError
+from vflens.config.compatibility import check_grants, check_worst_error
+from vflens.errors import ConfigError, ProtocolError, StateError
 from vflens.member.stage import Stage
 from vflens.models.part import PassivePart
 from vflens.protocol.acts import Deliver, Disclose, Done, Forward, Step, StepReply
@@ -24,6 +26,7 @@ from vflens.score.columns import ColumnScoring
 from vflens.storage.files import save_arrays
 from vflens.storage.metrics import Name
 from vflens.types import Array, Exchange, Phase, Point, Released
+from vflens.words import counted
 
 _NO_ROWS = np.zeros(0, np.int32)
 _POINTS = {
@@ -57,10 +60,13 @@ class PassiveParty(VerticalParty[AlignedRun[PassivePart]]):
 
     def aligned_run(self, federation: VerticalAgreement, order: Array) -> AlignedRun[PassivePart]:
         check_grants(self.config, len(federation.train))
+        try:
+            check_worst_error(federation.model, self.config.limits, len(federation.passive))
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
         # Labels of its own take no part in the protocol: a defence may read them.
-        rows = self.take_rows(
-            federation, order, None if self.table.labels is None else self.table.labels[order]
-        )
+        labels = self.table.targets
+        rows = self.take_rows(federation, order, None if labels is None else labels[order])
         return AlignedRun(
             federation,
             *rows,
@@ -136,12 +142,62 @@ class PassiveParty(VerticalParty[AlignedRun[PassivePart]]):
         with self.lock:
             self.settle()
             rows = run.federation.checked_rows(act.rows, Phase.PREDICT)
+            self._check_worst_error(rows)
             return self.gate.release_rows(
                 Point.EMBEDDING,
                 act.exchange,
                 rows,
                 lambda fresh: run.model.forward(self.inputs_of(fresh, act.exchange), act.exchange),
             )
+
+    def _check_worst_error(self, rows: Array) -> None:
+        """Refuse every prediction, so ``rows`` too, if known attacks on all of them err too little.
+
+        It is decided once, of all prediction rows: an answer for each row that is asked for would be an
+        oracle for its values. The error stays with this party, in its log and in what its operator reads.
+        """
+        least = self.config.limits.worst_error
+        if least is None:
+            return
+        attack, error = self._least_error
+        if error < least:
+            self.own_refusal = self._refused(rows, least, attack, error)
+            raise StateError(
+                f"with scores of {self.name!r} a known attack would err by less than limits.worst_error, or "
+                "its error cannot be counted beside a defence: none leave; train for fewer classes or with "
+                "more columns, or lower the limit"
+            )
+
+    def _refused(self, rows: Array, least: float, attack: str, error: float) -> str:
+        """For the operator of this party: what its limit refused, whose request, and what to do."""
+        run = self.run.federation
+        asked = np.flatnonzero(np.isin(run.predict, rows))
+        places = f"{asked.min()}" if len(asked) == 1 else f"{asked.min()} to {asked.max()}"
+        why = (
+            f"{attack} would err by {error:.3g} on all its prediction rows"
+            if attack
+            else ("what attacks would find cannot be counted beside its defence")
+        )
+        return (
+            f"{self.name!r}, this party, released no scores: its own limits.worst_error = {least:g} refused "
+            f"{run.active.name!r} its request for {counted(len(asked), 'prediction row')} ({places}), "
+            f"{why}. Train for fewer classes or with more columns, or lower the limit"
+        )
+
+    @cached_property
+    def _least_error(self) -> tuple[str, float]:
+        """The known attack that errs least on the prediction rows, and its error; "" and 0 where none can be
+        counted.
+        """
+        run = self.run
+        model = released_model(run, lambda: None, granted=False)
+        errors = {"": 0.0}
+        if model is not None:
+            training, predicting = run.federation.train, run.federation.predict
+            errors = dict(known_errors(model, run.truth[training], run.truth[predicting]))
+        attack = min(errors, key=errors.__getitem__)
+        self.log.info("counted", attack=attack or "not counted", worst_error=errors[attack])
+        return attack, errors[attack]
 
     def disclose(self, act: Disclose) -> tuple[Released, ...]:
         """What the configuration grants to ``act.to``, through the gate."""
@@ -180,6 +236,20 @@ class PassiveParty(VerticalParty[AlignedRun[PassivePart]]):
         rows, exchange = released.rows, released.exchange
         gradient = self.chain.fold("on_received", released.tensor("gradient"), exchange, rows)
         self.run.model.learn(self.inputs_of(rows, exchange), gradient, exchange)
+
+    def sent_again(self, gradients: Iterable[Released]) -> Iterator[Released]:
+        """The embeddings that it sent in training, computed again from ``gradients``, those that it received,
+        all of them and in order. Its model begins anew.
+        """
+        federation = self.run.federation
+        part = federation.model.passive_part(self.site(federation, self.run.inputs.shape[1]))
+        self._run = replace(self.run, model=part)
+        for received in gradients:
+            rows, exchange = received.rows, received.exchange
+            h = self.run.model.forward(self.inputs_of(rows, exchange), exchange)
+            h = self.chain.fold("on_embedding", h, exchange, rows)
+            yield Released(self.name, exchange, Point.EMBEDDING, rows, tensors={"embedding": h})
+            self.relearn([received])
 
     def _learn(self, received: Released) -> None:
         federation = self.run.federation
@@ -249,4 +319,4 @@ class PassiveParty(VerticalParty[AlignedRun[PassivePart]]):
         return np.sort(chosen)
 
     def granted_rows(self, to: str) -> Array:
-        return self._auxiliary_rows(max((d.rows for d in self.config.disclose if d.to == to), default=0))
+        return self._auxiliary_rows(self.granted_count(to))

@@ -1,15 +1,22 @@
-"""A passive party's part of the model for theory: its own weights, and the adversary's version of them."""
+"""A passive party's trained part of the model: its own weights, the adversary's version of them, and what
+known attacks make of its scores before they leave.
+"""
 
 from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from vflens.attacks import estimate
 from vflens.clients.vertical.aligned_run import AlignedRun
 from vflens.models.part import Part
+from vflens.numerics.linear_system import first_differences
 from vflens.score.theory import ReleasedModel
-from vflens.types import Array
+from vflens.types import Array, Moments
 
 _CLOSE = 1e-9  # columns lie in [0, 1]
+#: The attacks on scores that take no time: the solutions nearest to ½ (RVG §V), to the mean, and to the mean
+#: in the metric of the covariance.
+KNOWN_ATTACKS = ("half_star", "mean_star", "lmmse")
 
 
 def released_model(
@@ -49,3 +56,23 @@ def _input_map(run: AlignedRun[Part]) -> tuple[Array, bool] | None:
     solution, _, rank, _ = np.linalg.lstsq(x, inputs, rcond=None)
     fits = rank == d and np.allclose(x @ solution, inputs, rtol=0, atol=_CLOSE)
     return (solution.T, False) if fits else None
+
+
+def known_errors(model: ReleasedModel, training: Array, rows: Array) -> Mapping[str, float]:
+    """Attack → its mean squared error per column on ``rows`` (n, d), n ≥ 1, once their scores are released.
+
+    Each attack is given what it wants: exact scores, the weights, and mean and covariance of the rows
+    ``training`` (N, d). Columns are scaled to [0, 1], and answers are clipped to that. Whoever sends the
+    gradients can leave the classes hardly different: all that float64 tells apart is counted as known.
+    """
+    A = _row_space(first_differences(len(model.weight)) @ model.weight)
+    told = Moments(training.mean(axis=0), np.atleast_2d(np.cov(training, rowvar=False)))
+    guesses = {name: estimate(name, A, rows @ A.T, moments=told).values for name in KNOWN_ATTACKS}
+    return {name: float(np.mean((found.clip(0.0, 1.0) - rows) ** 2)) for name, found in guesses.items()}
+
+
+def _row_space(A: Array) -> Array:
+    """An orthonormal basis (r, d) of what the equations ``A`` (m, d) tell up to rounding."""
+    _, sizes, basis = np.linalg.svd(A, full_matrices=False)
+    told: Array = basis[sizes > sizes.max(initial=0.0) * max(A.shape) * np.finfo(float).eps]
+    return told

@@ -4,7 +4,7 @@ from abc import abstractmethod
 
 from vflens.clients.data_party import DataParty
 from vflens.config import ActiveConfig, PassiveConfig
-from vflens.protocol.acts import Deliver, Disclose, Done, Receipt, Submission
+from vflens.protocol.acts import Deliver, Disclose, Done, Receipt, Submission, together
 from vflens.protocol.link import Handlers
 from vflens.score.service import ScoringService, disabled
 from vflens.types import Array, Released
@@ -70,4 +70,10 @@ class Target(DataParty):
 
     @abstractmethod
     def granted_rows(self, to: str) -> Array:
-        """The training rows int32 (m,) whose truth the configuration gives to the party ``to``."""
+        """The training rows int32 (m,) whose truth the configuration gives to the party ``to``, or to one of
+        those that collude as ``to``.
+        """
+
+    def granted_count(self, to: str) -> int:
+        """The number of :meth:`granted_rows`: those of one grant are among those of a larger one."""
+        return max((d.rows for d in self.config.disclose if d.to in together(to)), default=0)

@@ -1,6 +1,8 @@
-"""The utility for the active party: accuracy and AUC, with the others, alone, with released tables."""
+"""The utility for the active party: accuracy and AUC, of a number R² and RMSE; with the others, alone, with
+released tables.
+"""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -8,34 +10,68 @@ import numpy as np
 from vflens.clients.vertical.aligned_run import PartyHost
 from vflens.models.alone import train_alone
 from vflens.models.part import Keys, Site, plain
+from vflens.numerics.measures.fit import r2, rmse, rmse_stderr
 from vflens.numerics.measures.ranking import accuracy, auc
 from vflens.randomness import derive, stream
 from vflens.storage.metrics import Name
+from vflens.tables.scaling import Scaler
 from vflens.types import Array, ColumnInfo, Point
+
+#: The names of both measures: of the federation's model, of the party's own, of that with released tables.
+_NAMES: Mapping[str, Sequence[tuple[Name, Name]]] = {
+    "classes": (
+        (Name.ACCURACY, Name.AUC),
+        (Name.ACCURACY_ALONE, Name.AUC_ALONE),
+        (Name.ACCURACY_RELEASED, Name.AUC_RELEASED),
+    ),
+    "number": (
+        (Name.R2, Name.RMSE),
+        (Name.R2_ALONE, Name.RMSE_ALONE),
+        (Name.R2_RELEASED, Name.RMSE_RELEASED),
+    ),
+}
 
 
 def record_utility(party: PartyHost, labels: Array, received: Array) -> None:
-    """Add accuracy and AUC on the prediction rows to the party's metrics: federated, alone, and with released
+    """Add the figures of the prediction rows to the party's metrics: federated, alone, and with released
     tables.
 
-    ``labels`` (N,) are those of all aligned rows, ``received`` (n, k) the log-probabilities of the prediction
-    rows.
+    ``labels`` (N,) are those of all aligned rows, ``received`` (n, k) the scores of the prediction rows.
     """
-    rows = party.run.federation.predict
-    alone = _trained(party, labels, "alone", {})
-    models = {(Name.ACCURACY, Name.AUC): received, (Name.ACCURACY_ALONE, Name.AUC_ALONE): alone}
+    federation = party.run.federation
+    rows = federation.predict
+    models = [received, _trained(party, labels, "alone", {})]
     released = _released_tables(party)
     if released:
-        joined = _trained(party, labels, "released", released)
-        models[Name.ACCURACY_RELEASED, Name.AUC_RELEASED] = joined
+        models.append(_trained(party, labels, "released", released))
     add = partial(party.metrics.add, scored_set="predict", rows=len(rows))
-    for (share, area), log_c in models.items():
-        add(share, accuracy(log_c, labels[rows]))
-        add(area, auc(log_c, labels[rows]))
+    for names, scores in zip(_NAMES[federation.model.label_kind], models, strict=False):
+        for name, value in zip(names, measured(scores, labels[rows], federation.active.label), strict=True):
+            add(name, value)
+    if (label := federation.active.label) is not None:
+        unit = Scaler.of_bounds(label).inverse
+        add(Name.RMSE_STDERR, rmse_stderr(unit(received[:, 0]), unit(labels[rows])))
+
+
+def measured(scores: Array, labels: Array, label: ColumnInfo | None) -> tuple[float, float]:
+    """What ``scores`` (n, k) are worth by the true ``labels`` (n,): accuracy and AUC, or R² and RMSE, which
+    is in the unit of ``label``.
+    """
+    if label is None:
+        return accuracy(scores, labels), auc(scores, labels)
+    inverse = Scaler.of_bounds(label).inverse
+    return r2(scores[:, 0], labels), rmse(inverse(scores[:, 0]), inverse(labels))
+
+
+def in_words(figure: Callable[[Name], float | None]) -> str:
+    """The first measure of a party's metrics, whose last ``figure`` is by name, and that of it alone."""
+    words, kind = ("accuracy", "classes") if figure(Name.R2) is None else ("R²", "number")
+    (together, _), (alone, _), _ = _NAMES[kind]
+    return f"{words} {figure(together) or 0:.3f} ({figure(alone) or 0:.3f} alone)"
 
 
 def _trained(party: PartyHost, labels: Array, purpose: str, tables: Mapping[str, Array]) -> Array:
-    """Log-probabilities (n, k) of prediction rows by the same kind of model on own columns and ``tables``."""
+    """Scores (n, k) of prediction rows by the same kind of model on own columns and ``tables``."""
     federation = party.run.federation
     inputs = party.run.inputs
 

@@ -73,7 +73,7 @@ class PredictionAnswers:
     def record_metrics(self, federation: VerticalAgreement) -> None:
         """Add what the released scores cost in accuracy, where the coordinator computes them."""
         if federation.scored_by_coordinator:
-            self._scores.record_metrics()
+            self._scores.record_metrics(federation.model.label_kind)
 
     def _combined(
         self, own: Released, embeddings: Sequence[Released], federation: VerticalAgreement

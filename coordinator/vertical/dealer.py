@@ -11,9 +11,11 @@ from vflens.numerics.shares.sigmoid import LARGEST_LOGIT
 from vflens.numerics.shares.step import dealt
 from vflens.protocol.link import Handlers
 from vflens.protocol.mask_acts import Deal, MaskShares, Seed
-from vflens.protocol.vertical.shares import SharedRun, features_mask, step_masks
+from vflens.protocol.vertical.shares import SharedRun, features_mask, sent, step_masks
 from vflens.storage.metrics import Name
-from vflens.types import Array
+from vflens.types import Array, Point
+
+_MASKS, _NO_ROWS = "masks", np.zeros(0, np.int32)
 
 
 class Dealer:
@@ -34,7 +36,7 @@ class Dealer:
         return own + other
 
     def deal(self, step: int) -> Array:
-        """The active party's shares of what follows from the masks of some steps from ``step`` on.
+        """The active party's shares of what follows from the masks of some steps, ``step`` among them.
 
         Raises:
             ProtocolError: the run has no such step.
@@ -56,7 +58,8 @@ class Dealer:
             step_masks(seed, step, count)
             for seed, count in zip(self._seeds, (drawn, drawn + derived), strict=True)
         )
-        return dealt(own, other, self.mask[self._run.places[rows]], self._run.logits, self._run.scale.shift)
+        mask = self.mask.take(self._run.places[rows], axis=0)
+        return dealt(own, other, mask, self._run.logits, self._run.scale)
 
 
 class DealingCoordinator(Coordinator):
@@ -92,10 +95,11 @@ class DealingCoordinator(Coordinator):
     def check_model(self) -> None:
         """See :meth:`vflens.coordinator.leader.Leader.check_model`.
 
-        Of training rows nobody knows a logit: those that are predicted stand for them.
+        Of training rows nobody knows a logit: those that are predicted stand for them. Linear regression has
+        a bound for every row, and no such range.
         """
         largest = self.metrics.last(Name.LARGEST_LOGIT) or 0.0
-        if largest > LARGEST_LOGIT:
+        if largest > LARGEST_LOGIT and SharedRun(self.aligned).response.bounded:
             raise LogitRangeError(
                 f"a prediction row has a logit of {largest:.1f}: the sigmoid of protected training fits up "
                 f"to {LARGEST_LOGIT:g} only, so that the model may be wrong; take a larger l2, a smaller "
@@ -103,8 +107,13 @@ class DealingCoordinator(Coordinator):
             )
 
     def deal(self, act: Deal) -> MaskShares:
-        """See :meth:`Dealer.deal`."""
+        """See :meth:`Dealer.deal`; it leaves through the gate, which refuses other masks for a step that was
+        dealt.
+        """
         self.check_run(act.run)
         if self._dealer is None:
             raise StateError(f"run {act.run!r} is not trained yet: wait until its coordinator asks to train")
-        return MaskShares(self._dealer.deal(act.step))
+        numbers, exchange = self._dealer.deal(act.step), SharedRun(self.aligned).dealt_exchange(act.step)
+        with self.lock:
+            released = self.gate.release(Point.SHARES, exchange, _NO_ROWS, sent({_MASKS: numbers}))
+        return MaskShares(released.tensor(_MASKS).view(np.uint64))

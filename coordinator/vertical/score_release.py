@@ -10,7 +10,7 @@ from vflens.member.gate import ReleaseGate
 from vflens.numerics.theory.distortion_theory import logit_moment
 from vflens.protocol.checks import part
 from vflens.storage.metrics import Metrics, Name
-from vflens.types import Array, Point, Released
+from vflens.types import Array, LabelKind, Point, Released
 
 Logits = Callable[[Released], Array]
 Scores = Callable[[Array], Array]
@@ -43,14 +43,16 @@ class ScoreRelease:
             self.compare(log_c, part(released, fresh).tensor("scores"))
         return released
 
-    def record_metrics(self) -> None:
-        """Add mean KL(c‖c̃) in nats, the share of rows whose arg-max was kept, the number of rows, the second
-        moment of the noise.
+    def record_metrics(self, kind: LabelKind) -> None:
+        """Add the number of rows; of classes mean KL(c‖c̃) in nats, the share of rows whose arg-max was kept,
+        the second moment of the noise.
         """
         rows = max(self._rows, 1)
+        self._metrics.add(Name.PREDICT_ROWS, self._rows)
+        if kind == "number":
+            return
         self._metrics.add(Name.MEAN_KL, self._divergence / rows, scored_set="predict", rows=self._rows)
         self._metrics.add(Name.ARGMAX_KEPT, self._kept / rows, scored_set="predict", rows=self._rows)
-        self._metrics.add(Name.PREDICT_ROWS, self._rows)
         if self._moved:  # with the target's weights it gives the loss of least squares (RVG Theorem 4)
             moment = np.asarray(self._moment) / self._moved
             self._metrics.add_matrix(Name.SCORE_NOISE, moment, scored_set="predict", rows=self._moved)

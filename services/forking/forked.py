@@ -12,6 +12,7 @@ It knows nothing of any party: what a child reads, draws and opens is the child'
 import gc
 import json
 import os
+import select
 import signal
 import socket
 import sys
@@ -24,6 +25,7 @@ from vflens.wire.process import configure_process
 
 _BYTES = 65_536
 _ENDS = (signal.SIGCHLD,)
+_LATEST_SECONDS = 0.5  # a child's end is told within it
 
 
 def load(entry: str, modules: Sequence[str]) -> Any:
@@ -69,7 +71,12 @@ def answer(control: socket.socket, program: Any) -> None:
 
 
 def _request(control: socket.socket) -> tuple[dict[str, Any], list[int]] | None:
-    """The next request and its descriptors; None at the end."""
+    """The next request and its descriptors; None at the end.
+
+    A signal that comes just before a wait does not end it; its handler runs afterwards: hence short waits.
+    """
+    while not select.select([control], [], [], _LATEST_SECONDS)[0]:
+        pass
     line, descriptors, _, _ = socket.recv_fds(control, _BYTES, 2)
     while line and not line.endswith(b"\n"):
         more = control.recv(_BYTES)

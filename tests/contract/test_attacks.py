@@ -356,7 +356,7 @@ def test_estimate_lists_the_known_names() -> None:
 
 
 def test_estimate_refuses_an_attack_that_is_not_linear(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(attacks, "ATTACKS", SimpleNamespace(get=lambda name: Attack))
+    monkeypatch.setattr(attacks, "ATTACKS", SimpleNamespace(get=lambda name: Attack, given={}))
     with pytest.raises(PluginError, match="attack 'other' does not solve A x = b: run it on a federation"):
         attacks.estimate("other", [[1.0]], [[1.0]])
 

@@ -21,7 +21,8 @@ from vflens.types import Knowledge, Phase, Setting
 
 KINDS: dict[str, type[Attack]] = {n: ATTACKS.get(n) for n in ATTACKS.names()}
 READING = {n: kind for n, kind in KINDS.items() if not issubclass(kind, SendingAttack)}
-CLASSES = {n: kind for n, kind in READING.items() if Setting.VERTICAL in kind.settings}
+VERTICAL = {n: kind for n, kind in READING.items() if Setting.VERTICAL in kind.settings}
+CLASSES = {n: kind for n, kind in VERTICAL.items() if kind.label_kind == "classes"}
 LABELS = [n for n, c in CLASSES.items() if c.estimates == "labels" and Knowledge.OPENINGS not in c.needs]
 FEATURES = [n for n in CLASSES if n not in LABELS and Knowledge.ARCHITECTURE in CLASSES[n].needs]
 QUICK = {"starts": 1, "steps": 4, "learning_steps": 4, "draws": 20}

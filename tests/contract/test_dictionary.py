@@ -15,7 +15,7 @@ from vflens.clients.vertical import identification
 from vflens.experiments.offline import dictionary
 from vflens.types import AlignMode
 
-NOT_BLINDED = (1).to_bytes(32, "little")  # a key that leaves every element as it is
+KNOWN = bytes(32)  # a key that everybody has
 
 
 def _aligned(home: Path, mode: AlignMode) -> LocalFederation:
@@ -50,11 +50,11 @@ def test_every_digest_under_hmac_and_none_under_psi(
     assert min(party["common"] for party in found.values()) >= 63
 
 
-def test_the_attack_finds_ids_that_are_not_blinded(
+def test_the_attack_finds_ids_that_are_blinded_by_a_known_key(
     tmp_path: Path, vflens: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (identification, dictionary):
-        monkeypatch.setattr(module, "blinding_key", lambda secret, salts: NOT_BLINDED)
+        monkeypatch.setattr(module, "blinding_key", lambda secret, salts: KNOWN)
     local = _aligned(tmp_path, "psi")
     found = _tried(vflens, tmp_path, "active")
     assert {name: p["named"] for name, p in found.items()} == {
@@ -80,7 +80,7 @@ def test_refusals(tmp_path: Path, refused: Callable[..., str]) -> None:
             said == f"{config} is not that of a data party of the run in {folder}: give the one it ran with"
         )
     said = refused(12, "dictionary", tmp_path / "a", "--config", own, "--candidates", ids)
-    assert said.endswith("give the folder of the coordinator, of a run in lab mode")
+    assert said.endswith("give the coordinator's folder of a run with lab = true")
     (folder / "alignment.npz").write_bytes((tmp_path / "a/order.npz").read_bytes())
     said = refused(12, "dictionary", folder, "--config", own, "--candidates", ids)
     assert said.endswith("alignment.npz holds no digests of row ids: use a folder that nobody changed")

@@ -173,7 +173,8 @@ def test_a_party_of_softmax_regression_has_no_module_to_learn_on_with(tmp_path: 
 def test_every_attack_on_labels_runs_against_passports_at_both_parties(tmp_path: Path) -> None:
     kinds: dict[str, type[Attack]] = {n: ATTACKS.get(n) for n in ATTACKS.names()}
     on_labels = [n for n, k in kinds.items() if k.estimates == "labels" and Setting.VERTICAL in k.settings]
-    names = [n for n in on_labels if Knowledge.OPENINGS not in kinds[n].needs]
+    on_classes = [n for n in on_labels if kinds[n].label_kind == "classes"]
+    names = [n for n in on_classes if Knowledge.OPENINGS not in kinds[n].needs]
     settings: dict[str, Any] = {
         "data": TWO_CLASSES,
         "model": MLP,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +14,17 @@ from laboratory import THREE, close, experiment, federation
 from nonempty import nonempty
 from oneprocess import LocalFederation
 from scipy.special import expit
+from thirdfamily import importable, installed
 
+from vflens.clients.vertical.membership import check_membership
 from vflens.clients.vertical.protected.active import ProtectedActive
 from vflens.clients.vertical.protected.passive import ProtectedPassive
+from vflens.coordinator.vertical.dealer import Dealer, DealingCoordinator
+from vflens.defenses.transform_inputs import TransformInputs
 from vflens.errors import AccessError, ConfigError, LogitRangeError, ProtocolError, StateError
 from vflens.experiments.pages.report import render
-from vflens.experiments.results.record import read_runs
+from vflens.experiments.results.ledger import lines
+from vflens.experiments.results.record import read_run, read_runs
 from vflens.models.softmax_regression import batches, one_hot
 from vflens.numerics.fixed_point import encoded
 from vflens.numerics.shares.scale import FEATURE_BITS, PARAMETER_BITS
@@ -30,8 +36,10 @@ from vflens.protocol.vertical.shares import SharedRun
 from vflens.randomness import stream
 from vflens.storage import journal
 from vflens.storage.metrics import Name
-from vflens.types import Array, Exchange, Phase, Point, Released
+from vflens.storage.release_digests import digests
+from vflens.types import Array, Exchange, Phase, Point, Released, Role
 
+_FIXTURES = (importable, installed)  # used by name
 TRAINING = {
     "epochs": 3,
     "batch_size": 20,
@@ -84,7 +92,7 @@ def parameters(local: LocalFederation, run: SharedRun) -> Array:
         own = local.data_parties[name].run.model.parameters()
         parts += [own["weight"].T, *([own["bias"][None]] if "bias" in own else [])]
     theta = np.vstack(parts)
-    if run.logits == 1:
+    if run.two_classes:
         assert not theta[:, 0].any()
     return theta[:, -1:] if run.logits == 1 else theta
 
@@ -192,6 +200,31 @@ def test_a_repeated_step_with_other_bytes_is_refused(tmp_path: Path, who: str) -
         party = local.data_parties[who]
 
 
+def test_what_is_dealt_leaves_through_the_gate_and_never_twice_with_other_bytes(tmp_path: Path) -> None:
+    """A coordinator that came back with another seed would deal other masks for steps that were opened."""
+    local = federation(tmp_path, **SETTINGS)
+    local.run()
+    coordinator, (asked, answered) = local.coordinator, ("active", Role.ACTIVE)
+    assert isinstance(coordinator, DealingCoordinator)
+    (dealt,) = (d for d in digests(tmp_path / "coordinator/released") if d.point is Point.SHARES)
+    shares, run = coordinator.deal(Deal(coordinator.config.run, 0)), SharedRun(coordinator.aligned)
+    for step in (0, 7, 11):  # twelve small steps are dealt at once, whichever is asked for
+        again = coordinator.perform(Deal(coordinator.config.run, step), asked, answered)
+        np.testing.assert_array_equal(again.numbers, shares.numbers)
+    assert len([d for d in digests(tmp_path / "coordinator/released") if d.point is Point.SHARES]) == 1
+    assert dealt.step == 0
+    (line,) = (
+        x for x in lines(read_run(tmp_path)) if x.crossing.sender == "coordinator" and x.phase == "train"
+    )
+    assert (line.crossing.receiver, line.crossing.point, line.crossing.count) == ("active", "shares", 1)
+    rebuild(local, "coordinator")
+    coordinator = local.coordinator
+    assert isinstance(coordinator, DealingCoordinator)
+    coordinator._dealer = Dealer(run, dict.fromkeys(run.computing, b"another seed"), coordinator.order)
+    with pytest.raises(StateError, match="its mask or noise serves once"):
+        coordinator.deal(Deal(coordinator.config.run, 0))
+
+
 def test_a_message_out_of_turn_or_malformed_is_refused(tmp_path: Path) -> None:
     local = federation(tmp_path, **SETTINGS)
     local.coordinator.prepare()
@@ -248,13 +281,27 @@ def test_a_key_of_masks_is_described_by_passive_parties(tmp_path: Path) -> None:
     assert len({keys[name] for name in "abc"} - {""}) == 3
 
 
+def test_a_passive_party_that_is_configured_without_protection_is_named(tmp_path: Path) -> None:
+    local = federation(tmp_path, **SETTINGS)
+    local.coordinator.prepare()
+    told, active = local.coordinator.aligned, local.active
+    infos = tuple(replace(info, mask_key="") if info.name == "b" else info for info in told.parties)
+    with pytest.raises(ProtocolError, match=r"^protection = 'none' at passive party 'b'.* at every party$"):
+        check_membership(replace(told, parties=infos), active.config, active.table.columns)
+    check_membership(told, active.config, active.table.columns)
+    close(local)
+
+
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "optimizer": ({"training": {**TRAINING, "optimizer": "adam"}}, "take 'sgd' and a larger learning_rate"),
     "patience": ({"training": {**TRAINING, "patience": 2}}, "training.patience = 2 .*set it to 0"),
-    "batch_size": ({"training": {**TRAINING, "batch_size": 60_000}}, "take a batch_size of at most"),
+    "batch_size": ({"training": {**TRAINING, "batch_size": 60_000}}, "or a batch_size of at most"),
     "l2": ({"training": {**TRAINING, "l2": 2.0}}, "training.l2 = 2 with learning_rate = 0.5"),
     "aggregator": ({"aggregator": "active"}, "aggregator = 'active'"),
-    "model": ({"model": {"architecture": "mlp"}}, "train softmax regression or leave the protection out"),
+    "model": (
+        {"model": {"architecture": "mlp"}},
+        "train softmax or linear regression, or leave the protection out",
+    ),
 }
 
 
@@ -270,6 +317,22 @@ def test_a_defence_of_embeddings_or_gradients_is_refused(tmp_path: Path, name: s
     at = {"dp_gaussian": "a", "grad_perturb": "active"}[name]
     with pytest.raises(ConfigError, match=f"defence '{name}' at .* would never act"):
         federation(tmp_path, **SETTINGS, defenses=[{"name": name, "at": at}])
+
+
+def test_a_defence_whose_inputs_the_integers_do_not_hold_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TransformInputs, "on_inputs", lambda self, x, ctx: 2.5 * x)
+    local = federation(tmp_path, **SETTINGS, defenses=[{"name": "transform_inputs", "at": "a"}])
+    with pytest.raises(ConfigError, match="'a': a defence makes inputs beyond ±1, for which the integers"):
+        local.coordinator.prepare()
+
+
+@pytest.mark.usefixtures("importable")
+def test_another_linear_family_is_refused(tmp_path: Path) -> None:
+    """Its parameters fit on the wire, and the sigmoid would train another model than it says."""
+    with pytest.raises(ValueError, match="one-hot regression has another residual than σ"):
+        experiment(tmp_path, **SETTINGS | {"model": {"family": "one_hot_regression"}})
 
 
 def test_the_parts_are_those_of_protected_training(tmp_path: Path) -> None:

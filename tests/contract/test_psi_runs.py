@@ -16,9 +16,16 @@ from nonempty import nonempty
 from oneprocess import LocalFederation
 from processes import change
 
+from vflens.clients.vertical import identification
 from vflens.clients.vertical.party import VerticalParty
+from vflens.coordinator.vertical import aligning
 from vflens.coordinator.vertical.aligning import collect
 from vflens.errors import ConfigError, StateError, UnavailableError, VflensError
+from vflens.experiments.verify_log import lists
+from vflens.experiments.verify_log.verify import verify_logs
+from vflens.protocol.vertical import alignment, blinded_lists
+from vflens.protocol.vertical.blinded_lists import noted_in
+from vflens.protocol.vertical.blinding import blinded_ids, blinding_key
 from vflens.protocol.vertical.row_ids import Blind, Blinded, Identify, Salt
 from vflens.storage.files import load_arrays
 from vflens.types import AlignMode, Array
@@ -162,3 +169,72 @@ def test_progress_of_blinding_is_reported(tmp_path: Path) -> None:
     local = let_go_later(LocalFederation(configs, lambda *stage: seen.append(stage)))
     local.coordinator.prepare()
     assert seen == [("blinding ids", 360 * hop, 1440) for hop in (1, 2, 3, 4)]
+
+
+class TestAudit:
+    """Who passes lists on could put guesses in their place: an audit of two folders sees it."""
+
+    @pytest.fixture
+    def local(self, tmp_path: Path) -> LocalFederation:
+        return federation(tmp_path, **PSI, parties=THREE)
+
+    def problems(self, home: Path, *parties: str) -> list[str]:
+        (audited,) = verify_logs([home / party for party in parties])
+        return [f"{f.party}: {f.problem}" for f in audited.found.findings]
+
+    def test_lists_that_went_round_as_they_were_fit(self, local: LocalFederation, tmp_path: Path) -> None:
+        local.run()
+        assert self.problems(tmp_path, "coordinator", "active", "a", "b", "c") == []
+        notes = {name: noted_in(tmp_path / name) for name in local.data_parties}
+        assert {(n and (len(n.own), len(n.lists))) for n in notes.values()} == {(1, 3)}
+
+    @pytest.mark.parametrize(("hop", "sender"), [(1, "a"), (2, "active")])
+    def test_a_list_that_was_changed_on_its_way_is_found(
+        self, local: LocalFederation, tmp_path: Path, hop: int, sender: str
+    ) -> None:
+        """The ids of ``a`` go to ``active``, then to ``b``."""
+        receiver = {1: "active", 2: "b"}[hop]
+        party = local.data_parties[receiver]
+        blind = party.blind
+
+        def told(act: Blind) -> Blinded:
+            guess = blinded_ids(np.array([b"a guess"]), blinding_key(b"of the coordinator", b""), b"")
+            lied = guess + act.elements[32:] if act.party == "a" else act.elements
+            return blind(replace(act, elements=lied))
+
+        party.blind = told  # type: ignore[method-assign]
+        local.coordinator.prepare()
+        said = (
+            f"{receiver}: message 1 of the ids of 'a' that it blinded is not what {sender!r} gave: who "
+            "passed it on could try guesses"
+        )
+        assert said in self.problems(tmp_path, sender, receiver)
+        other = "c" if hop == 1 else "a"
+        assert said not in self.problems(tmp_path, receiver, other)
+
+    def test_a_list_without_its_end_is_found(
+        self, local: LocalFederation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """``a`` gave three messages, and ``active`` was given two as all of its ids."""
+        for module in (alignment, aligning, blinded_lists, identification, lists):
+            monkeypatch.setattr(module, "AT_ONCE", {"psi": 32, "hmac": 32})
+        local.coordinator.prepare()
+        file = tmp_path / "active/blinded.json"
+        noted = json.loads(file.read_text(encoding="utf-8"))
+        assert len(noted["lists"]["a"]["messages"]) == 3
+        assert self.problems(tmp_path, "a", "active") == []
+        noted["lists"]["a"] |= {"ids": 64, "messages": noted["lists"]["a"]["messages"][:2]}
+        file.write_text(json.dumps(noted), encoding="utf-8")
+        (problem,) = self.problems(tmp_path, "a", "active")
+        assert problem.startswith("active: message 3 of the ids of 'a' that it blinded is not what 'a' gave")
+
+    def test_other_salts_and_a_damaged_note_are_found(self, local: LocalFederation, tmp_path: Path) -> None:
+        local.coordinator.prepare()
+        file = tmp_path / "b/blinded.json"
+        whole = file.read_text(encoding="utf-8")
+        salts = json.loads(whole)["salts"]
+        file.write_text(whole.replace(salts, "00" * 32), encoding="utf-8")
+        assert "b: it began to align with other salts than 'a'" in self.problems(tmp_path, "a", "b")
+        file.write_text("{", encoding="utf-8")
+        (problem,) = (p for p in self.problems(tmp_path, "a", "b") if p.startswith("b: "))
+        assert "blinded.json does not say what was blinded" in problem

@@ -48,10 +48,21 @@ class _Party:
         return work()
 
 
-def _submitted(folder: Path, errors: dict[str, float], *, lab: bool, rows: int = 2, attacks: int = 2) -> Any:
-    """The figures of an adversary that submitted "half" and "gradient_sign", of columns and of labels."""
+def _submitted(
+    folder: Path,
+    errors: dict[str, float],
+    *,
+    lab: bool,
+    rows: int = 2,
+    attacks: int = 2,
+    kinds: dict[str, Attack] | None = None,
+) -> Any:
+    """The figures of an adversary that submitted "half" and "gradient_sign", of columns and of labels, or
+    attacks of other ``kinds``.
+    """
+    folder.mkdir(exist_ok=True)
     party: Any = _Party(folder, Receipt(rows, attacks, errors), lab=lab)
-    kinds: dict[str, Attack] = {name: ATTACKS.get(name)() for name in ("half", "gradient_sign")}
+    kinds = kinds or {name: ATTACKS.get(name)() for name in ("half", "gradient_sign")}
     found = {
         name: Estimate(
             "passive", np.arange(2, dtype=np.int32), np.zeros((2, 3)), np.full(2, RowStatus.OK), extras={}
@@ -65,6 +76,14 @@ def _submitted(folder: Path, errors: dict[str, float], *, lab: bool, rows: int =
 def test_in_lab_mode_the_errors_become_figures(tmp_path: Path) -> None:
     metrics = _submitted(tmp_path, {"half": 0.25, "gradient_sign": 0.125}, lab=True)
     assert (metrics.last("mse"), metrics.last("label_accuracy")) == (0.25, 0.875)
+
+
+def test_of_a_number_the_error_is_that_of_a_column(tmp_path: Path) -> None:
+    kinds: dict[str, Attack] = {"first_residuals": ATTACKS.get("first_residuals")()}
+    metrics = _submitted(tmp_path / "a", {"first_residuals": 0.25}, lab=True, attacks=1, kinds=kinds)
+    assert (metrics.last("mse"), metrics.last("label_accuracy")) == (0.25, None)
+    with pytest.raises(ProtocolError, match="a finite error of each submitted attack is due"):
+        _submitted(tmp_path / "b", {"first_residuals": 1.5}, lab=True, attacks=1, kinds=kinds)
 
 
 def test_elsewhere_they_do_not(tmp_path: Path) -> None:

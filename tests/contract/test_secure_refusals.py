@@ -72,7 +72,7 @@ def test_the_audit_of_two_clients_finds_a_server_that_swaps_keys(tmp_path: Path,
     close(local)
     (audited,) = verify_logs([tmp_path / name for name in given])
     problems = [(finding.party, finding.problem) for finding in audited.found.findings]
-    swapped = "its key of masks of 'b' is not that of 'b': who put it there could read updates"
+    swapped = "its key of masks of 'b' is not that of 'b': who put it there could take masks off"
     assert problems == ([("a", swapped)] if "b" in given else [])
 
 

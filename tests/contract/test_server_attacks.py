@@ -69,6 +69,7 @@ def test_the_row_of_a_round_is_recovered(whole: Any) -> None:
         found = figures(home / name)
         assert found["matched_mse", "softmax_inversion", ""] < 1e-24
         assert found["blind_matched_mse", "half", ""] > 1e-3
+        assert found["rows_found", "softmax_inversion", ""] == 1
     skipped = [column for metric, _, column in figures(home / "server") if metric == "skipped"]
     assert any("granted neither embeddings nor gradients" in reason for reason in skipped)
 

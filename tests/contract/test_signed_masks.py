@@ -15,14 +15,17 @@ from certs import FEDERATION, authority, files, give_certificates, pin, subject
 from cryptography.hazmat.primitives.asymmetric import ed25519, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from horizontal import clients_of, server_of, table
-from laboratory import let_go_later
+from laboratory import THREE, federation, let_go_later
+from oneprocess import LocalFederation
 
 from vflens.config import Tls
 from vflens.errors import ProtocolError
 from vflens.experiments.verify_log.verify import verify_logs
 from vflens.member.signer import key_statement
-from vflens.protocol.acts import Describe, Prepare
+from vflens.protocol.acts import Describe, Done, Prepare
 from vflens.protocol.horizontal.agreement import HorizontalAgreement
+from vflens.protocol.pair_key import PairKey
+from vflens.protocol.vertical.agreement import VerticalAgreement
 from vflens.types import Role, Signature
 from vflens.wire.tls.identity import Identity
 from vflens.wire.tls.issue import Authority, draw_authority, write_public
@@ -82,7 +85,7 @@ class TestMasks:
         pin(tls, [files(tmp_path / "server", subject("server", Role.SERVER))])
         client.signer = TlsSigner(Identity(tls, "c1", Role.CLIENT))
         client.perform(Prepare(self.told(local, "c1", {}), NOTHING), "server", Role.SERVER)
-        assert "no certificate of a client is trusted" in (client.folder / "events.jsonl").read_text()
+        assert "no certificate of an owner is trusted" in (client.folder / "events.jsonl").read_text()
 
     def test_an_audit_of_two_clients_finds_what_they_were_told(self, local: Any, tmp_path: Path) -> None:
         """One without certificates; and a key that its owner did not sign."""
@@ -143,3 +146,54 @@ def _draw_other(kind: str, tls: Tls, authority: Authority) -> None:
     )
     tls.key.write_bytes(key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
     write_public(tls.certificate, authority.issue(key.public_key(), subject("c1", Role.CLIENT)))
+
+
+class TestProtectedTraining:
+    """A coordinator that tells passive parties of other keys stands between two that share columns."""
+
+    @pytest.fixture
+    def local(self, tmp_path: Path) -> LocalFederation:
+        training = {"epochs": 1, "batch_size": 20, "optimizer": "sgd", "protection": "shares"}
+        return federation(tmp_path / "run", parties=THREE, training=training, attacks=[], disclose=[])
+
+    def lie(self, local: LocalFederation, party: str, about: str, **change: Any) -> None:
+        """Let ``party`` be told of another description of ``about``."""
+        member = local.data_parties[party]
+
+        def told(act: Prepare) -> Done:
+            assert isinstance(act.federation, VerticalAgreement)
+            members = (replace(p, **change) if p.name == about else p for p in act.federation.parties)
+            return prepare(replace(act, federation=replace(act.federation, parties=tuple(members))))
+
+        prepare, member.prepare = member.prepare, told  # type: ignore[method-assign]
+
+    @pytest.mark.parametrize("party", ["a", "b", "active"])
+    @pytest.mark.parametrize("change", [{"mask_key": "12" * 32}, {"signature": None}], ids=str)
+    def test_a_key_that_no_party_signed_is_refused(
+        self, local: LocalFederation, tmp_path: Path, party: str, change: Mapping[str, Any]
+    ) -> None:
+        give_certificates(local.members(), tmp_path / "tls", draw_authority(FEDERATION))
+        self.lie(local, party, "c", **change)
+        with pytest.raises(ProtocolError, match=r"^the key of masks of 'c': not signed with a certificate"):
+            local.coordinator.prepare()
+
+    def test_keys_that_are_signed_are_taken_and_the_run_ends(
+        self, local: LocalFederation, tmp_path: Path
+    ) -> None:
+        give_certificates(local.members(), tmp_path / "tls", draw_authority(FEDERATION))
+        local.run()
+        signed = {p.name for p in local.coordinator.aligned.parties if p.signature is not None}
+        assert signed == {"a", "b", "c"}
+
+    def test_a_party_takes_no_other_key_for_its_own(self, local: LocalFederation) -> None:
+        self.lie(local, "c", "c", mask_key="12" * 32)
+        with pytest.raises(ProtocolError, match="the key of masks of 'c' is another than it described"):
+            local.coordinator.prepare()
+
+    def test_without_certificates_an_audit_finds_it_afterwards(self, local: LocalFederation) -> None:
+        self.lie(local, "a", "c", mask_key=PairKey(b"of the coordinator", "columns", "run", "c").public.hex())
+        local.coordinator.prepare()
+        (audited,) = verify_logs([local.data_parties[name].folder for name in ("a", "c")])
+        assert [f.problem for f in audited.found.findings if "key of masks" in f.problem] == [
+            "its key of masks of 'c' is not that of 'c': who put it there could take masks off"
+        ]

@@ -43,8 +43,12 @@ from vflens.types import (
 KINDS: Mapping[str, type[Attack]] = {n: ATTACKS.get(n) for n in ATTACKS.names()}
 READING = {n: kind for n, kind in KINDS.items() if not issubclass(kind, SendingAttack)}
 CLASSES = {n: kind for n, kind in READING.items() if Setting.VERTICAL in kind.settings}
-LABELS = [n for n, c in CLASSES.items() if c.estimates == "labels" and Knowledge.OPENINGS not in c.needs]
-FEATURES = [n for n in CLASSES if n not in LABELS and Knowledge.ARCHITECTURE in CLASSES[n].needs]
+LABELS = [
+    n
+    for n, c in CLASSES.items()
+    if (c.estimates, c.label_kind) == ("labels", "classes") and Knowledge.OPENINGS not in c.needs
+]
+FEATURES = [n for n, c in CLASSES.items() if c.estimates == "features" and Knowledge.ARCHITECTURE in c.needs]
 NAMES = FEATURES + LABELS
 DESCENTS = [n for n in FEATURES if issubclass(CLASSES[n], Inversion)]
 
@@ -72,6 +76,7 @@ class World:
             self.h = model(torch.tensor(self.x, dtype=torch.float32)).numpy()
         self.parameters = to_arrays(dict(model.named_parameters()))
         self.y = (self.h[:, 1] > np.median(self.h[:, 1])).astype(np.int64)
+        self.trained = TRAIN + N if Phase.TRAIN in CLASSES[name].estimated_rows else TRAIN
         self.transcript = self._gradients() if self.labels_wanted else self._embeddings()
         own = {"features": self.x, "embeddings": self.h}
         self.own: Mapping[str, Array] = own if self.labels_wanted else {}
@@ -98,10 +103,11 @@ class World:
     def _embeddings(self) -> list[Released]:
         rows = np.arange(TRAIN + N, dtype=np.int32)
         stale = self.h[:30] + 1  # of an earlier epoch: overtaken by what came later
+        last = rows[: self.trained]
         granted = {"features": self.x[:40]}
         return [
             _released("coordinator", Phase.TRAIN, Point.EMBEDDING, rows[:30], embedding=stale),
-            _released("coordinator", Phase.TRAIN, Point.EMBEDDING, rows[:TRAIN], embedding=self.h[:TRAIN]),
+            _released("coordinator", Phase.TRAIN, Point.EMBEDDING, last, embedding=self.h[last]),
             _released("target", Phase.DISCLOSE, Point.PARAMETERS, NOTHING, **self.parameters),
             _released("target", Phase.DISCLOSE, Point.AUXILIARY, rows[:40], **granted),
             _released("coordinator", Phase.PREDICT, Point.EMBEDDING, rows[TRAIN:], embedding=self.h[TRAIN:]),

@@ -20,7 +20,7 @@ from vflens.storage.metrics import Name
 _FIXTURES = (importable, installed)  # used by name
 TABLES = {"a": table(60, 1), "b": table(31, 2)}
 SETTINGS: dict[str, Any] = {
-    "model": {"family": "linear_regression", "height": 2.0},
+    "model": {"family": "one_hot_regression", "height": 2.0},
     "training": {"optimizer": "sgd", "batch_size": 64, "learning_rate": 0.5, "l2": 0.0},
 }
 
@@ -49,6 +49,6 @@ def test_its_rounds_are_gradient_descent_on_the_rows_of_all() -> None:
 @pytest.mark.parametrize("method", ["lg_fedavg", "splitfed"])
 def test_a_method_that_cuts_models_is_refused(tmp_path: Path, method: str) -> None:
     files = deal(tmp_path / "run", TABLES, **SETTINGS, horizontal={"rounds": 2, "method": method})
-    words = f"'{method}' needs bottom and top models, linear regression has none: choose 'fedavg' or a split"
+    words = f"'{method}' needs bottom and top models, one-hot regression has none: choose 'fedavg' or a split"
     with pytest.raises(ConfigError, match=words):
         federation(files)

@@ -46,6 +46,23 @@ def test_a_whole_run_fits(tmp_path: Path, kind: str) -> None:
         assert compared["releases"] >= kept
 
 
+def test_a_run_on_shares_fits_and_each_opening_is_compared_at_both_that_compute(tmp_path: Path) -> None:
+    training = {"epochs": 2, "batch_size": 20, "optimizer": "sgd", "protection": "shares"}
+    federation(tmp_path, parties=THREE, training=training).run()
+    audited = audit_of(tmp_path)
+    assert audited.found.findings == []
+    messages = 2 * 2 * 4 + 1  # of eight steps, and the last
+    assert audited.compared["a", "active"]["releases"] > messages
+    assert audited.compared["active", "a"]["releases"] > messages
+    records = Transcript(tmp_path / "a/transcript", party="a")
+    lines = [n for n, r in enumerate(records, 1) if r.point is Point.OPENING]
+    records.close()
+    assert len(lines) == messages
+    file = tmp_path / "active/released/digests.bin"
+    file.write_bytes(file.read_bytes()[: -50 * 3])
+    assert any("has no counterpart in what 'active' released" in p for p in problems_in(tmp_path))
+
+
 def test_a_release_that_is_repeated_after_a_restart_has_one_digest(tmp_path: Path) -> None:
     local = federation(tmp_path)
     local.coordinator.prepare()

@@ -14,7 +14,7 @@ import numpy as np
 import psutil
 import pytest
 import typer
-from commandline import Run, strict
+from commandline import Refused, Run, strict
 from nonempty import nonempty
 from processes import ATTENDED, ENVIRONMENT, VFLENS, eventually, experiment_file
 
@@ -30,7 +30,8 @@ def commands() -> list[list[str]]:
     found: list[list[str]] = []
     shown = {name: command for name, command in group.commands.items() if not command.hidden}  # type: ignore[attr-defined]
     for name, command in sorted(shown.items()):
-        found += [[name, inner] for inner in sorted(getattr(command, "commands", {}))] or [[name]]
+        inner = {n: c for n, c in getattr(command, "commands", {}).items() if not c.hidden}
+        found += [[name, n] for n in sorted(inner)] or [[name]]
     return found
 
 
@@ -52,10 +53,8 @@ class TestHelp:
     @pytest.mark.parametrize(
         "wrong", [["nosuch"], ["run"], ["run", "a", "b"], ["serve", "passive"], ["run", "--zz"]]
     )
-    def test_usage_errors(self, vflens: Run, wrong: list[str]) -> None:
-        ended = vflens(*wrong)
-        assert ended.code == 2
-        assert "Usage" in ended.err
+    def test_usage_errors(self, refused: Refused, wrong: list[str]) -> None:
+        assert refused(2, *wrong).endswith(" --help)")
 
     @pytest.mark.parametrize(
         "command", [["--help"], ["datasets", "list"], ["attacks", "--json"], ["version"]]
@@ -128,6 +127,19 @@ class TestJson:
         assert strict(capsys.readouterr().out) == {"a": [None, [None]], "b": {"c": None, "d": 1.5}}
 
 
+def test_check_prints_lists_as_people_write_them(tmp_path: Path, vflens: Run) -> None:
+    (tmp_path / "own.csv").write_text("id,age,bought\na,1,yes\nb,2,no\n")
+    (tmp_path / "own.toml").write_text('file = "own.csv"\nid_column = "id"\nlabel_column = "bought"\n')
+    shown = vflens("check", tmp_path / "own.toml")
+    assert shown.code == 0, shown.err
+    assert "  classes: no, yes\n" in shown.out
+    assert strict(vflens("check", tmp_path / "own.toml", "--json").out)["classes"] == ["no", "yes"]
+    (tmp_path / "own.toml").write_text('file = "own.csv"\nid_column = "id"\ncolumns = ["age"]\n')
+    shown = vflens("check", tmp_path / "own.toml")
+    assert "  classes: none\n" in shown.out
+    assert "[" not in shown.out
+
+
 def test_check_takes_the_examples(vflens: Run) -> None:
     """Examples that need no file of the machine's."""
     ended = vflens("check", ROOT / "examples/demo.toml")
@@ -183,12 +195,12 @@ class TestUnforeseen:
     def test_a_signal_before_the_command_has_begun(
         self, vflens: Run, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        def interrupted() -> None:
+        def interrupted(**_: object) -> None:
             raise KeyboardInterrupt
 
         monkeypatch.setattr("vflens.cli.main._COMMANDS", interrupted)
         ended = vflens("version")
-        assert (ended.code, ended.err) == (130, "interrupted: what was computed so far is kept\n")
+        assert (ended.code, ended.err) == (130, "interrupted: files written so far are kept\n")
 
     def test_a_signal_while_modules_load(self, tmp_path: Path) -> None:
         """Instead of the command line's library one is found that presses Ctrl-C."""
@@ -220,7 +232,7 @@ class TestUnforeseen:
 
         monkeypatch.setattr("vflens.experiments.run.check.check", made)
         ended = vflens("check", "x.toml")
-        assert (ended.code, ended.err) == (130, "interrupted: what was computed so far is kept\n")
+        assert (ended.code, ended.err) == (130, "interrupted: files written so far are kept\n")
 
     @pytest.mark.parametrize("seconds", np.linspace(0, 1, 8))
     def test_signals_at_any_moment_of_loading(self, seconds: float) -> None:
@@ -250,7 +262,7 @@ runpy.run_module("vflens.cli.main", run_name="__main__", alter_sys=True)
         running.send_signal(signal.SIGINT)
         _, said = running.communicate(timeout=30)
         if running.returncode == 130:
-            assert said == "interrupted: what was computed so far is kept\n"
+            assert said == "interrupted: files written so far are kept\n"
         else:
             assert (running.returncode, said) in ((-signal.SIGINT, ""), (0, ""))
 
@@ -273,5 +285,5 @@ runpy.run_module("vflens.cli.main", run_name="__main__", alter_sys=True)
         running.send_signal(signal.SIGINT)
         _, said = running.communicate(timeout=30)
         assert running.returncode == 130
-        assert said == "interrupted: what was computed so far is kept\n"
+        assert said == "interrupted: files written so far are kept\n"
         assert not (tmp_path / "runs/tiny/report.html").exists()

@@ -55,8 +55,8 @@ def test_without_certificates_the_command_that_draws_them_is_named() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        *("demo", "demo_deep", "own_csv", "compose", "compose_horizontal"),
-        *("horizontal", "horizontal_secure", "protected"),
+        *("demo", "demo_deep", "own_csv", "number", "compose", "compose_horizontal"),
+        *("horizontal", "horizontal_secure", "protected", "protected_number"),
     ],
 )
 def test_experiments_fit(name: str) -> None:

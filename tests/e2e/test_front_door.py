@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import asyncio
 import html
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -264,11 +265,17 @@ def test_a_frame_is_audited(people: pd.DataFrame) -> None:
     assert str(found).startswith(found.decision)
 
 
-def test_a_frame_s_column_id_identifies_rows_as_for_the_command(people: pd.DataFrame) -> None:
+def test_a_frame_s_column_id_identifies_rows_as_for_the_command(people: pd.DataFrame, tmp_path: Path) -> None:
     people["id"] = [f"P{i:04d}" for i in range(150)]
-    found = vl.audit(people, classes=2, **TINY)
+    found = vl.audit(people, classes=2, tolerance={"age": 2}, **TINY)
     assert found.facts["columns"] == ["age", "income"]
+    assert found.facts["tolerance"]["age"] == pytest.approx(2)
     assert found.flaws == []
+    exposed = [row for of in found.exposed.values() for rows in of.values() for row in rows]
+    assert exposed
+    assert set(exposed) <= set(people["id"])
+    found.write(tmp_path / "audit.html")
+    assert json.loads((tmp_path / "audit.exposed.json").read_text()) == found.exposed
 
 
 def test_a_frame_is_released_in_its_own_kind(people: pd.DataFrame, tmp_path: Path) -> None:
@@ -319,6 +326,8 @@ def test_a_wrong_release_is_one_sentence_about_the_arguments(
     [
         ({"classes": 1}, "audit: classes: "),
         ({"classes": 2, "models": 0}, "audit: models: "),
+        ({"classes": 2, "tolerance": {"age": 0}}, "audit: tolerance.age: "),
+        ({"classes": 2, "tolerance": {"agee": 1}}, "tolerance names 'agee': it is no column of the frame"),
         ({"classes": 2, "known": 200}, "known 200: the frame has 150 rows"),
         ({"classes": 2, "bound": {}}, "the frame: bound: "),
     ],

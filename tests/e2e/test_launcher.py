@@ -46,7 +46,7 @@ class TestLauncher:
         assert "first  finished\n" in said.read_text()  # each stage is said when it ends, not with the run
         launcher.send_signal(how)
         assert launcher.wait(40) == 130
-        assert STAGE.sub("", said.read_text()) == "interrupted: what was computed so far is kept\n"
+        assert STAGE.sub("", said.read_text()) == "interrupted: files written so far are kept\n"
         assert json.loads((home / "first/passive/status.json").read_text())["state"] == "finished"
         assert json.loads((home / "second/passive/status.json").read_text())["state"] != "running"
         assert (home / "report.html").exists()

@@ -105,7 +105,7 @@ class TestStopped:
             codes = federation.codes()
             assert codes == dict.fromkeys(PARTIES, 11) | {who: 130}
             assert federation.status(who) == {"state": "interrupted", "reason": "stopped by a signal"}
-            assert federation.said(who).endswith("interrupted: what was computed so far is kept\n")
+            assert federation.said(who).endswith("interrupted: files written so far are kept\n")
             for other in set(PARTIES) - {who}:
                 assert federation.status(other)["state"] == "failed"
                 assert federation.status(other)["reason"] in federation.said(other)

@@ -230,7 +230,7 @@ def test_wrong_gradients_are_refused(
         (["--attack", "wmi"], "attacks on labels that read gradients alone"),
         (["--attack", "norm_scoring", "--target", "carol"], "the labels are those of 'bob'"),
         (["--attack", "norm_scoring", "--rows", "predict"], "estimates train rows only"),
-        (["--attack", "norm_scoring", "--verify", "3"], "--verify belongs to a run of VFLens"),
+        (["--attack", "norm_scoring", "--verify", "3"], "--verify and --with belong to a run of VFLens"),
         (["--attack", "norm_scoring", "--set", "q=1"], "q"),
     ],
 )

@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 from commandline import Run
 
-from vflens.experiments.release.file import MISSING
+from vflens.tables.exact_numbers import MISSING
 
 
 @pytest.fixture

@@ -62,27 +62,27 @@ def test_it_trains_in_processes_predicts_and_is_attacked(
         assert errors[attack] < 1e-12
 
     (home,) = (installed / "runs").glob("**/passive")
-    assert read_party(home).federation.model == {"family": "linear_regression", "height": 2.0}
+    assert read_party(home).federation.model == {"family": "one_hot_regression", "height": 2.0}
     received = journal.read(home.parent / "active" / "transcript")
     scores = np.concatenate([r.tensor("scores") for r in received if r.point is Point.SCORES])
     # A mean row's predictions add up to what its labels do: 2 in one class, 0 in the others.
     assert abs(scores.sum(axis=1).mean() - 2) < 0.1
 
     monkeypatch.syspath_prepend(str(installed))
-    monkeypatch.delitem(sys.modules, "linear_regression", raising=False)
+    monkeypatch.delitem(sys.modules, "one_hot_regression", raising=False)
     assert (
         _shown(vflens("run", _file(installed), "--out", installed / "one", "--in-process", "--json").out)
         == found
     )
-    words = "trained linear regression: an audit simulates scores of softmax regression only"
+    words = "trained one-hot regression: an audit simulates softmax or linear regression only"
     assert words in refused(2, "audit", home)
 
 
 def test_a_family_that_builds_no_part_is_refused_in_one_sentence(importable: Path) -> None:
     source = fence("python").replace("active_part = passive_part", "")
-    (importable / "linear_regression.py").write_text(source, encoding="utf-8")
-    with pytest.raises(PluginError, match=r"^model 'linear_regression' lacks active_part: define them$"):
-        checked_model({"family": "linear_regression"})
+    (importable / "one_hot_regression.py").write_text(source, encoding="utf-8")
+    with pytest.raises(PluginError, match=r"^model 'one_hot_regression' lacks active_part: define them$"):
+        checked_model({"family": "one_hot_regression"})
 
 
 @pytest.mark.parametrize(
@@ -93,23 +93,23 @@ def test_a_family_that_builds_no_part_is_refused_in_one_sentence(importable: Pat
             "unknown models plug-in 'quadratic_regression': known are",
         ),
         (
-            {"model": {"family": "linear_regression", "height": 0}},
+            {"model": {"family": "one_hot_regression", "height": 0}},
             "model.height: give more than 0",
         ),
         (
-            {"model": {"family": "linear_regression", "depth": 2}},
+            {"model": {"family": "one_hot_regression", "depth": 2}},
             "model.depth: there is no such setting",
         ),
-        ({"aggregator": "active"}, "aggregator = 'active': linear regression releases its scores at the"),
-        ({"device": "cuda"}, "device = 'cuda': linear regression computes on the processor"),
+        ({"aggregator": "active"}, "aggregator = 'active': one-hot regression releases its scores at the"),
+        ({"device": "cuda"}, "device = 'cuda': one-hot regression computes on the processor"),
         (
             {"scenarios": [{"name": "s", "defenses": [{"name": "round_scores", "at": "coordinator"}]}]},
-            "defence 'round_scores' at 'coordinator' has nothing to act on, linear regression has no "
+            "defence 'round_scores' at 'coordinator' has nothing to act on, one-hot regression has no "
             "log-probabilities: leave it out",
         ),
         (
             {"scenarios": [{"name": "s", "defenses": [{"name": "passport", "at": "passive"}]}]},
-            "defence 'passport' at 'passive' has nothing to act on, linear regression has no layers",
+            "defence 'passport' at 'passive' has nothing to act on, one-hot regression has no layers",
         ),
     ],
 )

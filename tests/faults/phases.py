@@ -23,8 +23,18 @@ DIRECT = KINDS["active aggregates"]
 RUNS: dict[str, dict[str, Any]] = {
     "lr": KINDS["whole transcript"],
     "psi": KINDS["sampled transcript"],
+    "shares": KINDS["protected training"],
+    "number": KINDS["number on shares"],
     "stale": DIRECT | {"training": {**DIRECT["training"], "staleness": 1}},
 }
+ON_SHARES = [
+    ("passive", "digests.bin.written:7"),
+    ("active", "digests.bin.written:5"),
+    ("active", "Train.asked:1"),
+    ("passive", "Step.answered:4"),
+    ("passive", "Seed.answered:1"),
+    ("coordinator", "Deal.answered:1"),
+]
 #: Phase → run, and who is killed where: the first of each phase in `make test`, all in `make soak`.
 PHASES: dict[str, tuple[str, list[tuple[str, str]]]] = {
     "align": ("lr", [("passive", "Identify.answered:1"), ("active", "Salt.answered:1")]),
@@ -49,6 +59,8 @@ PHASES: dict[str, tuple[str, list[tuple[str, str]]]] = {
     "predict": ("lr", [("coordinator", "Predict.answered:1"), ("passive", "Forward.answered:1")]),
     "attack": ("lr", [("passive", "Submission.answered:1"), ("coordinator", "Finished.answered:1")]),
     "end": ("lr", [("passive", "Stop.answered:1"), ("active", "Stop.answered:1")]),
+    "step on shares": ("shares", ON_SHARES),
+    "step of a number on shares": ("number", ON_SHARES[::-1]),
     "stale training": ("stale", [("active", "settled:3"), ("passive", "Step.answered:4")]),
 }
 

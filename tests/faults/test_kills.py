@@ -5,6 +5,8 @@ on from the folders to the undisturbed run's bits.
 from __future__ import annotations
 
 import signal
+import struct
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -58,24 +60,39 @@ WITHIN_A_STEP = [
 ]
 
 
-def digests(home: Path) -> dict[str, bytes]:
-    """Those of all that the computing parties sent in training."""
-    return {who: (home / who / "released/digests.bin").read_bytes() for who in ("active", "passive")}
+COMPUTING = ("active", "passive")
 
 
-def test_killed_within_a_step_of_protected_training() -> None:
+def digests(home: Path, *who: str) -> dict[str, bytes]:
+    """Those of all that these parties sent in training."""
+    return {party: (home / party / "released/digests.bin").read_bytes() for party in who}
+
+
+def sent_twice(home: Path) -> list[bytes]:
+    """Kind, round and number of what any party released with two values."""
+    files = sorted(home.glob("*/released/digests.bin"))
+    assert len(files) == 3
+    records = [(f.parts[-3], r) for f in files for (r,) in struct.iter_unpack("50s", f.read_bytes())]
+    seen = Counter((party, record[:18]) for party, record in set(records))
+    return [exchange for (_, exchange), times in seen.items() if times > 1]
+
+
+@pytest.mark.parametrize("kind", ["protected training", "number on shares"])
+def test_killed_within_a_step_of_protected_training(kind: str) -> None:
     """Who is resumed sends the bytes whose digest was on disk: no mask hides two values."""
     with quick(), short_folder() as home_of_all:  # a socket's path is short
-        folder = Folder(home_of_all / "dealt", KINDS["protected training"])
+        folder = Folder(home_of_all / "dealt", KINDS[kind])
         undisturbed = folder.undisturbed(home_of_all / "undisturbed")
-        all_sent = digests(home_of_all / "undisturbed")
+        all_sent = digests(home_of_all / "undisturbed", *COMPUTING)
+        assert not sent_twice(home_of_all / "undisturbed")
         for who, fault in WITHIN_A_STEP:
             (home_of_all / who).mkdir()
             ((home, codes),) = killed(folder, home_of_all / who, [(who, fault)])
             said = {p: (home / p / "output.log").read_text(encoding="utf-8") for p in codes}
             assert codes[who] == -signal.SIGKILL, (codes, said)
-            sent = digests(home)
+            sent = digests(home, *COMPUTING)
             assert all(0 < len(sent[p]) < len(all_sent[p]) for p in sent), who
             assert all(all_sent[p].startswith(sent[p]) for p in sent), who
             judge(home, who, codes, undisturbed)
-            assert digests(home) == all_sent, who
+            assert digests(home, *COMPUTING) == all_sent, who
+            assert not sent_twice(home), who

@@ -37,6 +37,12 @@ SETTINGS: dict[str, Any] = {
     "defenses": [*NOISY, NOISE],
 }
 PROTECTED = {**SETTINGS["training"], "optimizer": "sgd", "protection": "shares"}
+NUMBER: dict[str, Any] = {
+    "data": {"name": "diabetes", "sample": 24},
+    "model": {"family": "linear_regression"},
+    "training": {**PROTECTED, "learning_rate": 0.04},
+    "defenses": [],  # those above act on classes
+}
 NETWORK = {"architecture": "mlp", "width": 2, "hidden": [], "top": [3], "precision": "float64"}
 AVERAGES: dict[str, Any] = {
     "data": SETTINGS["data"],
@@ -54,6 +60,7 @@ KINDS: dict[str, dict[str, Any]] = {
     | {"aggregator": "active", "model": NETWORK, "disclose": [], "defenses": [NOISE]},
     "protected training": SETTINGS
     | {"training": PROTECTED, "defenses": NOISY, "limits": {"checkpoint_steps": 3}},  # odd: within a step
+    "number on shares": SETTINGS | NUMBER | {"limits": {"checkpoint_steps": 3}},
     "server averages": AVERAGES | {"defenses": [NOISY_CLIENT]},
     "masked updates": AVERAGES
     | {"parties": {"clients": 3}, "horizontal": {"rounds": 3, "secure_aggregation": True}},

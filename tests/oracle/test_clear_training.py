@@ -36,6 +36,19 @@ def test_factors_are_the_rows_up_to_an_affine_map(d: int, k: int, epochs: int, d
     np.testing.assert_allclose(factors.x.T @ factors.x / 120, np.eye(d), atol=1e-9)
 
 
+def test_known_columns_make_few_epochs_enough() -> None:
+    """One logit a row and epoch: eight unknown columns are too many for 16 epochs, four beside four known
+    ones are not.
+    """
+    x = np.random.default_rng(0).random((120, 8))
+    steps = _steps(x, 16, 20, 1, 0.3)
+    beside = factorize(steps, 120, 4, sweeps=300, known=x[:, 4:])
+    alone = factorize(steps, 120, 8, sweeps=300)
+    assert affine_fit(np.hstack([beside.x, x[:, 4:]]), x)[0] > 0.9999
+    assert beside.residual.max() < 1e-6
+    assert affine_fit(alone.x, x)[0] < 0.9
+
+
 def test_weights_that_stand_still_show_no_more_than_their_rank() -> None:
     """K = 2 logits of one model: of six columns two directions, R² about a third."""
     x = np.random.default_rng(0).random((400, 6))
@@ -99,5 +112,6 @@ def test_sums_of_several_parties_are_not_told_apart(tmp_path: Path) -> None:
     local.run()
     reasons = {m["detail"] for m in local.active.metrics._rows if m["metric"] == "skipped"}
     assert reasons == {
-        "clear_features reads the logits of one passive party: sums of several mix their columns"
+        f"party 'active' saw sums of the embeddings of a, b, c only: this attack needs those of '{target}'"
+        for target in "abc"
     }

@@ -169,7 +169,7 @@ def test_the_alphabets_come_from_the_metadata_scaled() -> None:
         phases=frozenset(Phase),
     )
     assert view.unknown_columns() == columns
-    view.scores = lambda: np.zeros((1, 3))  # type: ignore[method-assign]
+    view._scores = lambda: np.zeros((1, 3))  # type: ignore[method-assign]
     view.rows = np.zeros(1, np.int32)
     view.unknown_parameters = lambda: (np.ones((3, 3)), np.zeros(3))  # type: ignore[method-assign]
     view.own = lambda name: np.zeros((1, 2) if name == "features" else (3, 2))  # type: ignore[method-assign, assignment, misc]
@@ -205,6 +205,13 @@ def test_a_relabelling_tells_everything_and_an_independent_guess_nothing() -> No
     assert ((1 - x - x) ** 2).mean() > 0.3  # which the mean squared error takes for a failure
     assert conditional_entropy(x, rng.random(3000)) == pytest.approx(np.log2(3), abs=0.02)
     assert conditional_entropy(x, np.full(3000, 0.5)) == pytest.approx(entropy(x))
+
+
+def test_an_estimate_that_is_right_in_every_row_leaves_nothing() -> None:
+    """Classes of equally many rows straddle two values of x: a quarter of ones, say."""
+    rng = np.random.default_rng(8)
+    x = (np.arange(59) < 14).astype(float)
+    assert conditional_entropy(x, x + rng.normal(0, 1e-3, 59)) == 0.0
 
 
 def test_few_rows_are_not_overinterpreted() -> None:

@@ -130,5 +130,5 @@ def test_without_cvxpy_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> No
     ]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "cvxpy", None)
-    with pytest.raises(vl.errors.ConfigError, match=r"pip install 'vflens\[verify\]'"):
+    with pytest.raises(vl.errors.ConfigError, match=r"pip install './WHEEL\[verify\]'"):
         vl.verify(vl.estimate("ls", A, b), A, b)

@@ -1,6 +1,6 @@
 """Kills of launched federations from the start of their processes on: ``make kills``.
 
-Six kinds of federation run as ``vflens run`` runs them. A seed draws who is killed, and when; the launcher
+Eight kinds of federation run as ``vflens run`` runs them. A seed draws who is killed, and when; the launcher
 starts the party again, or the run is resumed. Whatever was killed, the run must end with the bits of an
 undisturbed one. A failure prints the command that repeats its run.
 """
@@ -55,6 +55,7 @@ HORIZONTAL = EVERYONE | {
     "training": {"batch_size": 7, "learning_rate": 0.1},
     "parties": {"clients": 3},
 }
+ON_SHARES = {**VERTICAL["training"], "epochs": 100, "optimizer": "sgd", "protection": "shares"}
 DIRECT = {"aggregator": "active", "model": NETWORK, "disclose": [], "transcript": {"every": 3}}
 #: The slow ones first: two at a time, they end together.
 KINDS: dict[str, dict[str, Any]] = {
@@ -68,6 +69,19 @@ KINDS: dict[str, dict[str, Any]] = {
         "scenarios": [{"name": "run", "defenses": [NOISE]}],
     },
     "regression": VERTICAL,
+    "shares": VERTICAL
+    | {
+        "training": ON_SHARES,
+        "parties": {"passive": ["a", "b"]},
+        "scenarios": [{"name": "run", "defenses": NOISY}],
+    },
+    "number": VERTICAL
+    | {
+        "data": {"name": "diabetes", "sample": 24},
+        "model": {"family": "linear_regression"},
+        "training": {**ON_SHARES, "learning_rate": 0.04},
+        "scenarios": [{"name": "run"}],
+    },
     "fedavg": HORIZONTAL
     | {
         "horizontal": {"rounds": 40, "participants": 2},

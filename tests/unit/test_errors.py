@@ -14,7 +14,7 @@ def test_a_class_is_found_by_its_name_and_by_its_code(cls: type[VflensError]) ->
     assert by_exit_code(cls.exit_code) is cls
 
 
-@pytest.mark.parametrize("code", [0, 15, 130, -9])
+@pytest.mark.parametrize("code", [0, 17, 130, -9])
 def test_a_code_of_no_class_is_a_failure(code: int) -> None:
     assert by_exit_code(code) is VflensError
 
@@ -25,5 +25,5 @@ def test_a_name_of_no_class_is_a_failure() -> None:
 
 
 def test_codes_and_words_are_each_of_one_meaning() -> None:
-    assert list(exit_codes()) == [*range(15), 130]
-    assert len(set(exit_codes().values())) == 16
+    assert list(exit_codes()) == [*range(17), 130]
+    assert len(set(exit_codes().values())) == 18

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -79,6 +80,20 @@ def test_one_file_in_the_folder_adds_an_attack(write: WriteModule) -> None:
     np.testing.assert_array_equal(estimate.values, np.full((3, 2), 0.1))
 
 
+def test_a_folder_is_read_again_once_a_file_came(
+    write: WriteModule, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A report asks thousands of times, which took most of the time that it took."""
+    registry, folder = _folder(write, "tenth", ATTACK), tmp_path / "lab_attacks"
+    assert registry.names() == ["tenth"]
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "scandir", pytest.fail)
+        assert registry.names() == ["tenth"]
+    write("lab_attacks/ninth.py", ATTACK)
+    os.utime(folder, ns=(0, folder.stat().st_mtime_ns + 1))  # both files may have come in one tick
+    assert registry.names() == ["ninth", "tenth"]
+
+
 def test_one_file_in_the_folder_adds_a_defence(write: WriteModule) -> None:
     write("lab_defenses/__init__.py", "")
     write("lab_defenses/halve.py", DEFENSE)
@@ -105,7 +120,7 @@ def test_an_installed_package_adds_both_by_entry_points(write: WriteModule) -> N
     )
     assert set(ATTACKS.names()) - set(built_in) == {"tenth", "named", "wrong"}
     assert "halve" in DEFENSES.names()
-    assert ATTACKS.summary("tenth") == ""
+    assert ATTACKS.summary("tenth") == "Guess a tenth everywhere."  # the module's, its class has none
     assert "other_package" not in sys.modules
     assert ATTACKS.get("tenth") is ATTACKS.get("named")
     assert ATTACKS.get("tenth").__name__ == "Tenth"
@@ -122,6 +137,50 @@ def test_an_installed_package_adds_both_by_entry_points(write: WriteModule) -> N
         match=r"'tenth' is a file of lab_attacks and an entry point of vflens.attacks: rename one",
     ):
         Registry("lab_attacks", "vflens.attacks", "vflens.plugins.attack:Attack").get("tenth")
+
+
+SENTENCES = '''"""Of the module."""
+
+
+class Told:
+    """Guess what is
+    told. More of it.
+
+    A second paragraph.
+    """
+
+
+class Silent:
+    pass
+'''
+
+
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("other_package.inner.words:Told", "Guess what is told."),
+        ("other_package.inner.words:Silent", "no description: its class has no docstring"),
+        ("other_package.inner.words", "Of the module."),  # it has two public classes
+        (
+            "other_package.inner.gone:Told",
+            "no description: the source of other_package.inner.gone is not there",
+        ),
+        ("nowhere.words:Told", "no description: the source of nowhere.words is not there"),
+        ("other_package.inner.broken:Told", "cannot be read (SyntaxError): mend broken.py"),
+    ],
+)
+def test_an_entry_point_is_described_by_its_class(write: WriteModule, value: str, words: str) -> None:
+    write("other_package/__init__.py", "raise RuntimeError('a list imports nothing')")
+    write("other_package/inner/__init__.py", "")
+    write("other_package/inner/words.py", SENTENCES)
+    write("other_package/inner/broken.py", "class")
+    write("other_package-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: other\nVersion: 1.0\n")
+    write("other_package-1.0.dist-info/entry_points.txt", f"[vflens.attacks]\ntold = {value}\n")
+    assert ATTACKS.summary("told") == ATTACKS.summary("told:label") == words
+
+
+def test_an_unknown_name_has_no_description() -> None:
+    assert ATTACKS.summary("nothing") == ""
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:

@@ -216,6 +216,21 @@ def test_rows_are_whole_positions() -> None:
             {"columns": [pb.Column(name="c", alphabet=[float("inf")])]},
             "column 'c' has a bound or value that is not finite: send numbers",
         ),
+        *(
+            (
+                {"n_classes": k, "label": pb.Column(name="y", low=low, high=high, alphabet=alphabet)},
+                f"party 'a' announces {classes} and the numeric label 'y' from {low} to {high}: one number "
+                "with bounds is due",
+            )
+            for k, classes, low, high, alphabet in (
+                (2, "2 classes", 0.0, 1.0, []),
+                (1, "1 class", None, None, []),
+                (1, "1 class", 0.0, None, []),
+                (1, "1 class", 1.0, 1.0, []),
+                (1, "1 class", -1.7e308, 1.7e308, []),
+                (1, "1 class", 0.0, 1.0, [0.5]),
+            )
+        ),
     ],
 )
 def test_wrong_parties_are_refused(wrong: dict[str, Any], sentence: str) -> None:
@@ -272,8 +287,8 @@ ACTIVE = party(name="b", role="active", n_classes=2)
         ),
         (
             {"model": '{"family": "far_away"}'},
-            "the federation's model: unknown models plug-in 'far_away': known are softmax_regression, "
-            "split_network; install its package at every party",
+            "the federation's model: unknown models plug-in 'far_away': known are linear_regression, "
+            "softmax_regression, split_network; install its package at every party",
         ),
         (
             {"model": ""},

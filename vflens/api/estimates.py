@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,8 @@ from vflens.api.html import paragraphs, table
 from vflens.errors import ConfigError, StorageError
 from vflens.experiments.results.folders import PartyRun
 from vflens.experiments.results.verdict import number
+from vflens.plugins.attack import LinearAttack
+from vflens.registry import ATTACKS
 from vflens.storage.files import load_arrays
 from vflens.types import Array, Moments, Role
 from vflens.words import counted
@@ -55,7 +58,7 @@ class Estimate(types.Estimate):
 
 
 def estimate(
-    name: str,
+    name: str | type[LinearAttack],
     A: npt.ArrayLike,
     b: npt.ArrayLike,
     *,
@@ -66,7 +69,7 @@ def estimate(
     """The estimate of x in A x = b, 0 ≤ x ≤ 1, by the linear attack ``name``; no federation is needed.
 
     Args:
-        name: a linear attack, such as "half_star" or "rcc2".
+        name: a linear attack, such as "half_star" or "rcc2", or the class of your own.
         A: (m, d), shared by all rows; m may be 0.
         b: (N, m), one right-hand side for each row.
         rng: a generator, or the seed of one, for attacks that draw; None: fresh entropy.
@@ -79,8 +82,9 @@ def estimate(
         ProtocolError: arrays that are not finite, too large, or do not fit each other.
         KnowledgeError: the attack needs moments, and none are given.
     """
-    found = attacks.estimate(name, A, b, rng=rng, moments=moments, **params)
-    return Estimate(**vars(found), attack=name, params=params, moments=moments)
+    with nullcontext(name) if isinstance(name, str) else ATTACKS.entered(name) as attack:
+        found = attacks.estimate(attack, A, b, rng=rng, moments=moments, **params)
+    return Estimate(**vars(found), attack=attack, params=params, moments=moments)
 
 
 def verify(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,13 +14,14 @@ from pydantic import TypeAdapter
 
 from vflens.api.estimates import Estimate, estimates_of
 from vflens.api.html import paragraphs, table
-from vflens.config import validate
-from vflens.errors import ConfigError
+from vflens.config import Plugin, build_plugins, validate
+from vflens.errors import ConfigError, DataError
 from vflens.experiments.pages.report_charts import heat_cells, percent
 from vflens.experiments.results import compare, verdict
+from vflens.experiments.results.folders import runs_under
 from vflens.experiments.results.record import RecordedRun, read_runs
 from vflens.experiments.results.results import Result
-from vflens.experiments.results.titles import rows_of
+from vflens.experiments.results.titles import defenses, rows_of
 from vflens.experiments.run.any_experiment import AnyPartiesExperiment
 from vflens.experiments.run.loading import AnyExperiment, experiment_kind, load_any, load_as
 from vflens.experiments.run.run import run as run_experiment
@@ -27,6 +29,8 @@ from vflens.experiments.run.vertical.experiment import Experiment
 from vflens.experiments.sweeps.pool import Pool
 from vflens.experiments.sweeps.sweep import run_sweep
 from vflens.experiments.sweeps.sweep_file import load_sweep, sweep_kind
+from vflens.plugins.attack import Attack
+from vflens.registry import ATTACKS
 from vflens.types import Document
 
 _RESULTS = pa.schema(
@@ -40,6 +44,9 @@ _CLIENTS = pa.schema(
     [(name, pa.string()) for name in ("scenario", "client")]
     + [(name, pa.float64()) for name in ("accuracy", "alone")]
 )
+
+
+_OF_ALL = pa.schema([(name, pa.string()) for name in ("folder", "run", "defenses")] + list(_RESULTS)[1:])
 
 
 @dataclass(frozen=True)
@@ -74,7 +81,7 @@ class Run:
         the guess beyond chance. As a data frame: ``run.results.to_pandas()``.
         """
         rows = [
-            {"scenario": scenario, **{name: getattr(result, name) for name in _RESULTS.names[1:]}}
+            {"scenario": scenario, **_figures(result)}
             for scenario, run in zip(self.scenarios, self._runs, strict=True)
             for result in run.results
         ]
@@ -134,6 +141,44 @@ class Run:
         return paragraphs(self.verdict) + "".join(maps) + paragraphs(f"report: {self.report}")
 
 
+def results(pattern: str | Path) -> pa.Table:
+    """The results of all runs in many folders, one row for each run, attack, target and scored set.
+
+    ``folder`` is that of the run, ``run`` its name, ``defenses`` those that were configured, comma-separated;
+    the other columns are those of :attr:`Run.results`.
+
+    Args:
+        pattern: a folder, or a pattern of folders such as ``runs/**``. Runs lie at most four levels below a
+            folder; a party's folder alone gives what its owner knows.
+
+    Raises:
+        DataError: there is no run, or a file is damaged.
+
+    Example:
+        >>> vl.results("runs/**").to_pandas().groupby("attack")["relative"].mean()
+    """
+    given = Path(pattern)
+    named = [given] if given.is_dir() else Path(given.anchor).glob(str(given.relative_to(given.anchor)))
+    places = sorted(place for place in named if place.is_dir())
+    parties: dict[Path, dict[Path, None]] = {}
+    for place in places:
+        for home, folders in runs_under(place).items():
+            parties.setdefault(home, {}).update(dict.fromkeys(folders))
+    if not parties:
+        raise DataError(f"{pattern} names no run: give a folder with runs, or a pattern such as runs/**")
+    rows = [
+        {"folder": str(home), "run": run.name, "defenses": ", ".join(defenses(run)), **_figures(result)}
+        for home, folders in parties.items()
+        for run in read_runs(list(folders))
+        for result in run.results
+    ]
+    return pa.Table.from_pylist(rows, schema=_OF_ALL)
+
+
+def _figures(result: Result) -> Document:
+    return {name: getattr(result, name) for name in _RESULTS.names[1:]}
+
+
 def _cell(result: Result | None) -> str:
     return f"{verdict.number(result.mse)} ({percent(result.relative)})" if result else "–"
 
@@ -147,6 +192,7 @@ def run(
     *,
     in_process: bool = True,
     out: Path | str | None = None,
+    attacks: Sequence[Attack | type[Attack]] = (),
 ) -> Run:
     """Run an experiment: deal the data, train, predict, attack, report.
 
@@ -156,6 +202,9 @@ def run(
         in_process: all parties in this process: quicker, no isolation. False: one process for each party, as
             in ``vflens run``. The results have the same bits.
         out: the folder in which the run's folder is made; None: the experiment's own ``out``.
+        attacks: classes of your own, or objects with parameters, beside those of the experiment; they need
+            not be installed, for all parties are in this process. ``HalfStar`` is called "half_star". An
+            attack on labels sits in the first passive party.
 
     Raises:
         VflensError: the reason for which it cannot run, in one sentence.
@@ -163,8 +212,24 @@ def run(
     loaded = experiment if isinstance(experiment, AnyPartiesExperiment) else _experiment(experiment)
     if out is not None:
         loaded = loaded.model_copy(update={"out": Path(out)})
-    done = run_experiment(loaded, in_process=in_process)
+    if attacks and not in_process:
+        raise ConfigError(
+            "in_process = False with attacks: other processes lack these classes, leave one out"
+        )
+    with ExitStack() as entered:
+        if attacks:
+            loaded = loaded.attacked_by([_given(attack, entered) for attack in attacks])
+        done = run_experiment(loaded, in_process=in_process)
     return Run(done.folder, done.report)
+
+
+def _given(attack: Attack | type[Attack], entered: ExitStack) -> tuple[str, Attack]:
+    """The name and the object of an attack, whose class is a plug-in until ``entered`` ends."""
+    name = entered.enter_context(ATTACKS.entered(attack if isinstance(attack, type) else type(attack)))
+    if not isinstance(attack, type):
+        return name, attack
+    ((_, built),) = build_plugins(ATTACKS, [Plugin(name=name)])
+    return name, built
 
 
 def sweep(

@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Unpack
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,6 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from vflens.api.frames import as_arrow, like, numbered
 from vflens.api.html import paragraphs, table
+from vflens.api.options import DataKeys, ReleaseKeys
 from vflens.config import validate
 from vflens.errors import ConfigError, VflensError
 from vflens.experiments.audit import advice, words
@@ -33,9 +34,13 @@ from vflens.types import Document
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Audit:
-    """What a federation would learn of a table; ``facts`` has the keys of ``vflens audit --json``."""
+    """What a federation would learn of a table; ``facts`` has the keys of ``vflens audit --json``.
+
+    ``exposed`` are the ids of the most exposed rows by phase and attack: keep them to yourself.
+    """
 
     facts: Document
+    exposed: Document = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"<Audit of {self.facts['subject']}: {self.decision}>"
@@ -64,11 +69,12 @@ class Audit:
         return advice.recommendation(self.facts)
 
     def write(self, page: Path | str) -> Path:
-        """Write the page of ``vflens audit``.
+        """Write the page of ``vflens audit``, and the ids of the most exposed rows beside it.
 
         Raises:
-            StorageError: it cannot be written.
+            StorageError: they cannot be written.
         """
+        words.write_exposed(self.exposed, Path(page))
         words.write_audit(self.facts, Path(page))
         return Path(page)
 
@@ -80,7 +86,7 @@ class Audit:
 def audit(
     frame: Any,
     *,
-    classes: int,
+    classes: int | None = None,
     id_column: str | None = "id",
     models: int = 10,
     rows: int = 1000,
@@ -90,13 +96,14 @@ def audit(
     least_error: float | None = None,
     most_loss: float = 0.01,
     training: Literal["clear", "secure"] = "clear",
-    **description: Any,
+    tolerance: Mapping[str, float] | None = None,
+    **description: Unpack[DataKeys],
 ) -> Audit:
     """Bounds, attacks and defences for one party's own columns, before any training; see ``docs/audit.md``.
 
     Args:
         frame: a pandas, polars or Arrow table, or a mapping from names to arrays (n,); one row per person.
-        classes: of the planned model.
+        classes: of the planned model; None where ``description`` has a ``label_column``.
         id_column: a column that only identifies rows; None, or without a column "id": rows by number.
         models: simulated models of each kind.
         rows: at most so many of the frame's rows are used.
@@ -104,8 +111,9 @@ def audit(
         seed: one seed, one result.
         most_leak: the share of what a blind guess leaves open that an attack may take of a column; None: .2.
         least_error: instead of that the MSE over all columns that the party wants at least.
-        most_loss: the AUC of two classes, of other numbers' accuracy, that it gives for it at most.
+        most_loss: the AUC of two classes, R² of a number, else accuracy, that it gives for it at most.
         training: "clear": its messages are read; "secure": nobody sees them.
+        tolerance: column → how far from the truth, in its own unit, an answer counts as found.
         description: ``columns``, ``bounds``, ``encode``, ``missing`` and other keys of a party's ``[data]``.
 
     Raises:
@@ -116,7 +124,8 @@ def audit(
         raise ConfigError("audit takes no `file`: the frame stands for it")
     numbers = {"models": models, "rows": rows, "known": known, "seed": seed, "classes": classes}
     wanted = {"most_leak": most_leak, "least_error": least_error, "most_loss": most_loss}
-    plan = validate(TypeAdapter(_Asked), {**numbers, **wanted, "training": training}, "audit")
+    chosen = {"training": training, "tolerance": tolerance or {}}
+    plan = validate(TypeAdapter(_Asked), {**numbers, **wanted, **chosen}, "audit")
     given = as_arrow(frame)
     absent = id_column == "id" and id_column not in given.column_names
     given, ids = numbered(given) if id_column is None or absent else (given, id_column)
@@ -125,14 +134,15 @@ def audit(
         checks = check_tables({"the frame": spec})
         subject = subject_of("the frame", spec, plan.classes)
         tables = {party: check.record() for party, check in checks.items()}
-        return Audit({**run_audit(subject, plan, _silent), "tables": tables})
+        exposed: Document = {}
+        return Audit({**run_audit(subject, plan, _silent, exposed.update), "tables": tables}, exposed)
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Asked(Plan):
     """The arguments of an audit that are numbers."""
 
-    classes: Annotated[int, Field(ge=2)]
+    classes: Annotated[int, Field(ge=2)] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,7 +176,7 @@ class Certificate:
         )
 
 
-def release(frame: Any, **options: Any) -> tuple[Any, Certificate]:
+def release(frame: Any, **options: Unpack[ReleaseKeys]) -> tuple[Any, Certificate]:
     """A table under noise, with its certificate; see ``docs/release.md``.
 
     Args:
@@ -183,12 +193,12 @@ def release(frame: Any, **options: Any) -> tuple[Any, Certificate]:
         DataError: the frame cannot be released.
     """
     with _written(as_arrow(frame)) as file, threadpool_limits(1):
-        done = release_file(_options(file, options), _silent)
+        done = release_file(_options(file, {**options}), _silent)
         return like(pq.read_table(done.table), frame), Certificate(done.facts, done.page.read_text("utf-8"))
 
 
 def _options(file: Path, given: dict[str, Any]) -> ReleaseOptions:
-    known = {f.name for f in fields(ReleaseOptions)} - {"table", "out", "force", "excel_safe"}
+    known = ReleaseKeys.__annotations__
     unknown = next((name for name in given if name not in known), None)
     if unknown is not None:
         raise ConfigError(f"release has no option {unknown!r}: it has {', '.join(sorted(known))}")

@@ -85,13 +85,19 @@ def _facts(table: Table) -> Document:
     """Rows, columns, rows per class and per part of ``table``."""
     import numpy as np
 
-    labels = table.labels if table.labels is not None else np.zeros(0, int)
-    counts = np.bincount(labels, minlength=len(table.class_names)).tolist()
+    if table.label is not None:
+        labelled: Document = {
+            "label": {"name": table.label.name, "bounds": [table.label.low, table.label.high]}
+        }
+    else:
+        labels = table.labels if table.labels is not None else np.zeros(0, int)
+        counts = np.bincount(labels, minlength=len(table.class_names)).tolist()
+        labelled = {"classes": dict(zip(table.class_names, counts, strict=True))}
     split = table.split
     return {
         "rows": len(table.ids),
         "columns": [c.name for c in table.columns],
-        "classes": dict(zip(table.class_names, counts, strict=True)),
+        **labelled,
         "split": None
         if split is None
         else {"train": int((split == 0).sum()), "predict": int((split == 1).sum())},
@@ -102,11 +108,17 @@ def _shown(facts: Document, columns: Sequence[ColumnInfo]) -> str:
     lines = [
         f"{facts['name']}: {counted(facts['rows'], 'row')}, {counted(len(columns), 'column')}",
         *filter(None, [facts["caveat"]]),
-        f"classes: {', '.join(f'{k} ({v})' for k, v in facts['classes'].items())}",
+        _labelled(facts),
         f"split: {facts['split'] or 'drawn by the dealer'}",
         *(f"  {c.name:<24} {_bounds(c.low, c.high)}{_alphabet(c.alphabet)}" for c in columns[:64]),
     ]
     return "\n".join(lines + ([f"  … and {len(columns) - 64} more"] if len(columns) > 64 else []))
+
+
+def _labelled(facts: Document) -> str:
+    if "label" in facts:
+        return f"label: {facts['label']['name']}, a number, {_bounds(*facts['label']['bounds'])}"
+    return f"classes: {', '.join(f'{k} ({v})' for k, v in facts['classes'].items())}"
 
 
 def _bounds(low: float | None, high: float | None) -> str:

@@ -1,25 +1,37 @@
-"""``vflens report``, ``ledger``, ``attack``, ``score`` and ``compare``: results of recorded runs."""
+"""``vflens report``, ``ledger``, ``attack`` and ``score``: results of recorded runs."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vflens.cli.decide.thresholds import (
+    FailIf,
+    FailIfBeatsBlind,
+    JUnit,
+    TableFile,
+    check_table,
+    gate,
+    write_table,
+)
 from vflens.cli.output import Json, emit, plain
 from vflens.errors import ConfigError
 from vflens.types import Facts
 from vflens.words import counted
 
 if TYPE_CHECKING:
+    from vflens.experiments.evidence.thresholds import Evidence
     from vflens.experiments.results.record import RecordedRun
 
 
 def report(
     folders: Annotated[list[Path], typer.Argument(help="run folders, or folders of parties")],
+    *,
     out: Annotated[Path, typer.Option(help="the page to write")] = Path("report.html"),
     pdf: Annotated[
         bool, typer.Option("--pdf", help="also print it, as a PDF beside it, with Chromium")
@@ -28,6 +40,7 @@ def report(
         Path | None,
         typer.Option(help="also write images (PNG) and charts (SVG, with Chromium) into this folder"),
     ] = None,
+    table: TableFile = None,
     json: Json = False,
 ) -> None:
     """Write one self-contained page on the given folders.
@@ -42,6 +55,7 @@ def report(
 
     if pdf:
         browser("--pdf")  # refuse before the work
+    check_table(table)
     written, runs = write_report(folders, out), read_runs(folders)
     files = {"report": str(written)}
     if pdf:
@@ -50,9 +64,17 @@ def report(
         files["pdf"] = str(printed)
     if pictures is not None:
         files["pictures"] = _write_pictures(runs, pictures)
+    files |= write_table(table, lambda: _of_runs(runs))
     loud = "".join(f"\n{alarm}" for alarm in alarms(runs))
     named = "\n".join(f"{kind}: {file}" for kind, file in files.items())
     emit(json, {**to_json(runs), **files}, lambda: f"{verdict(runs)}{loud}\n\n{named}")
+
+
+def _of_runs(runs: Sequence[RecordedRun]) -> Sequence[Evidence]:
+    """What attacks found in runs."""
+    from vflens.experiments.evidence.sources import of_runs
+
+    return of_runs(runs)
 
 
 def _write_pictures(runs: Sequence[RecordedRun], folder: Path) -> str:
@@ -147,7 +169,7 @@ Arrays = Annotated[
     Path | None,
     typer.Option(metavar="FILE", help="npz with what an adversary saw in another federation: W, scores, …"),
 ]
-Named = Annotated[str, typer.Option(help="a name of `vflens attacks`")]
+Named = Annotated[str, typer.Option(help="a name of `vflens attacks`, or a file with one attack, mine.py")]
 Target = Annotated[str | None, typer.Option(help="a passive party; default: the only one")]
 Attacked = Annotated[
     RowsOption | None, typer.Option(help="the rows to estimate; default: prediction rows if it can")
@@ -159,6 +181,9 @@ Given = Annotated[
     ),
 ]
 Out = Annotated[Path, typer.Option(help="the estimate to write")]
+Together = Annotated[
+    list[Path] | None, typer.Option("--with", help="the folder of a party that colludes with it; repeatable")
+]
 Verify = Annotated[
     int, typer.Option(min=0, help="so many rows are solved again from the attack's definition, in CVXPY")
 ]
@@ -174,13 +199,14 @@ def attack(
     given: Given = None,
     out: Out = Path("estimate.npz"),
     verify: Verify = 0,
+    together: Together = None,
     json: Json = False,
 ) -> None:
     """Attack a recorded transcript, or arrays of another federation; the target scores the estimate.
 
     Example: vflens attack runs/digits/undefended/active --attack cls --set start=half
     """
-    from vflens.cli.progress import StageBar
+    from vflens.cli.screen.progress import StageBar
     from vflens.experiments.offline.attack import attack_recorded
     from vflens.experiments.offline.command import given_parameters
     from vflens.experiments.offline.given_arrays import attack_arrays
@@ -190,32 +216,32 @@ def attack(
     parameters = given_parameters(given or ())
     if (folder is None) == (arrays is None):
         raise ConfigError("attack takes one source: give a run folder, or --arrays FILE")
-    if folder is None and arrays is not None:
-        if target is not None or rows is not None or verify:
-            raise ConfigError("--target, --rows and --verify belong to a run folder: leave them out")
-        facts = attack_arrays(arrays, attack, out, parameters=parameters)
-        emit(json, facts, lambda: _estimated(facts, "--truth"))
-        return
-    assert folder is not None
+    if arrays is not None and (target is not None or rows is not None or verify or together):
+        raise ConfigError("--target, --rows, --verify and --with belong to a run folder: leave them out")
     scored = None if rows is None else Phase(rows.value)
-    with StageBar() as bar:
-        facts = attack_recorded(
-            folder,
-            attack,
-            target,
-            out,
-            parameters=parameters,
-            scored=scored,
-            verify=verify,
-            progress=bar,
-        )
-    emit(json, facts, lambda: _estimated(facts, "--truth" if is_recording(folder) else "--config"))
+    with _named(attack) as name, StageBar() as bar:
+        if arrays is not None:
+            facts = attack_arrays(arrays, name, out, parameters=parameters)
+        else:
+            assert folder is not None
+            asked: Facts = {"scored": scored, "verify": verify, "together": together or ()}
+            facts = attack_recorded(folder, name, target, out, parameters=parameters, progress=bar, **asked)
+    has_config = folder is not None and not is_recording(folder)
+    emit(json, facts, lambda: _estimated(facts, "--config" if has_config else "--truth"))
+
+
+def _named(attack: str) -> AbstractContextManager[str]:
+    """The name of the attack in the file ``attack``, for this command; or the name that it is."""
+    from vflens.registry import ATTACKS
+
+    return ATTACKS.entered_file(Path(attack)) if attack.endswith(".py") else nullcontext(attack)
 
 
 def score(
     estimate: Annotated[
         Path, typer.Argument(help="written by `vflens attack`, or one of a run's estimates/")
     ],
+    *,
     config: Annotated[
         Path | None, typer.Option(help="the target's own configuration, in its run folder")
     ] = None,
@@ -223,6 +249,9 @@ def score(
         Path | None,
         typer.Option(help="for --arrays npz with x, the true columns; for a recorder's folder y, the labels"),
     ] = None,
+    fail_if: FailIf = None,
+    fail_if_beats_blind: FailIfBeatsBlind = False,
+    junit: JUnit = None,
     json: Json = False,
 ) -> None:
     """Score an estimate against the target's own table; only the target can.
@@ -232,15 +261,25 @@ def score(
     from vflens.experiments.offline.given_arrays import score_arrays
     from vflens.experiments.offline.score import score_estimate
 
+    asked = gate(fail_if, fail_if_beats_blind, junit)
     if config is not None and truth is None:
-        facts = score_estimate(estimate, config)
+        facts = score_estimate(estimate, config, asked.tolerance)
     elif truth is not None and config is None:
-        facts = score_arrays(estimate, truth)
+        facts = score_arrays(estimate, truth, asked.tolerance)
     else:
         raise ConfigError(
             "score takes one truth: give --config FILE for a run, or --truth FILE for given arrays"
         )
-    emit(json, facts, lambda: _scored(facts))
+    judged = asked.judged(lambda: _evidence(facts))
+    emit(json, {**facts, **judged.json}, lambda: f"{_scored(facts)}{judged.text}")
+    judged.enforce()
+
+
+def _evidence(facts: Facts) -> Sequence[Evidence]:
+    """What one score says of thresholds."""
+    from vflens.experiments.evidence.sources import of_score
+
+    return [of_score(facts)]
 
 
 def dictionary(
@@ -268,27 +307,14 @@ def dictionary(
     )
 
 
-def compare(
-    run_a: Annotated[Path, typer.Argument(help="a run folder")],
-    run_b: Annotated[Path, typer.Argument(help="another")],
-    json: Json = False,
-) -> None:
-    """Show the differences of two runs, in configuration and in results.
-
-    Example: vflens compare runs/digits/undefended runs/digits/class-label-only
-    """
-    from vflens.experiments.results import compare as comparison
-
-    found = comparison.compare(run_a, run_b)
-    emit(json, found, lambda: plain(comparison.table(found)))
-
-
 def _estimated(facts: Facts, truth: str) -> str:
     """What was estimated, and what comes next."""
     from vflens.experiments.results.titles import rows_of
 
     checked = f"\n{facts['verified']['words']}" if "verified" in facts else ""
     out = facts["estimate"]
+    if "fair_guess" in facts:
+        checked += f"\nthe fair guess of the same rows, scored with it: {facts['fair_guess']}"
     return (
         f"{facts['rows']} {rows_of(facts['scored_set'])} of {facts['target']!r} estimated by "
         f"{facts['attack']}: {out}{checked}\nlet the target score it: vflens score {out} {truth} …"

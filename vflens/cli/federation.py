@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vflens.cli.decide.thresholds import FailIf, FailIfBeatsBlind, Gate, Judged, JUnit, gate
 from vflens.cli.output import Json, ShowIds, emit, identified, note, note_tables, plain, width
 from vflens.errors import printable
 from vflens.names import one_of
@@ -16,6 +18,7 @@ from vflens.types import Document
 from vflens.words import counted
 
 if TYPE_CHECKING:
+    from vflens.experiments.evidence.thresholds import Evidence
     from vflens.experiments.results.protection import SpentPrivacy
     from vflens.experiments.results.record import RecordedRun
     from vflens.experiments.run.run import RunOutput
@@ -46,7 +49,7 @@ def serve(
 
     Example: vflens serve passive --config examples/passive.toml
     """
-    from vflens.cli.progress import StageBar
+    from vflens.cli.screen.progress import StageBar
     from vflens.config import DataPartyConfig, load_party
     from vflens.errors import ConfigError, DataError
     from vflens.services.lifeline import launched
@@ -82,32 +85,39 @@ def run(
     watch: Annotated[
         bool, typer.Option("--watch", help="show it on a page while it goes; on a terminal until Ctrl-C")
     ] = False,
+    fail_if: FailIf = None,
+    fail_if_beats_blind: FailIfBeatsBlind = False,
+    junit: JUnit = None,
     json: Json = False,
 ) -> None:
     """Run an experiment: deal, start one process per party, train, predict, attack, report.
 
     Example: vflens run examples/demo.toml
     """
-    from vflens.cli.progress import ScenarioBars
-    from vflens.cli.watched import Watched
+    from vflens.cli.screen.progress import ScenarioBars
+    from vflens.cli.screen.watched import Watched
     from vflens.errors import PluginError
+    from vflens.experiments.run.dealer import column_names
     from vflens.experiments.run.loading import load_any
     from vflens.experiments.run.own_tables import check_tables
     from vflens.experiments.run.run import run as run_experiment
 
-    experiment = load_any(file)
+    asked, experiment = gate(fail_if, fail_if_beats_blind, junit), load_any(file)
+    asked.check_columns(lambda: column_names(experiment))
+    experiment = experiment.within(asked.tolerance)
     if out is not None:
         experiment = experiment.model_copy(update={"out": out})
     tables = note_tables(check_tables(experiment.files))
     with Watched(watch) as page:
         with ScenarioBars(experiment) as bars:
             result = run_experiment(experiment, in_process=in_process, tell=page.told_too(bars))
-        runs = _emit_result(result, json, tables)
+        runs, judged = _emit_result(result, json, tables, asked)
     from vflens.experiments.results.verdict import failures  # loads much, so after the run
 
     broken = [sentence for run in runs for sentence in failures(run)]
     if strict and broken:
         raise PluginError(f"--strict: {broken[0]}: mend the plug-in, or leave it out")
+    judged.enforce()
 
 
 def resume(
@@ -128,7 +138,7 @@ def resume(
             note(f"{scenario}: {event.get('party', 'all parties')} {event['event']}")
 
     result = resume_runs(folder, restart=restart, tell=tell)
-    _emit_result(result, json, {})
+    _emit_result(result, json, {}, gate(None, False, None))
 
 
 def check(
@@ -151,8 +161,15 @@ def check(
     emit(
         json,
         {**facts, "tables": tables},
-        lambda: "\n".join([f"{file} fits:", *(f"  {k}: {v}" for k, v in facts.items())]),
+        lambda: "\n".join([f"{file} fits:", *(f"  {k}: {_in_words(v)}" for k, v in facts.items())]),
     )
+
+
+def _in_words(fact: Any) -> str:
+    """A fact as people write it: a list with commas, yes."""
+    if isinstance(fact, list):
+        return ", ".join(map(str, fact)) or "none"
+    return "yes" if fact is True else str(fact)
 
 
 def status(config: _Config, json: Json = False) -> None:
@@ -224,22 +241,31 @@ def _discard(message: str) -> None:
     """Print nothing (--quiet)."""
 
 
-def _emit_result(result: RunOutput, json: bool, tables: Document) -> tuple[RecordedRun, ...]:
-    """Print what the runs of an experiment ended with; the runs."""
+def _emit_result(
+    result: RunOutput, json: bool, tables: Document, asked: Gate
+) -> tuple[tuple[RecordedRun, ...], Judged]:
+    """Print what the runs of an experiment ended with; the runs, and what is known of their thresholds."""
     from vflens.experiments.results.record import read_runs
     from vflens.experiments.results.verdict import to_json
 
+    def evidence() -> Sequence[Evidence]:
+        from vflens.experiments.evidence.sources import of_runs
+
+        return of_runs(runs)
+
     runs = read_runs(result.scenarios)
+    judged = asked.judged(evidence)
+    places = {"report": str(result.report), "folder": str(result.folder)}
     emit(
         json,
-        {**to_json(runs), "report": str(result.report), "folder": str(result.folder), "tables": tables},
-        lambda: _summary(runs, result.report),
+        {**to_json(runs), **places, "tables": tables, **judged.json},
+        lambda: f"{_summary(runs, result.report)}{judged.text}",
     )
-    return runs
+    return runs, judged
 
 
 def _summary(runs: Any, report: Path) -> str:
-    from vflens.cli.result_tables import result_tables
+    from vflens.cli.screen.result_tables import result_tables
     from vflens.experiments.results.verdict import alarms, omissions, verdict
 
     tables = list(result_tables(runs, width()))
@@ -273,5 +299,8 @@ def _spent(privacy: SpentPrivacy) -> str:
 
 
 def _prediction(answer: Document) -> str:
+    if "value" in answer:
+        value = f"{printable(answer['label'])} {answer['value']:.6g}"
+        return f"{answer['row']:>6}  {printable(answer['id']):<20} {value}"
     scores = ", ".join(f"{printable(name)} {p:.3f}" for name, p in answer["scores"].items())
     return f"{answer['row']:>6}  {printable(answer['id']):<20} {printable(answer['class']):<16} {scores}"

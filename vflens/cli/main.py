@@ -32,12 +32,17 @@ from vflens.cli import (
     plugins,
     release,
     reproduce,
+    scoreboard,
     secrets,
+    start,
     watch,
 )
+from vflens.cli.decide import compare, dpia, export
 from vflens.cli.output import note
+from vflens.cli.usage import is_usage, sentence
 from vflens.errors import (
     INTERRUPTED,
+    ConfigError,
     StorageError,
     UnavailableError,
     VflensError,
@@ -47,7 +52,7 @@ from vflens.errors import (
 from vflens.wire.process import configure_process
 
 _MOST = 4_000  # characters of a message, which may repeat a huge cell of a file
-_INTERRUPTION = "interrupted: what was computed so far is kept"
+_INTERRUPTION = "interrupted: files written so far are kept"
 
 
 class _InOrder(TyperGroup):
@@ -66,15 +71,21 @@ app = typer.Typer(
     add_completion=False,
     help="What each party of a vertical or horizontal federation can reconstruct from what it receives, and "
     "what a defence buys and costs.",
-    epilog="Start with: make demo. Exit codes: "
+    epilog="Start with: vflens demo. Exit codes: "
     f"{', '.join(f'{code} {word}' for code, word in exit_codes().items())}.",
 )
 #: Panel of the help → name → command or group, in the order of use.
 _PANELS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
+    "Begin": {
+        "demo": start.demo,
+        "examples": start.examples,
+        "new": start.new,
+    },
     "Before a run": {
         "audit": audit.audit,
         "release": release.release,
         "datasets": datasets.app,
+        "party": start.party,
         "secrets": secrets.app,
         "certs": certs.app,
         "check": federation.check,
@@ -90,7 +101,9 @@ _PANELS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
         "watch": watch.watch,
         "report": evidence.report,
         "ledger": evidence.ledger,
-        "compare": evidence.compare,
+        "compare": compare.compare,
+        "dpia": dpia.dpia,
+        "export": export.export,
         "attack": evidence.attack,
         "score": evidence.score,
         "dictionary": evidence.dictionary,
@@ -100,6 +113,7 @@ _PANELS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
     "Papers and plug-ins": {
         "reproduce": reproduce.reproduce,
         "sweep": reproduce.sweep,
+        "scoreboard": scoreboard.scoreboard,
         "attacks": plugins.attacks,
         "defenses": plugins.defenses,
         "models": plugins.models,
@@ -148,7 +162,7 @@ def command_line() -> None:
         failpoints.arm(os.environ.get("VFLENS_FAIL", ""))
         if failpoints.armed:
             note("VFLENS_FAIL is set: this process fails on purpose")
-        _COMMANDS()
+        sys.exit(_COMMANDS(standalone_mode=False))
     except SystemExit as end:
         if end.code == INTERRUPTED:  # Typer ends so on Ctrl-C, silently
             note(_INTERRUPTION)
@@ -158,7 +172,10 @@ def command_line() -> None:
         if not reported and _is_interruption(error):
             note(_INTERRUPTION)
             sys.exit(INTERRUPTED)
-        _fail(*_message(error))
+        words, code = _message(error)
+        if not words:
+            sys.exit(code)
+        _fail(words, code)
 
 
 def _is_interruption(error: BaseException | None) -> bool:
@@ -178,6 +195,8 @@ def _message(error: BaseException) -> tuple[str, int]:
         case TimeoutError():  # Python counts it as an OSError
             late = "nobody answered in time: look at the other parties' logs, or raise the limits"
             return late, UnavailableError.exit_code
+        case _ if is_usage(error):
+            return sentence(error), ConfigError.exit_code
         case OSError():
             what = f"{error.filename or 'a file'}: {error.strerror or 'it cannot be read or written'}"
             return f"{what}: free space, or choose another file or folder", StorageError.exit_code

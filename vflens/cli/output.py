@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json as json_module
-import math
 import sys
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vflens.errors import DataError, printable
+from vflens.storage.json_file import finite
 from vflens.types import Document
 
 if TYPE_CHECKING:  # width of tables off a terminal
@@ -51,7 +51,7 @@ def emit(json: bool, data: Any, text: Callable[[], str]) -> None:
     command.
     """
     if json:
-        print(_ascii_controls(json_module.dumps(_finite(data), ensure_ascii=False)))
+        print(_ascii_controls(json_module.dumps(finite(data), ensure_ascii=False)))
         return
     shown = printable(text(), keep=_LAYOUT)
     print(_wrapped(shown) if sys.stdout.isatty() else shown)
@@ -104,11 +104,3 @@ def _ascii_controls(document: str) -> str:
     if document.isprintable():
         return document
     return "".join(c if c.isprintable() else json_module.dumps(c)[1:-1] for c in document)
-
-
-def _finite(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {str(k): _finite(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(v) for v in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value

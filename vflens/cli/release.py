@@ -133,7 +133,7 @@ class _InterruptedError(VflensError):
 
 
 def _release(options: ReleaseOptions, json: bool) -> None:
-    from vflens.cli.progress import FileBar
+    from vflens.cli.screen.progress import FileBar
     from vflens.experiments.release.run import release as release_table
 
     try:

@@ -1,14 +1,31 @@
 """``vflens reproduce`` and ``vflens sweep``: figures and sweeps, as data and as a page."""
 
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vflens.cli.decide.thresholds import (
+    FailIf,
+    FailIfBeatsBlind,
+    Judged,
+    JUnit,
+    TableFile,
+    check_table,
+    gate,
+    write_table,
+)
 from vflens.cli.output import Json, emit
 from vflens.errors import ConfigError
 from vflens.types import Document
 from vflens.words import counted
+
+if TYPE_CHECKING:
+    from vflens.experiments.evidence.thresholds import Evidence
 
 Jobs = Annotated[int, typer.Option(help="processes at a time", min=1)]
 BackendName = Annotated[
@@ -31,6 +48,9 @@ def reproduce(
         int | None,
         typer.Option(help="FedAdOb's pages: so many seeds, and the finished cells stay for more", min=1),
     ] = None,
+    model: Annotated[
+        str, typer.Option(help="FedAdOb's pages: this model alone, such as lenet, whose cells stay for more")
+    ] = "",
     finished: Annotated[
         bool,
         typer.Option("--finished", help="FedAdOb's pages: draw what is computed so far, compute nothing"),
@@ -45,7 +65,7 @@ def reproduce(
 
     Example: vflens reproduce rvg-fig4 --quick
     """
-    from vflens.cli.progress import CellBar
+    from vflens.cli.screen.progress import CellBar
     from vflens.experiments.figures import FigureOptions, Size, figures, page
     from vflens.experiments.figures import reproduce as make
     from vflens.experiments.run.check import check_writable
@@ -62,7 +82,7 @@ def reproduce(
     kept = page(name, size).kept(out, size, seed)
     with CellBar(name) as bar:
         pool = Pool(kept, jobs, backend, bar, only_finished=finished)  # type: ignore[arg-type]  # checked there
-        facts = make(name, FigureOptions(pool, size, seed, seeds), out)
+        facts = make(name, FigureOptions(pool, size, seed, seeds=seeds, model=model), out)
     emit(json, facts, lambda: _summary(facts))
 
 
@@ -80,6 +100,10 @@ def sweep(
         bool,
         typer.Option("--watch", help="show its cells on a page as they come; on a terminal until Ctrl-C"),
     ] = False,
+    table: TableFile = None,
+    fail_if: FailIf = None,
+    fail_if_beats_blind: FailIfBeatsBlind = False,
+    junit: JUnit = None,
     json: Json = False,
 ) -> None:
     """Every attack against every defence at every strength, for several seeds. After an interruption it
@@ -87,14 +111,19 @@ def sweep(
 
     Example: vflens sweep examples/sweep.toml --jobs 2
     """
-    from vflens.cli.progress import CellBar
-    from vflens.cli.watched import Watched
+    from vflens.cli.screen.progress import CellBar
+    from vflens.cli.screen.watched import Watched
     from vflens.experiments.run.check import check_writable
+    from vflens.experiments.run.dealer import column_names
     from vflens.experiments.sweeps.pool import Pool, Share
     from vflens.experiments.sweeps.sweep import run_part, run_sweep
     from vflens.experiments.sweeps.sweep_file import load_sweep
 
-    loaded, of = load_sweep(file), None if part is None else Share.read(part)
+    asked, loaded = gate(fail_if, fail_if_beats_blind, junit), load_sweep(file)
+    check_table(table)
+    of = None if part is None else Share.read(part)
+    asked.check_columns(lambda: column_names(loaded))
+    loaded = loaded.within(asked.tolerance)
     check_writable(out.absolute())
     command = f"vflens sweep {file} --out {out}"
     with Watched(watch) as page:
@@ -107,7 +136,20 @@ def sweep(
 
             pool = Pool(out / f".{loaded.name}", jobs, backend, progress)  # type: ignore[arg-type]  # checked there
             facts = run_sweep(loaded, pool, out, command) if of is None else run_part(loaded, pool, of)
-        emit(json, facts, lambda: _swept(facts) if of is None else _part(facts, command))
+        judged = asked.judged(lambda: _evidence(facts)) if of is None else Judged(())
+        facts |= write_table(table, lambda: _evidence(facts)) if of is None else {}
+        said = _swept if of is None else partial(_part, command=command)
+        emit(json, {**facts, **judged.json}, lambda: f"{said(facts)}{judged.text}")
+    judged.enforce()
+
+
+def _evidence(facts: Document) -> Sequence[Evidence]:
+    """What a finished sweep says of thresholds."""
+    from vflens.experiments.evidence.sources import of_sweep
+    from vflens.experiments.sweeps.sweep_page import UNDEFENDED
+    from vflens.storage.arrow import parquet_rows
+
+    return of_sweep(parquet_rows(Path(facts["data"])), UNDEFENDED)
 
 
 def _part(facts: Document, command: str) -> str:

@@ -8,7 +8,7 @@ import os
 import sys
 import tempfile
 import webbrowser
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,14 +16,17 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vflens.cli.output import Json, emit
-from vflens.errors import ConfigError, DataError
+from vflens.errors import ConfigError, DataError, install_extra
 
 if TYPE_CHECKING:
     from vflens.experiments.watch.app import LivePage
 
 
 def watch(
-    folders: Annotated[list[Path], typer.Argument(help="run folders, folders of parties, or a sweep's")],
+    folders: Annotated[
+        list[Path],
+        typer.Argument(help="run folders, folders of parties, a folder of experiments, or a sweep's"),
+    ],
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="a port of 127.0.0.1, as for a tunnel; default: a free one")
     ] = 0,
@@ -38,26 +41,36 @@ def watch(
     check_extra()
     from vflens.experiments.watch.server import serve
 
+    serve(_page(folders), announced(json=json), port)
+
+
+def announced(*, json: bool) -> Callable[[str], None]:
+    """What prints the address of a page, and opens it from a terminal."""
+
     def announce(address: str) -> None:
         emit(json, {"address": address}, lambda: f"{address}\nCtrl-C ends this page.")
         sys.stdout.flush()
         if sys.stdout.isatty():
             open_browser(address)
 
-    serve(_page(folders), announce, port)
+    return announce
 
 
 def _page(folders: Sequence[Path]) -> LivePage:
-    """The page of the sweep in the only folder, else that of the runs in all.
+    """The page of the sweep in the only folder, an index of all runs under it, else the page of the runs in
+    all.
 
     Raises:
         ConfigError, DataError: they hold neither.
     """
+    from vflens.experiments.watch.index import IndexPage, holds_many
     from vflens.experiments.watch.page import RunsPage
     from vflens.experiments.watch.sweep import SweepPage, sweeps_in
 
     if len(folders) == 1 and sweeps_in(folders[0]):
         return SweepPage(folders[0])
+    if len(folders) == 1 and holds_many(folders[0]):
+        return IndexPage(folders[0])
     try:
         return RunsPage(folders)
     except DataError as error:
@@ -75,7 +88,7 @@ def check_extra() -> None:
     """
     missing = [name for name in ("starlette", "uvicorn") if importlib.util.find_spec(name) is None]
     if missing:
-        raise ConfigError(f"a live page needs {' and '.join(missing)}: pip install 'vflens[watch]'")
+        raise ConfigError(f"a live page needs {' and '.join(missing)}: {install_extra('watch')}")
 
 
 def open_browser(address: str) -> None:

@@ -31,6 +31,7 @@ from vflens.config.party import (
 from vflens.config.reading import describe_problem, read_toml, validate
 from vflens.config.settings import (
     MIB,
+    AttackTable,
     Disclosure,
     Limits,
     MemberRole,
@@ -70,6 +71,7 @@ __all__ = [
     "OPERATOR",
     "ActiveConfig",
     "Align",
+    "AttackTable",
     "ClientConfig",
     "CoordinatorConfig",
     "DataPartyConfig",

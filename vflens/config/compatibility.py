@@ -7,6 +7,7 @@ from vflens.config import (
     ActiveConfig,
     ClientConfig,
     DataPartyConfig,
+    Limits,
     PartyConfig,
     PassiveConfig,
     build_plugins,
@@ -14,11 +15,13 @@ from vflens.config import (
 from vflens.errors import ConfigError
 from vflens.models.family import ModelFamily
 from vflens.models.settings import Horizontal
+from vflens.names import did_you_mean
 from vflens.plugins.attack import Attack
 from vflens.plugins.defense import INNER_HOOKS, Defense, NamedDefense
 from vflens.plugins.malicious import SendingAttack
 from vflens.registry import ATTACKS, DEFENSES
-from vflens.types import Claim
+from vflens.roles import ROLES
+from vflens.types import Claim, Role
 from vflens.words import counted
 
 #: Hooks at which an ε is that of one row in one exchange.
@@ -148,26 +151,41 @@ def check_fed(coordinator: str, defenses: Sequence[Defense], disclosing: Mapping
 
 
 def build_attacks(config: PartyConfig) -> dict[str, Attack]:
-    """The configured attacks by name.
+    """The configured attacks by name, without those that have colluders: none of these runs in the party.
 
     Raises:
         PluginError, ConfigError: unknown, wrongly set, made for the other setting, or aimed at this party's
-            own data: the active party's attacks estimate columns, a passive party's labels.
+            own data: the active party's attacks estimate columns, a passive party's labels; colluders outside
+            lab mode.
     """
-    attacks: list[tuple[str, Attack]] = build_plugins(ATTACKS, config.own_attacks)
-    setting = config.facts.setting
+    tables = config.own_attacks
+    if not config.lab and any(t.colluders for t in tables):
+        raise ConfigError(
+            f"attacks of {config.party!r} have colluders, and lab = false: nobody holds all folders, leave "
+            "colluders out and use vflens attack --with"
+        )
+    attacks: list[tuple[str, Attack]] = build_plugins(ATTACKS, tables)
     for name, attack in attacks:
-        if setting not in attack.made_for():
-            raise ConfigError(
-                f"attack {name!r} at {config.role} {config.party!r} is made for "
-                f"{' and '.join(sorted(attack.made_for()))} federations, this one is {setting}: leave it out"
-            )
-        if attack.estimates not in config.facts.estimates:
-            raise ConfigError(
-                f"attack {name!r} at {config.role} {config.party!r} estimates {_WORDS[attack.estimates]}"
-            )
-    _check_sending(attacks, config)
-    return dict(attacks)
+        check_place(name, attack, config.role, config.party)
+    alone = [found for found, table in zip(attacks, tables, strict=True) if not table.colluders]
+    _check_sending(alone, config)
+    return dict(alone)
+
+
+def check_place(name: str, attack: Attack, role: Role, party: str) -> None:
+    """Refuse ``attack``, called ``name`` at ``party``, which could never run in this ``role``.
+
+    Raises:
+        ConfigError: it is made for the other setting, or aimed at what this party holds itself.
+    """
+    setting = ROLES[role].setting
+    if setting not in attack.made_for():
+        raise ConfigError(
+            f"attack {name!r} at {role} {party!r} is made for "
+            f"{' and '.join(sorted(attack.made_for()))} federations, this one is {setting}: leave it out"
+        )
+    if attack.estimates not in ROLES[role].estimates:
+        raise ConfigError(f"attack {name!r} at {role} {party!r} estimates {_WORDS[attack.estimates]}")
 
 
 def _check_sending(attacks: Sequence[tuple[str, Attack]], config: PartyConfig) -> None:
@@ -195,6 +213,19 @@ def check_device(config: DataPartyConfig) -> None:
         from vflens.models.networks.device import placed
 
         placed(config.device)
+
+
+def check_tolerance(stated: Iterable[str], names: Sequence[str], whose: str) -> None:
+    """Refuse a column of ``scoring.tolerance`` that is none of ``names``, the columns of ``whose``.
+
+    Raises:
+        ConfigError: it names the nearest ones.
+    """
+    for column in stated:
+        if column not in names:
+            shown = ", ".join(names[:9]) + (", …" if len(names) > 9 else "")
+            near = did_you_mean(column, names) or f": there are {shown}"
+            raise ConfigError(f"scoring.tolerance.{column}: no column of {whose} is called {column!r}{near}")
 
 
 def check_grants(config: PassiveConfig | ActiveConfig | ClientConfig, training: int) -> None:
@@ -229,6 +260,11 @@ def check_family(defenses: Iterable[NamedDefense], party: str, model: ModelFamil
                 f"defence {name!r} at {party!r} changes the weight matrix of softmax regression, "
                 f"{model.title} has none: withhold_parameters acts on both"
             )
+        if defense.needs_labels and model.label_kind == "number":
+            raise ConfigError(
+                f"defence {name!r} at {party!r} tells classes apart, {model.title} learns a number: leave it "
+                "out, or train another model"
+            )
         if defense.hooks() <= model.unused_hooks:
             raise ConfigError(
                 f"defence {name!r} at {party!r} has nothing to act on, {model.title} has no "
@@ -258,7 +294,12 @@ def check_wrapped(defenses: Iterable[NamedDefense], party: str, horizontal: Hori
 
 
 #: What the hooks of defences act on that a family of models may lack.
-_LACKED = {"on_scores": "log-probabilities", "wrap_model": "layers", "penalty": "layers"}
+_LACKED = {
+    "on_scores": "log-probabilities",
+    "wrap_model": "layers",
+    "penalty": "layers",
+    **dict.fromkeys(("on_labels", "on_batch_labels", "on_outputs"), "classes"),
+}
 
 
 def _lacking(hooks: frozenset[str]) -> str:
@@ -267,3 +308,21 @@ def _lacking(hooks: frozenset[str]) -> str:
 
 def _listed(hooks: frozenset[str]) -> str:
     return ", ".join(sorted(h.removeprefix("on_") for h in hooks)) or "nothing"
+
+
+def check_worst_error(model: ModelFamily, limits: Limits, passive: int) -> None:
+    """Refuse a limit on what scores give away that nobody could count.
+
+    Args:
+        model: what is trained.
+        limits: those of the passive parties.
+        passive: how many there are.
+
+    Raises:
+        ValueError: names the setting and the remedy, for pydantic.
+    """
+    if limits.worst_error is not None and (passive > 1 or not model.closed_forms):
+        raise ValueError(
+            "limits.worst_error counts attacks on the scores of softmax regression with one passive party: "
+            "leave the limit out, or train so"
+        )

@@ -1,15 +1,13 @@
 """Fills parties' configurations with random secrets, in place of missing, weak and example ones."""
 
-import copy
-import json
-import re
 import secrets
-import tomllib
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import tomlkit
 
 from vflens.config.loading import checked
 from vflens.config.reading import read_toml
@@ -21,9 +19,6 @@ from vflens.types import Role
 
 _ALIGNED = (Role.PASSIVE, Role.ACTIVE)  # who hash the ids of their rows
 _TOP = -1  # table index of a top-level key; [[peers]] count from 0
-_OTHER = -2  # table index of tables without secrets
-_HEADER = re.compile(r"""\s*\[{1,2}\s*([\w."' -]+?)\s*\]{1,2}\s*(#.*)?$""")
-_TEXT = re.compile(r"""(\s*(\w+)\s*=\s*)("[^"\\]*"|'[^']*')(.*)$""", re.DOTALL)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +50,7 @@ def fill(files: Sequence[Path]) -> dict[Path, list[str]]:
 
     Raises:
         ConfigError: a file is no party's configuration, two are of one party, two hold different good values
-            of a shared secret, or a secret's place cannot be written. Then no file has changed.
+            of a shared secret. Then no file has changed.
         StorageError: a file cannot be written.
     """
     read = {file.resolve(): read_toml(file) for file in files}
@@ -75,7 +70,7 @@ def fill(files: Sequence[Path]) -> dict[Path, list[str]]:
         for place in group:
             if place.value != value:
                 written[place.file][place] = value
-    texts = {file: _filled(file, read[file], places) for file, places in written.items()}
+    texts = {file: _filled(file, places) for file, places in written.items()}
     for file, text in texts.items():
         _write(file, text)
     given = {settings["party"] for settings in read.values()}
@@ -119,46 +114,14 @@ def _shared(group: Sequence[_Place]) -> str:
     return next(iter(good), "") or secrets.token_hex(32)
 
 
-def _filled(file: Path, settings: Mapping[str, Any], places: Mapping[_Place, str]) -> str:
-    """The text of ``file`` with the secrets of ``places``, checked."""
-    wanted = copy.deepcopy(dict(settings))
+def _filled(file: Path, places: Mapping[_Place, str]) -> str:
+    """The text of ``file`` with the secrets of ``places``, checked; comments and form stay."""
+    document = tomlkit.parse(file.read_text(encoding="utf-8-sig"))
     for place, value in places.items():
-        (wanted if place.table == _TOP else wanted["peers"][place.table])[place.key] = value
-    checked(wanted, file)
-    text = _edited(file.read_text(encoding="utf-8-sig"), places)
-    if not _says(text, wanted):
-        raise ConfigError(
-            f"{file}: {', '.join(map(str, places))} cannot be replaced in place: "
-            'give each its own line, as in token = "", below [[peers]]'
-        )
-    return text
-
-
-def _says(text: str, settings: Mapping[str, Any]) -> bool:
-    try:
-        return tomllib.loads(text) == settings
-    except tomllib.TOMLDecodeError:
-        return False
-
-
-def _edited(text: str, places: Mapping[_Place, str]) -> str:
-    """``text`` with each secret in the line of its key, or in a new line at the start of its table."""
-    quoted = {place: json.dumps(value, ensure_ascii=False) for place, value in places.items()}
-    change = {(p.table, p.key): value for p, value in quoted.items() if p.value is not None}
-    add = {(p.table, p.key): value for p, value in quoted.items() if p.value is None}
-    lines: list[str] = [f"{key} = {value}" for (at, key), value in add.items() if at == _TOP]
-    table = _TOP
-    peers = iter(range(text.count("\n") + 1))
-    for line in text.split("\n"):
-        header, secret = _HEADER.match(line), _TEXT.match(line)
-        if secret and (table, secret[2]) in change:
-            lines.append(f"{secret[1]}{change[table, secret[2]]}{secret[4]}")
-            continue
-        lines.append(line)
-        if header:
-            table = next(peers) if header[1] == "peers" else _OTHER
-            lines += [f"{key} = {value}" for (at, key), value in add.items() if at == table]
-    return "\n".join(lines)
+        holder: Any = document if place.table == _TOP else document["peers"]
+        (holder if place.table == _TOP else holder[place.table])[place.key] = value
+    checked(document.unwrap(), file)
+    return tomlkit.dumps(document)
 
 
 def _write(file: Path, text: str) -> None:

@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from vflens.config.party import Device, LeaderConfig, LedConfig, PartyConfig, require_one
-from vflens.config.settings import Disclosure, Peer, Plugin, Recording, check_attacks
+from vflens.config.settings import AttackTable, Disclosure, Peer, Recording, check_attacks
 from vflens.models.family import ModelFamily
 from vflens.models.settings import Horizontal, Training
 from vflens.names import repeated
@@ -65,6 +65,8 @@ class ClientConfig(HorizontalConfig, LedConfig):
     def _labels_are_named(self) -> ClientConfig:
         if self.data.label_column is None:
             raise ValueError("data.label_column is missing: a client trains on labels, name their column")
+        if self.data.label_kind != "classes":
+            raise ValueError("data.label_kind = 'number': clients train on classes, leave it out")
         return self
 
     @model_validator(mode="after")
@@ -78,11 +80,11 @@ class ServerConfig(HorizontalConfig, LeaderConfig):
 
     role: Literal[Role.SERVER]
     horizontal: Horizontal = Horizontal()
-    attacks: tuple[Plugin, ...] = Field((), description="the adversary's plug-ins, against every client")
+    attacks: tuple[AttackTable, ...] = Field((), description="the adversary's plug-ins, against every client")
     device: Device = Field("cpu", description="where its attacks compute: `cpu`, or `cuda` for a GPU")
 
     @property
-    def own_attacks(self) -> tuple[Plugin, ...]:
+    def own_attacks(self) -> tuple[AttackTable, ...]:
         return self.attacks
 
     @model_validator(mode="after")

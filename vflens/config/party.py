@@ -12,6 +12,7 @@ from pydantic import Field, model_validator
 from vflens.config.addresses import is_local
 from vflens.config.secrets import EXAMPLE
 from vflens.config.settings import (
+    AttackTable,
     Limits,
     MemberRole,
     MetricsPage,
@@ -93,6 +94,15 @@ class PartyConfig(Settings):
         return self
 
     @model_validator(mode="after")
+    def _scores_have_a_limit_where_they_leave(self) -> PartyConfig:
+        if self.limits.worst_error is not None and not self.facts.limits_scores:
+            raise ValueError(
+                f"limits.worst_error is that of a passive party's scores, and this is the {self.role}'s "
+                "file: leave it out"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _peers_are_distinct(self) -> PartyConfig:
         names = [self.party, *(p.name for p in self.peers)]
         twice = repeated(names)
@@ -147,8 +157,8 @@ class PartyConfig(Settings):
         return self.facts.hooks
 
     @property
-    def own_attacks(self) -> tuple[Plugin, ...]:
-        """The adversary's plug-ins."""
+    def own_attacks(self) -> tuple[AttackTable, ...]:
+        """The adversary's plug-ins, those with colluders among them."""
         return ()
 
     @property

@@ -123,4 +123,6 @@ def describe_problem(problem: Any, known: Iterable[str] = ()) -> str:
     if problem["type"] == "union_tag_invalid":
         about = problem["ctx"]
         return words + did_you_mean(about["tag"], re.findall(r"\w+", about["expected_tags"]))
+    if problem["type"] == "literal_error":
+        return words + did_you_mean(str(problem["input"]), re.findall("'(.*?)'", problem["ctx"]["expected"]))
     return words + did_you_mean(str(problem["loc"][-1]), known) if unknown else words

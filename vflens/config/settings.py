@@ -9,10 +9,10 @@ from typing import Annotated, Any, Literal, TypeAlias
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
 from vflens.config.reading import refused
-from vflens.names import Name, Visible, one_of, repeated
+from vflens.names import Name, Visible, colluding, one_of, repeated
 from vflens.registry import Registry
 from vflens.roles import ROLES
-from vflens.types import Role
+from vflens.types import Document, Role
 
 Token = Annotated[
     Visible,
@@ -67,6 +67,27 @@ class Plugin(BaseModel):
     def parameters(self) -> dict[str, Any]:
         """The keys other than ``name``."""
         return dict(self.__pydantic_extra__ or {})
+
+
+class AttackTable(Plugin):
+    """An attack by name, and the parties that collude in it."""
+
+    colluders: tuple[Name, ...] = Field(
+        (),
+        description="parties that collude with its own, as one adversary: in lab mode, after the run, called "
+        "`NAME:with-COLLUDER` in results",
+    )
+
+    @property
+    def called(self) -> str:
+        """Its name in results."""
+        return colluding(self.name, self.colluders)
+
+    @property
+    def dealt(self) -> Document:
+        """The table of its party's own configuration."""
+        together = {"colluders": list(self.colluders)} if self.colluders else {}
+        return {"name": self.called, **together, **self.parameters}
 
 
 class Tls(Settings):
@@ -180,6 +201,15 @@ class Limits(Settings):
         description="the δ at which Gaussian noise is counted as an ε, in reports too; `delta` of "
         "`dp_gaussian` belongs to the claim of one exchange",
     )
+    worst_error: float | None = Field(
+        None,
+        gt=0,
+        lt=1,
+        description="a passive party releases no scores if `half_star`, `mean_star` or `lmmse` would err by "
+        "less on all its prediction rows: a mean squared error of columns scaled to [0, 1]; it counts as if "
+        "all knew the exact scores, its parameters, and mean and covariance of its columns; for softmax "
+        "regression with one passive party",
+    )
     max_ids: int = Field(
         10_000_000,
         ge=1,
@@ -263,13 +293,13 @@ class Scoring(Settings):
     )
 
 
-def check_attacks(attacks: Sequence[Plugin]) -> None:
+def check_attacks(attacks: Sequence[AttackTable]) -> None:
     """Refuse an attack that is configured twice.
 
     Raises:
         ValueError: names it, for pydantic.
     """
-    twice = repeated([p.name for p in attacks])
+    twice = repeated([p.called for p in attacks])
     if twice is not None:
         raise ValueError(f"attack {twice!r} is configured twice: results are kept by its name")
 

@@ -9,9 +9,9 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from vflens.config.party import LeaderConfig, LedConfig, PartyConfig, require_one
-from vflens.config.settings import Disclosure, Peer, Plugin, Recording, Settings, Token, check_attacks
+from vflens.config.settings import AttackTable, Disclosure, Peer, Recording, Settings, Token, check_attacks
 from vflens.models.family import ModelFamily
-from vflens.models.settings import PROTECTION, Aggregator, Protection, Training
+from vflens.models.settings import ON_SHARES, PROTECTION, RATE_OF_A_NUMBER, Aggregator, Protection, Training
 from vflens.names import repeated
 from vflens.protocol.access import Access
 from vflens.protocol.vertical.access import ACCESS, DIRECT_ACCESS, SHARES_ACCESS
@@ -83,7 +83,7 @@ class VerticalDataConfig(VerticalConfig, LedConfig):
     align: Align = Align()
 
     protection: Protection = Field("none", description=f"{PROTECTION}; the same at every party")
-    attacks: tuple[Plugin, ...] = Field(
+    attacks: tuple[AttackTable, ...] = Field(
         (), description="the adversary's plug-ins; at a passive party they estimate labels"
     )
 
@@ -102,7 +102,7 @@ class VerticalDataConfig(VerticalConfig, LedConfig):
         return self.alignment_key is not None
 
     @property
-    def own_attacks(self) -> tuple[Plugin, ...]:
+    def own_attacks(self) -> tuple[AttackTable, ...]:
         return self.attacks
 
     @property
@@ -228,6 +228,15 @@ class ActiveConfig(VerticalDataConfig):
         return self
 
     @model_validator(mode="after")
+    def _grants_classes(self) -> ActiveConfig:
+        if self.disclose and self.data.label_kind == "number":
+            raise ValueError(
+                "disclose 'labels' with data.label_kind = 'number': the attacks that learn from labels are "
+                "made for classes, leave it out"
+            )
+        return self
+
+    @model_validator(mode="after")
     def _labels_are_named(self) -> ActiveConfig:
         if self.data.label_column is None:
             raise ValueError(
@@ -264,7 +273,7 @@ class CoordinatorConfig(VerticalConfig, LeaderConfig):
     @model_validator(mode="after")
     def _aggregates_somewhere(self) -> CoordinatorConfig:
         check_aggregator(self.aggregator, self.model, self.training)
-        check_protection(self.aggregator, self.model, self.training)
+        check_protection(self.model, self.training)
         return self
 
     @model_validator(mode="after")
@@ -298,8 +307,8 @@ def check_aggregator(aggregator: Aggregator, model: ModelFamily, training: Train
         )
 
 
-def check_protection(aggregator: str, model: ModelFamily, training: Training) -> None:
-    """Refuse what a protected training cannot do.
+def check_protection(model: ModelFamily, training: Training) -> None:
+    """Refuse what a protected training cannot do; :func:`check_aggregator` refuses its other aggregator.
 
     Raises:
         ValueError: names the setting and the remedy, for pydantic.
@@ -307,27 +316,24 @@ def check_protection(aggregator: str, model: ModelFamily, training: Training) ->
     if not training.is_protected:
         return
     with_it = "with training.protection = 'shares'"
-    if not model.linear:
+    if model.response is None:
         raise ValueError(
-            f"model.family {with_it}: {model.title} is not linear, train softmax regression or leave the "
-            "protection out"
+            f"model.family {with_it}: {model.title} has another residual than σ(z) − y, or z − y of a "
+            f"number: train {ON_SHARES}, or leave the protection out"
         )
-    if aggregator != "coordinator":
-        raise ValueError(f"aggregator = {aggregator!r} {with_it}: nobody aggregates, leave it out")
     if training.optimizer != "sgd":
+        rate = "a larger learning_rate" if model.response.bounded else RATE_OF_A_NUMBER
         raise ValueError(
             f"training.optimizer = {training.optimizer!r} {with_it}: it divides by what nobody knows, take "
-            "'sgd' and a larger learning_rate"
+            f"'sgd' and {rate}"
         )
     if training.patience:
         raise ValueError(
             f"training.patience = {training.patience} {with_it}: nobody sees a loss, and stopping early "
             "would tell of it; set it to 0"
         )
-    try:
-        scale_of(training)
-    except ValueError as error:
-        raise ValueError(f"training.{error}") from None
+    if model.response.bounded:  # else it depends on the columns of all parties
+        scale_of(model.response, training, columns=1, steps=1)
 
 
 def check_sampling(transcript: Recording, training: Training) -> None:

@@ -58,13 +58,30 @@ def table(
     order = np.argsort(class_names)
     labels = order[np.searchsorted(np.array(class_names)[order], classes)]
     return Table(
-        ids=np.array([f"{name}-{i:06d}".encode() for i in range(len(features))]),
+        ids=_ids(name, len(features)),
         columns=tuple(columns),
         features=np.ascontiguousarray(features, None if features.dtype == np.uint8 else np.float64),
         labels=labels.astype(np.int64),
         class_names=class_names,
         split=split,
     )
+
+
+def numeric_table(
+    name: str, columns: Sequence[ColumnInfo], features: Array, label: ColumnInfo, values: Array
+) -> Table:
+    """The table of data set ``name``, whose ``label`` with bounds has the ``values`` (n,)."""
+    return Table(
+        ids=_ids(name, len(features)),
+        columns=tuple(columns),
+        features=np.ascontiguousarray(features, np.float64),
+        labels=np.ascontiguousarray(values, np.float64),
+        label=label,
+    )
+
+
+def _ids(name: str, rows: int) -> Array:
+    return np.array([f"{name}-{i:06d}".encode() for i in range(rows)])
 
 
 def given_split(train: int, predict: int) -> Array:

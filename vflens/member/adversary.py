@@ -149,16 +149,20 @@ class Adversary:
         return receipt.errors
 
     def _may_be(self, attack: str, error: float) -> bool:
-        """Whether ``error`` can be a mean square; of other attacks than on columns a share."""
+        """Whether ``error`` can be a mean square; of other attacks than on columns a share, or of a number in
+        [0, 1] a mean square.
+        """
         most = np.finfo(float).max if self.attacks[attack].estimates == "features" else 1.0
         return bool(0 <= error <= most)
 
     def _metric(self, attack: str, error: float) -> tuple[Name, float]:
-        """The metric's name and value of a receipt: wrong labels are recorded as the share of right ones."""
+        """The metric's name and value of a receipt: wrong classes are recorded as the share of right ones, a
+        number as the column that it is.
+        """
         kind = self.attacks[attack]
         if kind.estimates == "membership":
             return Name.MEMBERSHIP_AUC, 1 - error
-        if kind.estimates == "labels":
+        if kind.estimates == "labels" and kind.label_kind == "classes":
             return Name.MATCHED_LABEL_ACCURACY if kind.unordered else Name.LABEL_ACCURACY, 1 - error
         return Name.MATCHED_MSE if kind.unordered else Name.MSE, error
 
@@ -192,6 +196,7 @@ def reconstructed(attack: Attack, view: AdversaryView | ServerView, rng: np.rand
         StorageError: the transcript is damaged.
         PluginError: it fails in another way, or returns an invalid estimate.
     """
+    attack.check_label(view.label_kind)
     try:
         estimate = attack.reconstruct(view, rng=rng)
     except (KnowledgeError, ConfigError, StorageError):

@@ -133,8 +133,8 @@ class Member(Party):
         """How many of the party's own values lay outside their bounds."""
         return 0
 
-    def dropped_rows(self) -> Document:
-        """What was dropped of the rows of the party's own file, for ``federation.json``; {}: nothing."""
+    def own_file(self) -> Document:
+        """The party's own file and what was dropped of its rows, for ``federation.json``; {} without one."""
         return {}
 
     @abstractmethod
@@ -338,7 +338,7 @@ class Member(Party):
         if self.federation is None:
             return
         who = {"party": self.name, "role": self.role, "in_process": self.in_process}
-        own = {"clipped": self.clipped, **self.dropped_rows()}
+        own = {"clipped": self.clipped, **self.own_file()}
         digest = journal.digest(self.folder / "transcript")
         self.federation.save(self.folder, **who, **own, versions=_versions(), transcript_digest=digest)
 

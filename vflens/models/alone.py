@@ -7,7 +7,7 @@ import numpy as np
 
 from vflens.models.family import ModelFamily
 from vflens.models.part import Site
-from vflens.models.softmax_regression import batches, one_hot
+from vflens.models.softmax_regression import as_targets, batches
 from vflens.models.whole import WholeModel
 from vflens.types import Array, Exchange, Phase
 
@@ -31,7 +31,7 @@ def train_alone(
     every = ((epoch, b) for epoch in range(site.training.epochs) for b in batches(rows, size, rng))
     for step, (epoch, batch) in enumerate(islice(every, steps)):
         exchange = Exchange("alone", Phase.TRAIN, epoch, step)
-        whole.learn(read(batch), one_hot(labels[batch], site.classes), exchange)
+        whole.learn(read(batch), as_targets(labels[batch], site.classes), exchange)
 
     def scores(new: Array) -> Array:
         """Scores float64 (m, k) of the rows ``new`` int (m,)."""

@@ -19,8 +19,9 @@ from vflens.models.part import ActivePart, PassivePart, Site
 from vflens.models.size import Size
 from vflens.models.softmax_regression import are_log_probabilities, log_softmax
 from vflens.numerics.linear_system import LinearSystem
+from vflens.numerics.shares.response import Response
 from vflens.registry import MODELS
-from vflens.types import Array, ColumnInfo, Role
+from vflens.types import Array, ColumnInfo, LabelKind, Role
 
 if TYPE_CHECKING:
     from torch.nn import Module
@@ -64,6 +65,11 @@ class ModelFamily(BaseModel, ABC):
     scores_leave_at: ClassVar[Role] = Role.COORDINATOR
     #: A part is ``weight`` (k, d) and, at one passive party, ``bias`` (k,); it sends x Wᵀ + b.
     linear: ClassVar[bool] = False
+    #: What its labels are; a number is one logit (n, 1), in [0, 1] of the label's bounds.
+    label_kind: ClassVar[LabelKind] = "classes"
+    #: Of a linear family whose residual is this response of each logit less the label: protected training
+    #: fits it. None: it does not.
+    response: ClassVar[Response | None] = None
     #: Its released scores are those of softmax regression, for which the papers give closed forms.
     closed_forms: ClassVar[bool] = False
     #: Hooks of defences that a run of it never comes past.
@@ -176,6 +182,23 @@ class ModelFamily(BaseModel, ABC):
     def in_the_clear(self, *, direct: bool) -> str:
         """What training gives away, as reports say it; ``direct``: straight to the active party."""
         return IN_THE_CLEAR
+
+    def check_label(self, label: ColumnInfo | None) -> None:
+        """Refuse a numeric ``label`` where it learns classes, and classes, None, where it learns a number.
+
+        Raises:
+            ConfigError: naming both.
+        """
+        if self.label_kind == "classes" and label is not None:
+            raise ConfigError(
+                f"the label {label.name!r} is a number, {self.title} learns classes: set model.family = "
+                "'linear_regression', or data.label_kind = 'classes'"
+            )
+        if self.label_kind == "number" and label is None:
+            raise ConfigError(
+                f"the labels are classes, {self.title} learns a number: set data.label_kind = 'number' with "
+                "bounds, or train another model"
+            )
 
     def check_device(self, device: str, where: str) -> None:
         """Refuse a device on which no part of it computes.

@@ -24,9 +24,14 @@ Aggregator = Literal["coordinator", "active"]
 Protection = Literal["none", "shares"]
 AGGREGATORS: tuple[Aggregator, ...] = get_args(Aggregator)
 
+#: The families whose residual a step on shares knows (:attr:`ModelFamily.response`), in words.
+ON_SHARES = "softmax or linear regression"
+RATE_OF_A_NUMBER = (
+    "a learning_rate of at most 1/(2(d + l2)), where d counts the columns of all parties and the bias"
+)
 PROTECTION = (
     "`shares`: vertical training on additive shares, in which nobody sees a logit, a residual or a gradient; "
-    "softmax regression only"
+    f'{ON_SHARES} only, with `optimizer = "sgd"`; a number takes {RATE_OF_A_NUMBER}'
 )
 
 

@@ -43,9 +43,13 @@ class LinearBlock:
     def loss_gradient(
         self, received: Array, x: Array, y: Array, exchange: Exchange | None = None
     ) -> LossGradient:
-        """:func:`loss_gradient` of the others' logits ``received`` (n, k) and those of ``x`` (n, d)."""
-        loss, gradient = loss_gradient(received + self.forward(x), y)
+        """:meth:`loss_of` the others' logits ``received`` (n, k) and those of ``x`` (n, d)."""
+        loss, gradient = self.loss_of(received + self.forward(x), y)
         return LossGradient(loss, gradient, lambda: self.learn(x, gradient))
+
+    def loss_of(self, z: Array, y: Array) -> tuple[float, Array]:
+        """The mean loss of the logits ``z`` (n, k), and its gradient in them."""
+        return loss_gradient(z, y)
 
     def embeddings(self, x: Array, exchange: Exchange | None = None) -> Array:
         """The logits (n, k): softmax regression embeds in nothing else."""
@@ -55,7 +59,7 @@ class LinearBlock:
         self, received: Array, x: Array, y: Array, exchange: Exchange | None = None
     ) -> dict[str, Array]:
         """See :meth:`vflens.models.part.Showing.row_gradients`: D xᵀ and D."""
-        mean = loss_gradient(received + self.forward(x), y)[1]
+        mean = self.loss_of(received + self.forward(x), y)[1]
         each = mean * len(x)
         named = {"weight": each[:, :, None] * x[:, None, :]}
         return named if self.bias is None else {**named, "bias": each}
@@ -150,6 +154,13 @@ def loss_gradient(z: Array, y: Array) -> tuple[float, Array]:
 def one_hot(labels: Array, classes: int) -> Array:
     """float64 (n, k) indicator rows."""
     return np.eye(classes)[labels]
+
+
+def as_targets(labels: Array, classes: int) -> Array:
+    """What a model learns of ``labels`` (n,): indicator rows (n, k) of classes, of numbers themselves
+    (n, 1).
+    """
+    return labels[:, None] if labels.dtype.kind == "f" else one_hot(labels, classes)
 
 
 def batches(rows: Array, size: int, rng: np.random.Generator) -> list[Array]:

@@ -5,7 +5,7 @@ occurs once per epoch, each time under another W_t. With more rows in a batch th
 row (epochs × k) than d the factors are determined up to one invertible affine map of X. Alternating least
 squares finds them: the steps given the rows, the rows given the steps; it starts from the principal
 components of all logits of a row, epoch beside epoch, which would be exact if W_t were constant within an
-epoch.
+epoch. Columns of X that are known make the unknown ones fewer.
 """
 
 from collections.abc import Sequence
@@ -33,31 +33,40 @@ class Factors:
     residual: Array
 
 
-def factorize(steps: Sequence[tuple[Array, Array]], n: int, d: int, sweeps: int) -> Factors:
+def factorize(
+    steps: Sequence[tuple[Array, Array]], n: int, d: int, sweeps: int, known: Array | None = None
+) -> Factors:
     """The rows behind ``steps``, pairs of positions int (B,), distinct within a step, and logits (B, k).
 
     Args:
         steps: in order; every one of the ``n`` rows must occur.
         n: rows.
-        d: columns, at most n − 1.
+        d: unknown columns, at most n − 1.
         sweeps: of alternating least squares, at most.
+        known: columns of all rows (n, m) that the logits count as well; the affine map is then one of these
+            too.
     """
     logits = np.concatenate([z for _, z in steps])
     spread = float(np.sqrt(((logits - logits.mean(axis=0)) ** 2).mean())) or 1.0
-    x = _whitened(_principal(steps, n, d))
+    own = np.zeros((n, 0)) if known is None else known
+    x = _whitened(_principal(steps, n, d, own))
     seen = _incidence([rows for rows, _ in steps], n)
     misfit = np.full(n, np.inf)
     for _ in range(sweeps):
-        models = [_model(x[rows], z) for rows, z in steps]
-        misfit = _misfit(x, steps, models) / spread
+        both = np.hstack([x, own])
+        models = [_model(both[rows], z) for rows, z in steps]
+        misfit = _misfit(both, steps, models) / spread
         if np.sqrt((misfit**2).mean()) < _EXACT:
             break
-        x = _whitened(_rows(x, steps, models, seen))
+        left = [(rows, z - own[rows] @ W[:, d:].T) for (rows, z), (W, _) in zip(steps, models, strict=True)]
+        x = _whitened(_rows(x, left, [(W[:, :d], c) for W, c in models], seen))
     return Factors(x, misfit)
 
 
-def _principal(steps: Sequence[tuple[Array, Array]], n: int, d: int) -> Array:
-    """The d leading components (n, d) of each row's logits in order of appearance, cut to the shortest."""
+def _principal(steps: Sequence[tuple[Array, Array]], n: int, d: int, own: Array) -> Array:
+    """The d leading components (n, d) of each row's logits in order of appearance, cut to the shortest; of
+    what ``own`` columns leave of them.
+    """
     counts = np.zeros(n, np.int64)
     k = steps[0][1].shape[1]
     most = max(int(np.bincount(np.concatenate([r for r, _ in steps]), minlength=n).min()), 1)
@@ -67,7 +76,8 @@ def _principal(steps: Sequence[tuple[Array, Array]], n: int, d: int) -> Array:
         stacked[rows[early], counts[rows[early]]] = z[early]
         counts[rows] += 1
     flat = stacked.reshape(n, -1)
-    U, s, _ = np.linalg.svd(flat - flat.mean(axis=0), full_matrices=False)
+    flat, own = flat - flat.mean(axis=0), own - own.mean(axis=0)
+    U, s, _ = np.linalg.svd(flat - own @ np.linalg.lstsq(own, flat, rcond=None)[0], full_matrices=False)
     found = np.zeros((n, d))
     found[:, : min(d, len(s))] = (U * s)[:, :d]
     return found

@@ -14,16 +14,32 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict
 
-from vflens.errors import ConfigError, PluginError
+from vflens.errors import ConfigError, KnowledgeError, PluginError
+from vflens.names import colluders_in
 from vflens.numerics.linear_system import LinearSystem, in_range, residual_norm
 from vflens.plugins.conditional import conditional, of_rows
 from vflens.plugins.declared import Audited, Declared, Stated
 from vflens.plugins.views.vertical import AdversaryView
 from vflens.registry import ATTACKS
-from vflens.types import Array, ColumnInfo, Estimate, Knowledge, Moments, Phase, RowStatus, Setting, statuses
+from vflens.types import (
+    Array,
+    ColumnInfo,
+    Estimate,
+    Knowledge,
+    LabelKind,
+    Moments,
+    Phase,
+    RowStatus,
+    Setting,
+    statuses,
+)
 
 if TYPE_CHECKING:
     from torch.nn import Module
+
+
+#: The guess that what an attack on columns finds is compared with, wherever the adversary knows some rows.
+FAIR_GUESS = "imputation"
 
 
 class Attack(BaseModel, ABC):
@@ -31,8 +47,9 @@ class Attack(BaseModel, ABC):
 
     ``needs`` is the knowledge that it may read, ``phases`` the phases whose messages it may read.
     ``rowwise`` says that rows are estimated one by one: permuting the rows permutes the answer.
-    ``estimates``: the target's columns (N, d), a belief in each class (N, k), or a score of membership (N, 1)
-    of each of ``view.candidates()``. ``estimated_rows``:
+    ``estimates``: the target's columns (N, d), its labels, or a score of membership (N, 1) of each of
+    ``view.candidates()``. Labels are of one ``label_kind``: a belief in each class (N, k), or a number in
+    [0, 1] of its bounds (N, 1). ``estimated_rows``:
     prediction rows, training rows, or both. ``up_to_affine`` says that its values are the target's columns up
     to an affine map, which only the target can fit, ``up_to_renaming`` that its classes have no names: only
     the target can name each as one of its own. ``exact``: the answer is exact if the messages determine
@@ -41,7 +58,8 @@ class Attack(BaseModel, ABC):
     for: it gets a :class:`vflens.plugins.views.vertical.AdversaryView` in a vertical one, and in a horizontal
     one a :class:`vflens.plugins.views.horizontal.ServerView`. ``blind``: it reads nothing that the federation
     sends of the estimated rows, so that its error stands among those of blind guesses. ``helped_by`` is
-    knowledge that it uses where it is granted, and does without elsewhere. ``audited`` is how
+    knowledge that it uses where it is granted, and does without elsewhere. ``knows`` names the defences that
+    it is made for: against them stands what an adversary achieves who knows how they work. ``audited`` is how
     ``vflens audit`` runs it, None where another attack covers it. ``stated`` is the theory of its error, or
     None.
     """
@@ -57,11 +75,13 @@ class Attack(BaseModel, ABC):
     exact: ClassVar[bool] = True
     unknown_columns: ClassVar[int | None] = None
     estimates: ClassVar[Literal["features", "labels", "membership"]] = "features"
+    label_kind: ClassVar[LabelKind] = "classes"
     audited: ClassVar[Audited | None] = Audited()
     stated: ClassVar[Stated | None] = None
     settings: ClassVar[frozenset[Setting]] = frozenset({Setting.VERTICAL})
     blind: ClassVar[bool] = False
     helped_by: ClassVar[frozenset[Knowledge]] = frozenset()
+    knows: ClassVar[frozenset[str]] = frozenset()
 
     def suits(self, columns: Sequence[ColumnInfo]) -> bool:
         """Whether it is made for these unknown ``columns``."""
@@ -104,6 +124,21 @@ class Attack(BaseModel, ABC):
             KnowledgeError: what the model lacks.
         """
 
+    def check_label(self, kind: LabelKind) -> None:
+        """Refuse labels of another ``label_kind`` where it estimates or reads labels, as all do whose needs
+        name them.
+
+        Raises:
+            KnowledgeError: there are none of its kind.
+        """
+        reads = self.declared().needs & {Knowledge.OWN_LABELS, Knowledge.KNOWN_LABELS}
+        if kind != self.label_kind and (self.estimates != "features" or reads):
+            raise KnowledgeError(
+                "the label is a number, and this attack is made for classes"
+                if kind == "number"
+                else "the labels are classes, and this attack is made for a number"
+            )
+
     @abstractmethod
     def reconstruct(self, view: Any, *, rng: np.random.Generator) -> Estimate:
         """Estimate ``view.target``'s columns, or labels, for ``view.rows``.
@@ -132,6 +167,13 @@ def is_blind(attack: str) -> bool:
     """Whether ``attack`` is a blind guess; False if it is not installed."""
     kind = installed_attack(attack)
     return kind is not None and kind.blind
+
+
+def is_baseline(guess: str, attack: str) -> bool:
+    """Whether ``guess`` is a blind guess that the adversary of ``attack`` can make: what parties that collude
+    guess from all their columns stands beside their attacks alone.
+    """
+    return is_blind(guess) and colluders_in(guess) in ("", colluders_in(attack))
 
 
 class JointAttack(Attack):
@@ -197,7 +239,7 @@ class LinearAttack(JointAttack):
         plain = view.moments()
         if Knowledge.AUXILIARY not in self.helped_by:
             return plain
-        A = view.equations(view.unknown_parameters()[0])
+        A = view.equations(self.believed(view)[0])
 
         def tried(rows: Array, x: Array, moments: Moments) -> Array:
             return self.solve(A, x @ A.T, rng=rng, moments=moments).values
@@ -231,9 +273,17 @@ class LinearAttack(JointAttack):
         width = sum(view.widths().values())
         if Knowledge.SCORES not in self.needs:
             return no_equations(len(view.rows), width)
-        weight, bias = view.unknown_parameters()
+        weight, bias = self.believed(view)
         known = view.own("features") @ view.own("parameters").T + bias
-        return view.linear_systems(known, weight)
+        return view.linear_systems(known, weight, self.scores(view))
+
+    def believed(self, view: AdversaryView) -> tuple[Array, Array]:
+        """The weights (k, d) of all unknown columns and the bias (k,) that it solves with: as disclosed."""
+        return view.unknown_parameters()
+
+    def scores(self, view: AdversaryView) -> Array | None:
+        """The scores (N, k) that it solves with; None: as released."""
+        return None
 
 
 def no_equations(n: int, width: int) -> list[tuple[Array, LinearSystem]]:
@@ -251,3 +301,16 @@ def linear_estimate(values: Array, A: Array, b: Array) -> Estimate:
     status[~in_range(A, b)] = RowStatus.INCONSISTENT
     rows = np.arange(len(b), dtype=np.int32)
     return Estimate("", rows, values, status, extras={"residual": residual_norm(A, b, values)})
+
+
+def knowing(setting: Setting, *, linear: bool) -> dict[str, frozenset[str]]:
+    """The installed attacks that are made for a defence of ``linear`` models, or networks, in ``setting``."""
+    kinds = {name: installed_attack(name) for name in ATTACKS.names()}
+    return {
+        name: kind.knows
+        for name, kind in kinds.items()
+        if kind is not None
+        and kind.knows
+        and setting in kind.settings
+        and issubclass(kind, LinearAttack) == linear
+    }

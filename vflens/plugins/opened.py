@@ -9,10 +9,11 @@ from vflens.types import Array, Released
 
 
 class OpenedStep(NamedTuple):
-    """What one step opened, of its ``rows`` int32 (n,): "delta" and "change" (d, k'), "logits" and "rho" (n,
-    k'), uint64; what was not recorded lacks.
+    """What the step ``number`` opened, of its ``rows`` int32 (n,): "delta" and "change" (d, k'), "logits" and
+    "rho" (n, k'), uint64; what was not recorded lacks.
     """
 
+    number: int
     rows: Array
     arrays: Mapping[str, Array]
 
@@ -29,4 +30,4 @@ def opened_steps(messages: Iterable[Released]) -> list[OpenedStep]:
             if not name.endswith(" share"):
                 before = not second and name in ("change", "rho")
                 found.setdefault(step - before, {})[name] = array.view(np.uint64)
-    return [OpenedStep(rows[step], found[step]) for step in sorted(found) if step in rows]
+    return [OpenedStep(step, rows[step], found[step]) for step in sorted(found) if step in rows]

@@ -27,6 +27,7 @@ _PAIRS = (
 ANSWERS = {learned: given for pair in _PAIRS for learned, given in (pair, pair[::-1])}
 #: The scored set of the rows of a SplitFed round, in the order in which their embeddings were first sent.
 BATCHES = "batches"
+COLLUDES = "+"  # between the names of parties that are one adversary; no name has it
 MAX_ATTACKS = 256  # in one submission: bounds its rows in the target's metrics
 
 
@@ -173,13 +174,15 @@ class Predict(Act[Released]):
 @dataclass(frozen=True, eq=False)
 class Answers:
     """Prediction rows: their ``numbers`` int32 (n,) counted from 0, their ``ids``, and log-probabilities
-    ``scores`` float64 (n, k) of the ``classes``.
+    ``scores`` float64 (n, k) of the ``classes``; of a numeric ``label``, which has none, the predictions
+    (n, 1) in its unit.
     """
 
     numbers: Array
     ids: tuple[str, ...]
     classes: tuple[str, ...]
     scores: Array
+    label: str = ""
 
 
 @dataclass(frozen=True)
@@ -234,6 +237,11 @@ class Submission(Signed["Receipt"]):
     def metrics_of(self) -> str:
         """What figures call the scored rows."""
         return metrics_of(self.scored_set, self.step)
+
+
+def together(sender: str) -> list[str]:
+    """The parties of the ``sender`` of a submission: those that collude are one, "active+coordinator"."""
+    return sender.split(COLLUDES)
 
 
 def checked_metrics_of(text: str) -> str:

@@ -220,6 +220,10 @@ def party_to_dict(party: PartyInfo) -> dict[str, Any]:
     facts = {**vars(party), "columns": [vars(column) for column in party.columns]}
     if party.signature is None:
         del facts["signature"]
+    if party.label is None:
+        del facts["label"]
+    else:
+        facts["label"] = vars(party.label)
     return facts
 
 
@@ -238,6 +242,7 @@ def party_from_dict(data: dict[str, Any]) -> PartyInfo:
         Role(data["role"]),
         columns=columns,
         n_classes=data["n_classes"],
+        label=_column(**data["label"]) if "label" in data else None,
         classes=tuple(data["classes"]),
         train_rows=data["train_rows"],
         predict_rows=data["predict_rows"],

@@ -29,7 +29,7 @@ class MaskShares:
 
 @dataclass(frozen=True)
 class Deal(Act[MaskShares]):
-    """Ask the dealer for the next steps from training ``step`` on."""
+    """Ask the dealer for some steps, training ``step`` among them."""
 
     run: str
     step: int

@@ -6,9 +6,10 @@ matched alike.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,14 +21,17 @@ from vflens.score.images import grid_of, psnr, ssim
 from vflens.score.matched import blind_matched_mse, matched_mse
 from vflens.score.pictures import save_pictures
 from vflens.score.service import ScoringService
+from vflens.score.worst import most_exposed, tolerance_of
 from vflens.storage.metrics import Name
+from vflens.tables.pixels import pixel_places
 from vflens.types import Array, ColumnInfo
 
 RowsOf: TypeAlias = Callable[[int], Array]  # the rows int32 (n,) of a round
 
 
 class BatchColumnScoring(ScoringService):
-    """Mean squared errors of a round's rows, matched; of images PSNR and SSIM too.
+    """Mean squared errors of a round's rows, matched, and cells and whole rows found within a tolerance; of
+    images PSNR and SSIM in their place.
 
     Args:
         truth: the target's columns (N, d), scaled, before any defence.
@@ -35,6 +39,7 @@ class BatchColumnScoring(ScoringService):
         training: rows whose column means are the blind guess "column_means".
         rows_of: the rows of a round.
         folder: the target's; receives the arrays of pictures, ``pictures`` rows of them.
+        tolerance: see :class:`vflens.score.columns.ColumnScoring`.
         service: see :class:`vflens.score.service.ScoringService`.
     """
 
@@ -47,11 +52,15 @@ class BatchColumnScoring(ScoringService):
         rows_of: RowsOf,
         folder: Path,
         pictures: int,
+        tolerance: Mapping[str, float] = MappingProxyType({}),
         **service: Any,
     ) -> None:
         super().__init__(width=truth.shape[1], folder=folder, **service)
         self._truth, self._rows_of, self._means = truth, rows_of, truth.mean(training)
         self._grid, self._folder, self._pictures = grid_of(columns), folder, pictures
+        self._training, self._tolerance = training, None
+        if pixel_places(columns) is None:
+            self._tolerance = tolerance_of(truth, columns, tolerance)
 
     def keep_errors(self, submission: Submission) -> dict[str, float]:
         """See :meth:`vflens.score.service.ScoringService.keep_errors`: the errors are matched MSEs of guesses
@@ -63,6 +72,7 @@ class BatchColumnScoring(ScoringService):
         drawn = generator(submission.step.to_bytes(32, "little"))  # one draw, of a known stream: no secret
         for name, error in blind_matched_mse(truth, self._means, drawn).items():
             add(Name.BLIND_MATCHED_MSE, error, attack=name)
+        self._blind_cells(truth, add)
         inside = {g.attack: g.in_box().values for g in submission.guesses}
         ordered = {name: values[matched_mse(values, truth)[1]] for name, values in inside.items()}
         self._save_pictures(rows, truth, ordered, submission.metrics_of)
@@ -70,9 +80,24 @@ class BatchColumnScoring(ScoringService):
             name: self._error(values, truth, partial(add, attack=name)) for name, values in ordered.items()
         }
 
+    def _blind_cells(self, truth: Array, add: Callable[..., None]) -> None:
+        """What the constants that find most of the training rows find: a constant has no order."""
+        if self._tolerance is None:
+            return
+        cells = self._tolerance.found(self._tolerance.best_constant(self._truth[self._training]), truth)
+        add(Name.BLIND_CELLS_FOUND, cells.mean())
+        add(Name.BLIND_ROWS_FOUND, cells.all(axis=1).mean())
+
     def _error(self, values: Array, truth: Array, add: Callable[..., None]) -> float:
-        error = float(((values - truth) ** 2).mean())
+        per_row = ((values - truth) ** 2).mean(axis=1)
+        error = float(per_row.mean())
         add(Name.MATCHED_MSE, error)
+        if self._tolerance is not None:
+            shares = self._tolerance.shares(values, truth, self._truth[:])
+            add(Name.CELLS_FOUND, shares.cells)
+            add(Name.ROWS_FOUND, shares.rows)
+            add(Name.ROWS_UNIQUE, shares.unique)
+            add(Name.EXPOSED_MSE, per_row[most_exposed(per_row)].mean())
         if self._grid is not None:
             add(Name.PSNR, float(psnr(np.array(error))))
             add(Name.SSIM, float(ssim(values, truth, self._grid).mean()))

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from vflens.array import ScaledColumns, in_unit
+from vflens.array import ScaledColumns
 from vflens.numerics.binary_columns import matched
 from vflens.numerics.entropy import conditional_entropy, entropy, nearest_letters
 from vflens.numerics.estimators.affine import affine_fit
@@ -20,7 +20,7 @@ from vflens.score.images import grid_of, psnr, ssim
 from vflens.score.pictures import save_pictures
 from vflens.score.service import ScoringService
 from vflens.score.theory import ReleasedModel, noise_weights, theory_metrics
-from vflens.score.worst import Tolerance, most_exposed
+from vflens.score.worst import letters_of, most_exposed, tolerance_of
 from vflens.storage.files import write_whole
 from vflens.storage.metrics import Name
 from vflens.tables.pixels import pixel_places
@@ -65,11 +65,9 @@ class ColumnScoring(ScoringService):
         self._are_pixels, self._grid = pixel_places(columns) is not None, grid_of(columns)
         self._folder, self._pictures, self._pictured = folder, pictures, pictured
         self._exposed: dict[str, dict[str, list[int]]] = {}  # scored set → attack → rows
-        finite = [j for j, column in enumerate(columns) if column.alphabet is not None]
-        self._letters = {j: in_unit(np.unique(truth.kept[:, j])) for j in finite}
+        self._letters = letters_of(truth, columns)
         self._units = np.ones(len(columns)) if truth.units is None else truth.units
-        stated = {j: tolerance[c.name] / self._units[j] for j, c in enumerate(columns) if c.name in tolerance}
-        self._tolerance = Tolerance.of(truth[:1], stated, self._letters)
+        self._tolerance = tolerance_of(truth, columns, tolerance)
 
     def keep_errors(self, submission: Submission) -> dict[str, float]:
         """See :meth:`vflens.score.service.ScoringService.keep_errors`: the errors are MSEs of guesses moved
@@ -93,9 +91,13 @@ class ColumnScoring(ScoringService):
             add(Name.COLUMN_ENTROPY, entropy(truth[:, j]), column=self._columns[j].name)
         if not self._are_pixels:
             self._blind_in_own_units(truth, submission)
-            cells = self._tolerance.found(self._tolerance.best_constant(truth), truth)
+            constants = np.broadcast_to(self._tolerance.best_constant(truth), truth.shape)
+            cells = self._tolerance.found(constants, truth)
             add(Name.BLIND_CELLS_FOUND, cells.mean())
-            add(Name.BLIND_ROWS_FOUND, cells.all(axis=1).mean())
+            self._by_column(Name.COLUMN_BLIND_FOUND, cells.mean(axis=0), submission)
+            rows: Array = np.all(cells, axis=1)
+            add(Name.BLIND_ROWS_FOUND, rows.mean())
+            add(Name.BLIND_ROWS_UNIQUE, self._tolerance.unique(constants, rows, self._truth[:]))
             self._by_column(Name.COLUMN_TOLERANCE, self._tolerance.width * self._units, submission)
 
     def _blind_in_own_units(self, truth: Array, submission: Submission) -> None:
@@ -158,11 +160,15 @@ class ColumnScoring(ScoringService):
         write_whole(self._folder / "exposed.json", json.dumps(self._exposed).encode())
         if self._are_pixels:
             return
-        cells = self._tolerance.found(values, self._truth[submission.rows])
-        rows = np.all(cells, axis=1)
-        add(Name.CELLS_FOUND, cells.mean())
-        add(Name.ROWS_FOUND, rows.mean())
-        add(Name.ROWS_UNIQUE, self._tolerance.unique(values, rows, self._truth[:]) if rows.any() else 0.0)
+        truth = self._truth[submission.rows]
+        found = self._tolerance.shares(values, truth, self._truth[:])
+        add(Name.CELLS_FOUND, found.cells)
+        by_column = self._tolerance.found(values, truth).mean(axis=0)
+        self._by_column(Name.COLUMN_FOUND, by_column, submission, attack)
+        deviation = ((values - truth) ** 2).std(axis=0, ddof=min(1, len(truth) - 1))
+        self._by_column(Name.COLUMN_MSE_STDERR, deviation / np.sqrt(len(truth)), submission, attack)
+        add(Name.ROWS_FOUND, found.rows)
+        add(Name.ROWS_UNIQUE, found.unique)
 
     def _binary(self, guess: Guess, truth: Array, submission: Submission) -> None:
         """Of each column of two values the share of rows that a two-valued column of ``guess`` splits

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from vflens.types import Array
+from vflens.array import ScaledColumns, in_unit
+from vflens.types import Array, ColumnInfo
 
 DEFAULT = 0.05  # of a column's range: the tolerance of a column of which none is stated
 EXPOSED = 0.01  # share of rows that are called most exposed
 _CHECKED = 500  # rows that are compared with all others
+
+
+class Shares(NamedTuple):
+    """Shares of ``cells`` and ``rows`` that are found, and of rows found whose answer fits no other row."""
+
+    cells: float
+    rows: float
+    unique: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +47,12 @@ class Tolerance:
         near: Array = np.abs(values - truth) <= self.width
         return near
 
+    def shares(self, values: Array, truth: Array, everybody: Array) -> Shares:
+        """What ``values`` (n, d) find of ``truth`` (n, d), which are rows of ``everybody`` (N, d)."""
+        cells = self.found(values, truth)
+        rows: Array = np.all(cells, axis=1)
+        return Shares(float(cells.mean()), float(rows.mean()), self.unique(values, rows, everybody))
+
     def best_constant(self, truth: Array) -> Array:
         """The constant (d,) that finds most cells of each column of ``truth`` (n, d)."""
         return np.array([_densest(np.sort(column), w) for column, w in zip(truth.T, self.width, strict=True)])
@@ -46,11 +62,11 @@ class Tolerance:
         ``everybody`` (N, d) is within the tolerance; of more than 500 found rows, by the first 500.
         """
         places = np.flatnonzero(found)
-        checked = places[:_CHECKED]
-        if not len(checked):
+        if not len(places):
             return 0.0
-        alone = [self._within(values[i], everybody) == 1 for i in checked]
-        return float(np.mean(alone) * len(places) / len(values))
+        answers, count = np.unique(values[places[:_CHECKED]], axis=0, return_counts=True)
+        alone = [self._within(answer, everybody) == 1 for answer in answers]
+        return float(np.average(alone, weights=count) * len(places) / len(values))
 
     def _within(self, answer: Array, everybody: Array) -> int:
         """How many rows of ``everybody`` are within the tolerance of ``answer`` (d,), column by column."""
@@ -58,6 +74,21 @@ class Tolerance:
         for j, width in enumerate(self.width):
             left = left[np.abs(left[:, j] - answer[j]) <= width]
         return len(left)
+
+
+def letters_of(truth: ScaledColumns, columns: Sequence[ColumnInfo]) -> dict[int, Array]:
+    """The values that each column with an alphabet takes in ``truth``, ascending and scaled, by position."""
+    finite = [j for j, column in enumerate(columns) if column.alphabet is not None]
+    return {j: in_unit(np.unique(truth.kept[:, j])) for j in finite}
+
+
+def tolerance_of(
+    truth: ScaledColumns, columns: Sequence[ColumnInfo], stated: Mapping[str, float]
+) -> Tolerance:
+    """That of the ``columns`` of ``truth``; ``stated`` by name, in each column's own unit."""
+    units = np.ones(len(columns)) if truth.units is None else truth.units
+    scaled = {j: stated[c.name] / units[j] for j, c in enumerate(columns) if c.name in stated}
+    return Tolerance.of(truth[:1], scaled, letters_of(truth, columns))
 
 
 def most_exposed(per_row: Array) -> Array:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+#: The key under which the metadata of a sweep's table keep the rows, as JSON, that have no figure.
+REFUSED = "refused"
 #: What is read of another party's metrics: half a million steps with a detector, 8 million column figures.
 _MOST_FIGURES, _MOST_VALUES, _MOST_BYTES = 1 << 19, 1 << 23, 1 << 28
 

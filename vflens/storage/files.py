@@ -41,15 +41,17 @@ def repeats(rows: Array) -> bool:
 
 
 @contextmanager
-def whole(file: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
+def whole(file: Path, mode: int = 0o666, *, new: bool = False) -> Iterator[BinaryIO]:
     """A stream whose bytes are ``file`` once the block has ended well; else ``file`` stays as it was.
 
     Args:
         file: its folder is made where it is missing.
         mode: permissions, reduced by the umask; until then only the owner can read the bytes.
+        new: a ``file`` that came meanwhile stays: of two that write it at the same time one is refused.
 
     Raises:
         OSError: it cannot be written; nothing is left beside it.
+        FileExistsError: ``new``, and ``file`` is there.
     """
     fail_point(file.name, "begun")
     file.parent.mkdir(parents=True, exist_ok=True)
@@ -62,7 +64,10 @@ def whole(file: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
             out.flush()
             sync(out.fileno(), file)
         fail_point(file.name, "written")
-        temporary.replace(file)
+        if new:
+            file.hardlink_to(temporary)
+        else:
+            temporary.replace(file)
         sync_name(file)
     finally:
         temporary.unlink(missing_ok=True)

@@ -1,8 +1,10 @@
 """JSON from a file that may be damaged or another party's."""
 
 import json
+import math
 import re
 from collections.abc import Mapping
+from datetime import date, time
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -47,6 +49,15 @@ _PROBLEMS = {
     **dict.fromkeys(("list_type", "tuple_type"), "give a list"),
     **dict.fromkeys(("dict_type", "model_type", "dataclass_type"), "give a table"),
 }
+
+
+def finite(value: Any) -> Any:
+    """``value`` of tables, lists and numbers for JSON: what is not finite becomes None, a key its text."""
+    if isinstance(value, Mapping):
+        return {str(k): finite(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(v) for v in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def json_object(text: str | bytes) -> dict[str, Any]:
@@ -121,4 +132,6 @@ def _shortest(value: Any) -> Any:
 
 def _shown(value: Any) -> str:
     """``value`` as its file has it; a text as in Python."""
+    if isinstance(value, date | time):
+        return value.isoformat()
     return json.dumps(value) if value is None or isinstance(value, bool) else repr(value)

@@ -33,11 +33,12 @@ def exposure(path: Path, mode: int) -> str:
     return f"is open to other users of this machine (mode {found:o}): chmod {mode:o} {shlex.quote(str(path))}"
 
 
-def write_private(file: Path, text: str) -> None:
-    """Write ``file`` whole or not at all; only its owner can ever read it.
+def write_private(file: Path, text: str, *, new: bool = False) -> None:
+    """Write ``file`` whole or not at all; only its owner can ever read it; ``new`` as for
+    :func:`vflens.storage.files.whole`.
 
     Raises:
         OSError: it cannot be written; an earlier ``file`` stays.
     """
-    with whole(file, 0o600) as out:
+    with whole(file, 0o600, new=new) as out:
         out.write(text.encode())

@@ -4,11 +4,12 @@ Opening a pipe waits for its other end, and a device such as ``/dev/zero`` never
 somebody sent may name any file of the reader's own.
 """
 
+import hashlib
 import os
 import stat
 import sys
 from errno import EFBIG, EINVAL, ELOOP
-from io import FileIO
+from io import BufferedReader, FileIO
 from pathlib import Path
 from typing import BinaryIO, Literal
 
@@ -21,7 +22,7 @@ MOST_TEXT = 1 << 26
 MOST_TOML = 1 << 23
 
 
-def opened(file: Path) -> BinaryIO:
+def opened(file: Path) -> BufferedReader:
     """``file``, or the file that it links to, open for reading.
 
     Raises:
@@ -30,6 +31,16 @@ def opened(file: Path) -> BinaryIO:
     stream = open(file, "rb", opener=_without_waiting)  # noqa: SIM115 (the caller closes it)
     _check_regular(stream)
     return stream
+
+
+def sha256(file: Path) -> str:
+    """The SHA-256 of ``file`` as 64 hexadecimal digits.
+
+    Raises:
+        OSError: it cannot be read, or is no regular file.
+    """
+    with opened(file) as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def opened_to_write(file: Path, mode: Literal["r+b", "ab"] = "r+b") -> FileIO:

@@ -1,4 +1,4 @@
-"""Optimal noise with bounded support (FAR Thm 2.6, Cor. 2.7, corrected): a ground state per column.
+"""Optimal noise with bounded support (FAR Thm 2.6, Cor. 2.7, corrected): a ground state per axis.
 
 Minimising ϑ⁻¹ I + λ E n² over densities γ on [n̲, n̄] with γ = u² gives, in the original coordinate n,
 
@@ -7,6 +7,9 @@ Minimising ϑ⁻¹ I + λ E n² over densities γ on [n̲, n̄] with γ = u² gi
 The optimum of the objective is 4μ/ϑ. (11)–(12) of the paper hold in z = Π^{1/2} n with unscaled ends. With t
 = n/s, s = (λϑ)^{-1/4}: u'' + (ν − t²/4) u = 0, ν = μ s²; a Galerkin method in combinations of Legendre
 polynomials that vanish at the ends solves it to rounding.
+
+For a full Π = Q diag(ϑ) Qᵀ the coordinates are those along its eigenvectors, m = Qᵀn: Tr(Π⁻¹I) and E‖n‖² are
+sums over them. So a box in m, which Π^{1/2} maps to a box, has a ground state per eigenvector.
 """
 
 from dataclasses import dataclass
@@ -18,7 +21,7 @@ from numpy.polynomial import legendre
 from scipy.linalg import eigh
 
 from vflens.errors import ConfigError
-from vflens.table_noise.mechanisms import Mechanism, checked_pi, positive, uniforms
+from vflens.table_noise.mechanisms import Mechanism, checked_pi, positive, times, uniforms
 from vflens.types import Array
 from vflens.words import counted
 
@@ -34,11 +37,13 @@ REACH = 20.0
 WIDEST = 1e100
 #: Support narrower than this share of its distance from 0 is lost in rounding.
 NARROWEST = 1e-8
+#: Eigenvalues nearer than this share of the larger one are one: rounding turns their eigenvectors.
+APART = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class GroundState:
-    """The ground state of one column on [low, high] with stiffness ``lam`` · ``theta``."""
+    """The ground state of one coordinate on [low, high] with stiffness ``lam`` · ``theta``."""
 
     low: float
     high: float
@@ -154,42 +159,44 @@ class GroundState:
 
 @dataclass(frozen=True, eq=False)
 class Bounded(Mechanism):
-    """Independent noise on [lower_j, upper_j] that minimises Σ_j (I_jj/ϑ_j + λ E n_j²), ϑ = ``pi_diag``.
+    """Independent noise on [lower_j, upper_j] that minimises Σ_j (I_jj/ϑ_j + λ E n_j²), ϑ = ``pi``.
+
+    Of a full Π (p, p) the box lies along the eigenvectors, in the order of rising eigenvalues, each with its
+    (first) largest entry above 0: the noise of column i is Σ_j Q_ij m_j, m_j on [lower_j, upper_j].
 
     Its mean is not 0 unless the box is symmetric about 0; subtracting it afterwards is not the optimum. x̄
     may leave the range of the data and is not the best unbiased estimate. As the box grows: N(0, 1/√(λϑ)). As
     λ → 0 the box alone decides (cos²).
 
     Raises:
-        ConfigError: an empty box, other lengths, or Π or λ not positive.
+        ConfigError: an empty box, other lengths, Π or λ not positive, or a full Π with two eigenvalues nearer
+            than 1e-6 of themselves, which leave the box's axes open.
     """
 
     lower: Array
     upper: Array
-    pi_diag: Array
+    pi: Array
     lam: float
     name: ClassVar[str] = "bounded"
 
     def __post_init__(self) -> None:
         positive("lambda", self.lam)
-        pi = checked_pi(self.pi_diag)
-        if pi.ndim != 1:
-            raise ConfigError("pi is a full matrix: bounded noise is solved by column, give a diagonal pi")
+        object.__setattr__(self, "pi", checked_pi(self.pi))
         try:
-            lower = np.broadcast_to(np.asarray(self.lower, np.float64), pi.shape)
-            upper = np.broadcast_to(np.asarray(self.upper, np.float64), pi.shape)
+            lower = np.broadcast_to(np.asarray(self.lower, np.float64), self.width)
+            upper = np.broadcast_to(np.asarray(self.upper, np.float64), self.width)
         except ValueError:
             raise ConfigError(
                 f"lower and upper have {np.size(self.lower)} and {counted(np.size(self.upper), 'number')}, "
-                f"the table {counted(len(pi), 'column')}: give one each, or one for all"
+                f"the table {counted(self.width, 'column')}: give one each, or one for all"
             ) from None
-        positive("lambda · pi", self.lam * pi)
+        positive("lambda · pi", self.lam * self._axes[0])
         if not ((abs(lower) < WIDEST) & (abs(upper) < WIDEST) & (upper - lower > 1 / WIDEST)).all():
             raise ConfigError(
                 f"lower and upper: give numbers below {WIDEST:g} with lower below upper, by at least "
                 f"{1 / WIDEST:g}, in every column"
             )
-        for name, value in (("lower", lower), ("upper", upper), ("pi_diag", pi)):
+        for name, value in (("lower", lower), ("upper", upper)):
             object.__setattr__(self, name, value)
         for state in self.states:
             centre, half = state.interval
@@ -201,24 +208,48 @@ class Bounded(Mechanism):
 
     @property
     def width(self) -> int:
-        return len(self.pi_diag)
+        return len(self.pi)
+
+    @cached_property
+    def _axes(self) -> tuple[Array, Array]:
+        """ϑ (p,), and the directions of the box in the columns of (p, p)."""
+        if self.pi.ndim == 1:
+            return self.pi, np.eye(self.width)
+        values, vectors = np.linalg.eigh(self.pi)
+        if (np.diff(values) <= APART * values[1:]).any():
+            raise ConfigError(
+                f"pi has eigenvalues {', '.join(f'{v:.6g}' for v in values)}: two that are equal leave open "
+                "along which directions the box lies, give other entries or a diagonal pi"
+            )
+        sizes = abs(vectors)
+        largest = (sizes > (1 - APART) * sizes.max(axis=0)).argmax(axis=0)  # the first of equal ones
+        return values, vectors * np.sign(vectors[largest, np.arange(self.width)])
 
     @cached_property
     def states(self) -> tuple[GroundState, ...]:
-        """One state per column; columns with equal boxes share one."""
+        """One state per axis; axes with equal boxes share one."""
         made: dict[tuple[float, float, float], GroundState] = {}
-        keys = zip(self.lower.tolist(), self.upper.tolist(), (self.lam * self.pi_diag).tolist(), strict=True)
+        stiffness = self.lam * self._axes[0]
+        keys = zip(self.lower.tolist(), self.upper.tolist(), stiffness.tolist(), strict=True)
         return tuple(made.setdefault(key, GroundState(*key)) for key in keys)
 
     def mean(self) -> Array:
-        return np.array([s.mean for s in self.states])
+        mean: Array = self._axes[1] @ [s.mean for s in self.states]
+        return mean
 
     def covariance(self) -> Array:
-        return np.diag([s.variance for s in self.states])
+        return self._along([s.variance for s in self.states])
 
     def fisher(self) -> Array:
-        return np.diag([s.fisher for s in self.states])
+        return self._along([s.fisher for s in self.states])
 
     def sample(self, start: int, n_rows: int, key: bytes) -> Array:
         u = uniforms(key, start * self.width, n_rows * self.width).reshape(n_rows, self.width)
-        return np.column_stack([s.quantile(u[:, j]) for j, s in enumerate(self.states)])
+        drawn = np.column_stack([s.quantile(u[:, j]) for j, s in enumerate(self.states)])
+        return drawn if self.pi.ndim == 1 else times(drawn, self._axes[1].T)
+
+    def _along(self, values: list[float]) -> Array:
+        """The matrix that has ``values`` along the axes."""
+        axes = self._axes[1]
+        matrix: Array = (axes * values) @ axes.T
+        return matrix

@@ -138,7 +138,7 @@ def parameters(mechanism: Mechanism) -> dict[str, Any]:
         case Bounded():
             return {
                 "lambda": mechanism.lam,
-                "pi": mechanism.pi_diag.tolist(),
+                "pi": mechanism.pi.tolist(),
                 "lower": mechanism.lower.tolist(),
                 "upper": mechanism.upper.tolist(),
                 "mean": mechanism.mean().tolist(),

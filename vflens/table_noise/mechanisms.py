@@ -52,6 +52,15 @@ def normals(key: bytes, start: int, n_rows: int, width: int) -> Array:
     return z
 
 
+def times(rows: Array, matrix: Array) -> Array:
+    """``rows`` (n, p) times ``matrix`` (p, m): the same bits for a row, whatever stands beside it."""
+    # column by column: the order of BLAS's additions depends on the number of rows
+    product = np.zeros((len(rows), matrix.shape[1]))
+    for j in range(len(matrix)):
+        product += rows[:, j : j + 1] * matrix[j]
+    return product
+
+
 def positive(name: str, values: Array | float) -> Array:
     """``values`` as float64, all finite and above 0.
 
@@ -185,11 +194,7 @@ class Gaussian(Mechanism):
         if self.diagonal:
             scaled: Array = rows * np.diag(matrix)
             return scaled
-        # column by column: the order of BLAS's additions depends on the number of rows
-        product = np.zeros_like(rows)
-        for j in range(self.width):
-            product += rows[:, j : j + 1] * matrix[j]
-        return product
+        return times(rows, matrix)
 
     @cached_property
     def _eigen(self) -> tuple[Array, Array]:

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, 
 
 from vflens.names import repeated
 from vflens.tables.encodings import MOST_CATEGORIES, checked_kind, is_categorical
-from vflens.types import MAX_PIXEL
+from vflens.types import MAX_PIXEL, LabelKind
 
 Kind = Annotated[str, AfterValidator(checked_kind)]
 _Place = Annotated[int, Field(ge=0, le=MAX_PIXEL)]
@@ -33,9 +33,14 @@ class PartyFile(BaseModel):
     label_column: str | None = Field(
         None, description="of a folder of images any name: its sub-folders are then the classes"
     )
+    label_kind: LabelKind = Field(
+        "classes", description="`number`: the label is a number, with `bounds`; only some models learn it"
+    )
     classes: tuple[str, ...] | None = Field(None, description="labels in their order; default: sorted")
     split_column: str | None = Field(None, description='holds "train" or "predict"')
-    bounds: dict[str, tuple[FiniteFloat, FiniteFloat]] = Field({}, description="[low, high] of a column")
+    bounds: dict[str, tuple[FiniteFloat, FiniteFloat]] = Field(
+        {}, description="[low, high] of a column, or of a numeric label"
+    )
     alphabets: dict[str, tuple[FiniteFloat, ...]] = Field({}, description="the values that a column can take")
     pixels: dict[str, Annotated[tuple[_Place, ...], Field(min_length=2, max_length=3)]] = Field(
         {}, description="[row, column] of a column that is a pixel, or [row, column, channel]"
@@ -89,6 +94,23 @@ class PartyFile(BaseModel):
                 raise ValueError(f"categories.{name}: set encode.{name} to 'ordinal' or 'one_hot' too")
             if len(self.categories[name]) > MOST_CATEGORIES:
                 raise ValueError(f"categories.{name}: give {MOST_CATEGORIES:,} at most")
+        return self
+
+    @model_validator(mode="after")
+    def _numeric_label_fits(self) -> PartyFile:
+        if self.label_kind == "classes":
+            return self
+        if self.label_column is None:
+            raise ValueError(
+                "label_kind = 'number' without label_column: name the column that holds the numbers"
+            )
+        if self.classes is not None:
+            raise ValueError("classes beside label_kind = 'number': a number has none, leave one of them out")
+        if self.label_column not in self.bounds:
+            raise ValueError(
+                f"bounds.{self.label_column} is missing: label_kind = 'number' needs the [low, high] of the "
+                "label, which all parties learn"
+            )
         return self
 
     @model_validator(mode="after")

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vflens.errors import DataError
+from vflens.names import did_you_mean
 from vflens.storage.arrow import in_numpy
 from vflens.tables.exact_numbers import as_floats, beyond_exact, is_text, refuse_rounded
 from vflens.tables.places import data_rows
@@ -34,12 +35,23 @@ if TYPE_CHECKING:
 #: A text column with more different texts is no column of categories.
 MOST_CATEGORIES = 1000
 _DEFAULTS = {"number": "1,234.5", "date": "%Y-%m-%d"}
+#: A number in text as every reader takes it.
+PLAIN = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
 MISSING = "missing"  # the category of empty cells
 _CATEGORIES = ("ordinal", "one_hot", f"one_hot:{MISSING}")
 #: How 1234.5 is written: the marks of thousands and of decimals.
 MARKS = {"1,234.5": (",", "."), "1.234,5": (".", ","), "1 234,5": (" ", ","), "1'234.5": ("'", ".")}
 _BLANK = r"[\s\x{a0}\x{202f}]"  # with the spaces that do not break a line
-_UNIT = r"\p{Sc}|[A-Z]{3}"
+#: Codes of money (ISO 4217) that tables have; any three letters would make 10 of the code ICD10.
+_MONEY = (
+    "AED|ARS|AUD|BDT|BGN|BHD|BRL|CAD|CHF|CLP|CNY|COP|CZK|DKK|DZD|EGP|ETB|EUR|GBP|GEL|"
+    "GHS|HKD|HUF|IDR|ILS|INR|IQD|IRR|ISK|JOD|JPY|KES|KRW|KWD|KZT|LBP|LKR|MAD|MXN|MYR|"
+    "NGN|NOK|NZD|OMR|PEN|PHP|PKR|PLN|QAR|RON|RSD|RUB|SAR|SEK|SGD|THB|TND|TRY|TWD|TZS|"
+    "UAH|UGX|USD|UYU|UZS|VND|XAF|XOF|ZAR|ZMW"
+)
+_UNIT = rf"\p{{Sc}}|{_MONEY}"
+_DAYS = ("%Y-%m-%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%Y/%m/%d", "%d %b %Y", "%d/%m/%y")
+_TIMES = ("", " %H:%M", " %H:%M:%S", "T%H:%M:%S", "T%H:%M:%S.%f")
 _EPOCH, _TRIED = datetime(1970, 1, 1, tzinfo=UTC), datetime(2001, 2, 3, tzinfo=UTC)
 
 
@@ -54,9 +66,10 @@ def checked_kind(kind: str) -> str:
         return kind
     if name == "date" and _is_format(how):
         return kind
+    near = did_you_mean(kind, (*_CATEGORIES, "number", "date", *(f"number:{marks}" for marks in MARKS)))
     raise ValueError(
         f"give {', '.join(_CATEGORIES)}, number, date, number: and how 1234.5 is written "
-        f"({', '.join(MARKS)}), or date: and a format such as %d/%m/%Y, not {kind!r}"
+        f"({', '.join(MARKS)}), or date: and a format such as %d/%m/%Y, not {kind!r}{near}"
     )
 
 
@@ -82,6 +95,37 @@ def number_pattern(how: str) -> str:
         rf"(?P<whole>\d{{1,3}}(?:{mark}\d{{3}})+|\d+)(?P<part>(?:{decimal}\d+)?)"
         rf"{_BLANK}*(?P<after>{_UNIT}|%|){_BLANK}*$"
     )
+
+
+def split_numbers(cells: pa.Array, how: str) -> tuple[pa.Array, pa.Array]:
+    """The units of texts that :func:`number_pattern` fits, and texts such as "-1234.5"; null of others."""
+    import pyarrow.compute as pc
+
+    found = pc.extract_regex(cells, number_pattern(how))
+    sign, before, minus, whole, part, after = (pc.struct_field(found, [j]) for j in range(6))
+    whole = pc.replace_substring_regex(whole, r"\D", "")
+    part = pc.replace_substring_regex(part, r"^\D", ".")
+    units = pc.binary_join_element_wise(before, after, "")
+    return units, pc.binary_join_element_wise(sign, minus, whole, part, "")
+
+
+def marks_of(texts: pa.Array) -> list[str]:
+    """The marks that read nearly all of these different ``texts`` as numbers, at most two; the second ones
+    read as many, and others.
+    """
+    read = {how: split_numbers(texts, how)[1] for how in MARKS}
+    how = min(read, key=lambda how: read[how].null_count)
+    if read[how].null_count > 0.1 * len(texts):
+        return []
+    also = (h for h, found in read.items() if found.null_count == read[how].null_count and found != read[how])
+    return [how, *also][:2]
+
+
+def formats_of(texts: pa.Array) -> list[str]:
+    """The formats that read all of these different ``texts``, at most two."""
+    some = texts.to_pylist()
+    formats = (f"{day}{time}" for day in _DAYS for time in _TIMES)
+    return [how for how in formats if all(days_of(text, how) == days_of(text, how) for text in some)][:2]
 
 
 class Conversion:
@@ -124,18 +168,15 @@ class Conversion:
         """Texts such as "-1234.5" for those with marks and units."""
         import pyarrow.compute as pc
 
-        found = pc.extract_regex(cells, number_pattern(self._how))
+        units, bare = split_numbers(cells, self._how)
         self._refuse(
-            in_numpy(pc.is_valid(found)) < in_numpy(pc.is_valid(cells)),
+            in_numpy(pc.is_valid(bare)) < in_numpy(pc.is_valid(cells)),
             first,
             f"no number as {self._how}",
             "correct it, or choose other marks",
         )
-        sign, before, minus, whole, part, after = (pc.struct_field(found, [j]) for j in range(6))
-        self._check_unit(pc.binary_join_element_wise(before, after, ""), first)
-        whole = pc.replace_substring_regex(whole, r"\D", "")
-        part = pc.replace_substring_regex(part, r"^\D", ".")
-        return pc.binary_join_element_wise(sign, minus, whole, part, "")
+        self._check_unit(units, first)
+        return bare
 
     def _check_unit(self, units: pa.Array, first: int) -> None:
         """Refuse a second unit: 12 % and 12, or € 5 and $ 5, are no numbers of one column."""

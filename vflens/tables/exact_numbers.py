@@ -1,4 +1,4 @@
-"""Refusals that both readers of tables share, a party's and a release's."""
+"""What both readers of tables share, a party's and a release's: missing cells, and refusals."""
 
 from __future__ import annotations
 
@@ -16,6 +16,11 @@ from vflens.words import counted
 if TYPE_CHECKING:
     import pyarrow as pa
 
+#: Cells of a CSV file that are missing: those of pandas.
+MISSING = (
+    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
+    *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
+)
 _EXACT = 2.0**53  # float64 holds every integer up to here
 _WIDTH = re.compile(r"CSV parse error: (?:Row #(\d+): )?Expected (\d+) columns, got (\d+)")
 _INTEGER = r"^\s*[+-]?[0-9]{16,}\s*$"  # 2^53 has 16 digits
@@ -89,6 +94,11 @@ def fault(error: Exception, block_bytes: int, after: int) -> str:
         )
     if width := _WIDTH.search(text):
         place = f"data row {int(width[1]) - 1}" if width[1] else f"a row after data row {after}"
+        if int(width[2]) == 1:
+            return (
+                f"its header is one column, but {place} has {counted(int(width[3]), 'cell')}: "
+                "separate columns by commas, and write decimals with a point or in quotes"
+            )
         return (
             f"{place} has {counted(int(width[3]), 'cell')}, the header {counted(int(width[2]), 'name')}: "
             "give both the same, and put quotes around a cell with a comma"

@@ -2,11 +2,13 @@
 :class:`PartyFile`.
 
 A refusal of a file that does not fit its description names the column, the row and the remedy. An empty
-cell, ``NA``, ``N/A``, ``NaN``, ``nan``, ``NULL`` and ``null`` are missing; ``?`` and ``unknown`` are text.
+cell and the words of pandas for a missing one (``NA``, ``n/a``, ``null``, …) are missing; ``?`` and
+``unknown`` are text.
 """
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,11 +19,12 @@ from vflens.errors import DataError, StorageError
 from vflens.names import repeated
 from vflens.storage.arrow import numbers, strings
 from vflens.storage.json_file import in_words
+from vflens.storage.regular import sha256
 from vflens.tables.description import PartyFile
-from vflens.tables.exact_numbers import fault
+from vflens.tables.exact_numbers import MISSING, fault
 from vflens.tables.flaws import TableCheck, flaws
 from vflens.tables.image_folder import read_images
-from vflens.tables.profile import profile
+from vflens.tables.profile import ColumnProfile, profile
 from vflens.tables.reading import SPLITS, RawTable, feature_names, table_of
 from vflens.tables.table import Table
 
@@ -29,7 +32,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-MISSING = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")
 _CHUNK_ROWS, _BUFFER_BYTES, _BLOCK_BYTES = 1 << 16, 1 << 18, 1 << 20
 _ROW_NUMBERS = re.compile(r"__index_level_\d+__")
 
@@ -55,6 +57,14 @@ def read_party_table(spec: PartyFile, base: Path = Path()) -> Table:
     return table
 
 
+def digest_of(file: Path) -> dict[str, str]:
+    """``file`` by its name, and its ``sha256``; {} of a folder and of what cannot be read."""
+    try:
+        return {} if file.is_dir() else {"file": file.name, "sha256": sha256(file)}
+    except OSError:
+        return {}
+
+
 def check_party_table(spec: PartyFile, base: Path = Path()) -> TableCheck | None:
     """What is to be mended in the file that ``spec`` describes, all at once; None of a folder of images.
 
@@ -76,11 +86,42 @@ def check_party_table(spec: PartyFile, base: Path = Path()) -> TableCheck | None
     return TableCheck(path.name, found.rows, names, flaws(spec, found))
 
 
+def column_profile(spec: PartyFile, column: str, base: Path = Path()) -> ColumnProfile:
+    """What the one ``column`` of the file that ``spec`` describes holds.
+
+    Raises:
+        DataError: it is no table, or has no such column.
+    """
+    kinds = {name: kind for name, kind in spec.encode.items() if name == column}
+    alone = PartyFile(file=spec.file, id_column=spec.id_column, columns=(column,), encode=kinds)
+    path = base / spec.file
+    try:
+        with _opened(path) as cells:
+            return profile(alone, feature_names(alone, cells.names), cells).columns[0]
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from error.__cause__
+
+
+def column_names(path: Path) -> tuple[str, ...]:
+    """The names of all columns of the table in ``path``, in its order.
+
+    Raises:
+        DataError: it is no table.
+    """
+    try:
+        with _opened(path) as cells:
+            return tuple(cells.names)
+    except DataError as error:
+        raise DataError(f"{path.name}: {error}") from error.__cause__
+
+
 def write_party_table(table: Table, folder: Path) -> PartyFile:
     """Write ``data.parquet`` into ``folder``; the result reads it back bit by bit with ``base=folder``.
 
+    A numeric label keeps its name, classes are called "label".
+
     Raises:
-        DataError: a column is called "id", "label" or "split" or like another, or its bounds are one-sided.
+        DataError: a column is called "id", "split" or like the label or another, or its bounds are one-sided.
         StorageError: the file cannot be written.
     """
     import pyarrow as pa
@@ -89,8 +130,10 @@ def write_party_table(table: Table, folder: Path) -> PartyFile:
     spec = _description(table)
     data = {"id": strings([name.decode() for name in table.ids.tolist()])}
     data |= {c.name: numbers(table.features[:, j]) for j, c in enumerate(table.columns)}
-    if table.labels is not None:
-        data["label"] = strings([table.class_names[k] for k in table.labels])
+    if spec.label_column is not None and table.labels is not None:
+        is_number, names = table.label is not None, table.class_names
+        texts = numbers(table.labels) if is_number else strings([names[k] for k in table.labels])
+        data[spec.label_column] = texts
     if table.split is not None:
         data["split"] = strings([SPLITS[k] for k in table.split])
     try:
@@ -104,7 +147,8 @@ def write_party_table(table: Table, folder: Path) -> PartyFile:
 
 def _description(table: Table) -> PartyFile:
     names = tuple(c.name for c in table.columns)
-    twice = repeated(["id", "label", "split", *names])
+    label = "label" if table.label is None else table.label.name
+    twice = repeated(["id", label, "split", *names])
     if twice is not None:
         raise DataError(f"column {twice!r} has the name of another column: rename it")
     for c in table.columns:
@@ -114,13 +158,15 @@ def _description(table: Table) -> PartyFile:
             raise DataError(
                 f"column {c.name!r} is bounded by {c.low} and {c.high}: declare both, low below high, or none"
             )
+    described = (*table.columns, *([] if table.label is None else [table.label]))
     return PartyFile(
         file=Path("data.parquet"),
         columns=names,
-        label_column=None if table.labels is None else "label",
-        classes=None if table.labels is None else table.class_names,
+        label_column=None if table.labels is None else label,
+        label_kind="classes" if table.label is None else "number",
+        classes=table.class_names or None,
         split_column=None if table.split is None else "split",
-        bounds={c.name: (c.low, c.high) for c in table.columns if c.low is not None and c.high is not None},
+        bounds={c.name: (c.low, c.high) for c in described if c.low is not None and c.high is not None},
         alphabets={c.name: c.alphabet for c in table.columns if c.alphabet is not None},
         pixels={c.name: c.pixel for c in table.columns if c.pixel is not None},
     )
@@ -196,9 +242,13 @@ class _CsvTable:
     """
 
     def __init__(self, path: Path) -> None:
+        import pyarrow as pa
         from pyarrow import csv
 
         self._path = path
+        with _reading(), pa.input_stream(str(path)) as start:  # of a .csv.gz, what it holds
+            if start.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+                raise DataError("it is UTF-16: save it as UTF-8, with commas")
         self._blocks = csv.ReadOptions(block_size=_BLOCK_BYTES)
         self._lines = csv.ParseOptions(newlines_in_values=True)  # a quoted cell may hold several lines
         with _reading(), csv.open_csv(path, self._blocks, self._lines) as file:

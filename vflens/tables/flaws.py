@@ -8,31 +8,29 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vflens.storage.arrow import in_numpy
 from vflens.tables.description import PartyFile
-from vflens.tables.encodings import MARKS, MOST_CATEGORIES, days_of, number_pattern
-from vflens.tables.profile import PLAIN, ColumnProfile, TableProfile
+from vflens.tables.encodings import MARKS, MOST_CATEGORIES, PLAIN, formats_of, marks_of, split_numbers
+from vflens.tables.profile import ColumnProfile, TableProfile
 from vflens.types import Array, Document
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _TRIED = 10_000  # different texts
-_DAYS = ("%Y-%m-%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%Y/%m/%d", "%d %b %Y", "%d/%m/%y")
-_TIMES = ("", " %H:%M", " %H:%M:%S", "T%H:%M:%S", "T%H:%M:%S.%f")
 #: The middle 99 % of the values in less than this share of the range: a few others decide the scale.
 _NARROW, _TAIL, _DRAWN = 0.05, 0.005, 1 << 16
 _FILLED = ('missing = "mean" fills in numbers',)
 _NONE: Document = {}
 #: Kinds of flaws whose columns a run is better without.
-_LEFT_OUT = ("constant", "id-like", "many categories", "unreadable", "huge integers")
+LEFT_OUT = ("constant", "id-like", "many categories", "unreadable", "huge integers")
 _MANY = 20  # rows: fewer may all differ by chance
+_UNITS = 5  # that a sentence names
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,7 @@ class TableCheck:
 
     def lines(self) -> list[str]:
         """For people: a line for each flaw, then the features without those to be left out."""
-        left_out = {flaw.column for flaw in self.flaws if flaw.kind in _LEFT_OUT}
+        left_out = {flaw.column for flaw in self.flaws if flaw.kind in LEFT_OUT}
         kept = [name for name in self.features if name not in left_out]
         if not left_out or not kept:
             return [str(flaw) for flaw in self.flaws]
@@ -110,6 +108,11 @@ def _gaps(spec: PartyFile, table: TableProfile) -> Iterator[Flaw]:
     if not table.lost:
         return
     by_column = {c.name: c.missing for c in table.columns if c.missing and not c.keeps_gaps}
+    empty = [name for name, missing in by_column.items() if missing == table.rows]
+    for name in empty:
+        yield _flaw("empty", name, f"{name} has no value", f"leave {name} out of columns", refused=True)
+    if empty and spec.missing != "drop_row":
+        return  # to drop rows would leave none
     counts = ", ".join(f"{name} {missing:,}" for name, missing in by_column.items())
     lost = _of(table.lost, table.rows)
     numbers = {"lost": table.lost, "rows": table.rows, "missing": by_column}
@@ -119,8 +122,7 @@ def _gaps(spec: PartyFile, table: TableProfile) -> Iterator[Flaw]:
         yield _flaw("dropped rows", "", sentence, ", ".join(remedy), numbers, flag=flags)
         return
     sentence, remedy = f"{lost} have gaps, {counts}", ['missing = "drop_row" drops them', *_FILLED, *kept]
-    flag = " ".join(["--missing drop_row", *([flags] if flags else [])])
-    refused = spec.missing == "refuse"
+    flag, refused = f"--missing drop_row {flags}".rstrip(), spec.missing == "refuse"
     yield _flaw("gaps", "", sentence, ", ".join(remedy), numbers, refused=refused, flag=flag)
 
 
@@ -158,9 +160,9 @@ def _text(column: ColumnProfile) -> Flaw:
 
     texts = column.different()
     tried = texts.filter(pc.invert(pc.match_substring_regex(texts, PLAIN))).slice(0, _TRIED)
-    if kind := _as_number(tried):
-        return _encoded("number as text", column, f"holds numbers as text, such as {_masked(tried)}", kind)
-    if formats := _as_dates(tried):
+    if kinds := marks_of(tried):
+        return _number_text(column, texts, tried, kinds)
+    if formats := formats_of(tried):
         also = f" (or date:{formats[1]})" if len(formats) > 1 else ""
         return _encoded(
             "date", column, f"holds dates as text, such as {_masked(tried)}{also}", f"date:{formats[0]}"
@@ -271,26 +273,17 @@ def _numbers_rows(values: Array) -> bool:
     return bool((np.diff(values) > 0).all() or close or len(values) > _TRIED)
 
 
-def _as_number(texts: pa.Array) -> str | None:
-    """The kind that reads nearly all of these different ``texts`` as numbers."""
-    import pyarrow.compute as pc
-
-    read = {how: np.sum(in_numpy(pc.match_substring_regex(texts, number_pattern(how))) > 0) for how in MARKS}
-    how = max(read, key=lambda how: read[how])
-    if read[how] < 0.9 * len(texts):
-        return None
-    return "number" if how == next(iter(MARKS)) else f"number:{how}"
-
-
-def _as_dates(texts: pa.Array) -> list[str]:
-    """The formats that read all of these different ``texts``, at most two."""
-    some = texts.to_pylist()
-    formats = (f"{day}{time}" for day in _DAYS for time in _TIMES)
-    found = []
-    for how in formats:
-        if all(days_of(text, how) == days_of(text, how) for text in some):
-            found.append(how)
-    return found[:2]
+def _number_text(column: ColumnProfile, texts: pa.Array, tried: pa.Array, hows: Sequence[str]) -> Flaw:
+    """Numbers of one unit, or of several, which are no numbers of one column."""
+    units = [unit or "none" for unit in split_numbers(texts, hows[0])[0].unique().drop_null().to_pylist()]
+    if len(units) > 1:
+        sentence = f"{column.name} holds numbers in {len(units)} units, {', '.join(units[:_UNITS])}"
+        return _flaw("several units", column.name, sentence, "give all cells one unit", refused=True)
+    kinds = ["number" if how == next(iter(MARKS)) else f"number:{how}" for how in hows]
+    also = f" (or {kinds[1]})" if len(kinds) > 1 else ""
+    return _encoded(
+        "number as text", column, f"holds numbers as text, such as {_masked(tried)}{also}", kinds[0]
+    )
 
 
 def _masked(texts: pa.Array) -> str:

@@ -30,6 +30,8 @@ def read_images(spec: PartyFile, folder: Path) -> Table:
     Raises:
         DataError: a setting, file or folder does not fit; the message names it and the remedy.
     """
+    if spec.label_kind != "classes":
+        raise DataError("label_kind = 'number': a folder of images has classes, leave it out")
     foreign = next((name for name in _FOREIGN if getattr(spec, name)), None)
     if foreign is not None:
         raise DataError(f"{foreign} has no meaning in a folder of images: leave it out")

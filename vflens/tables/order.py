@@ -30,3 +30,15 @@ def load_order(folder: Path, table: Table) -> Array:
             "run again"
         )
     return saved["order"]
+
+
+def table_digest(folder: Path) -> str:
+    """The digest of the table of the run in ``folder``, in hexadecimal digits; "" without one.
+
+    Raises:
+        StorageError: unreadable.
+    """
+    if not (folder / "order.npz").is_file():
+        return ""
+    saved = load_arrays(folder / "order.npz").get("table")
+    return "" if saved is None else saved.tobytes().hex()

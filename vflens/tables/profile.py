@@ -16,7 +16,7 @@ import numpy as np
 from vflens.errors import DataError
 from vflens.storage.arrow import in_numpy
 from vflens.tables.description import PartyFile
-from vflens.tables.encodings import Conversion
+from vflens.tables.encodings import PLAIN, Conversion
 from vflens.tables.exact_numbers import as_floats, beyond_exact, is_text, large_integers
 from vflens.types import Array
 
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from vflens.tables.reading import RawTable
 
 #: How numbers are written that need no ``encode``.
-PLAIN = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
 
 
 @dataclass(eq=False)

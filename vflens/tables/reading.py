@@ -7,16 +7,16 @@ the file to the message.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeAlias, cast
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 
 from vflens.errors import DataError
-from vflens.names import has_controls, repeated
-from vflens.storage.arrow import in_numpy, strings
+from vflens.names import did_you_mean, repeated
 from vflens.tables.description import PartyFile
 from vflens.tables.encodings import MISSING, MOST_CATEGORIES, Conversion
+from vflens.tables.labels import codes_of, is_empty, label_of, labels_of, refuse_controls
 from vflens.tables.pixels import too_wide
 from vflens.tables.places import Places, data_rows
 from vflens.tables.table import TRAIN, DroppedRows, Table
@@ -26,7 +26,7 @@ from vflens.words import counted
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    Text: TypeAlias = dict[str, pa.ChunkedArray]  # strings by column, null or "" where missing
+    from vflens.tables.labels import Text
 
 SPLITS = ("train", "predict")  # by their numbers in Table.split
 _CHUNK_ROWS = 1 << 13
@@ -71,7 +71,7 @@ def table_of(spec: PartyFile, cells: RawTable) -> Table:
     if not kept.all():
         text = {name: column.filter(kept) for name, column in text.items()}
         places, ids = places.kept(kept), ids[kept]
-    labels, class_names = _labels(spec, text, places)
+    labels, class_names = labels_of(spec, text, places)
     split = _split(spec, text, places)
     training = np.full(len(ids), True) if split is None else split == TRAIN
     encoded = {name: _encoded(spec, name, text, places) for name in names if name in spec.categorical}
@@ -94,15 +94,8 @@ def table_of(spec: PartyFile, cells: RawTable) -> Table:
                 features[:, at + j] = codes == j if spec.encode[name] != "ordinal" else codes
         elif not as_bytes:
             _check(spec, infos[name][0], features[:, at], places, training)
-    return Table(ids, columns, features, labels, class_names=class_names, split=split, dropped=dropped)
-
-
-def _refuse_controls(what: str, names: Iterable[str]) -> None:
-    """Refuse control characters: names reach terminals and pages of all parties, where a line end or ESC
-    could forge text.
-    """
-    if any(map(has_controls, names)):
-        raise DataError(f"{what} holds control characters: rename it")
+    named = ids, columns, features, labels, class_names, label_of(spec)
+    return Table(*named, split=split, dropped=dropped)
 
 
 def feature_names(spec: PartyFile, found: Sequence[str]) -> tuple[str, ...]:
@@ -118,12 +111,16 @@ def feature_names(spec: PartyFile, found: Sequence[str]) -> tuple[str, ...]:
     names = spec.columns if spec.columns is not None else tuple(n for n in found if n not in special)
     for name in [*special, *names]:
         if name not in found:
-            raise DataError(f"column {name!r} is missing: the file has {', '.join(found)}")
+            near = did_you_mean(name, found)
+            remedy = ": set id_column to the column that tells rows apart, or add one"
+            missing = f"column {name!r} is missing: the file has {', '.join(found)}{near}"
+            raise DataError(missing + (remedy if name == spec.id_column else ""))
     for name in names:
-        _refuse_controls(f"the name {name!r} of a column", [name])
+        refuse_controls(f"the name {name!r} of a column", [name])
     for field in ("bounds", "alphabets", "pixels", "encode"):
+        numeric = spec.label_kind == "number" and field in ("bounds", "encode")
         for name in getattr(spec, field):
-            if name not in names:
+            if name not in names and not (numeric and name == spec.label_column):
                 raise DataError(
                     f"{field}.{name} describes no feature: these are {', '.join(names) or 'none'}"
                 )
@@ -131,14 +128,21 @@ def feature_names(spec: PartyFile, found: Sequence[str]) -> tuple[str, ...]:
 
 
 def _text(spec: PartyFile, cells: RawTable) -> dict[str, pa.ChunkedArray]:
-    """The text columns; a parquet file may hold lists or raw bytes there."""
+    """The text columns; a parquet file may hold lists or raw bytes there. A numeric label that is encoded is
+    text without its marks and unit.
+    """
     import pyarrow as pa
+
+    kind = spec.encode.get(spec.label_column or "") if spec.label_kind == "number" else None
+    label = Conversion(spec.label_column or "", kind)
 
     special = filter(None, (spec.id_column, spec.label_column, spec.split_column))
     found: dict[str, list[pa.Array]] = {name: [] for name in (*special, *spec.categorical)}
-    for _, name, values in cells.chunks(list(found)):
+    for start, name, values in cells.chunks(list(found)):
+        bare = kind and name == spec.label_column
+        cells_of = pa.array(label.numbers(values, start), from_pandas=True) if bare else values
         try:
-            found[name].append(values.cast(pa.string()))
+            found[name].append(cells_of.cast(pa.string()))
         except pa.ArrowException as error:
             raise DataError(
                 f"column {name!r} holds {values.type}, which is no text: write it as text or numbers"
@@ -146,19 +150,11 @@ def _text(spec: PartyFile, cells: RawTable) -> dict[str, pa.ChunkedArray]:
     return {name: pa.chunked_array(parts, pa.string()) for name, parts in found.items()}
 
 
-def _is_empty(column: pa.ChunkedArray) -> Array:
-    """Where text is missing, bool (n,)."""
-    import pyarrow.compute as pc
-
-    empty: Array = ~(in_numpy(pc.binary_length(column)) > 0)
-    return empty
-
-
 def _ids(spec: PartyFile, column: pa.ChunkedArray) -> Array:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    empty = _is_empty(column)
+    empty = is_empty(column)
     if empty.any():
         raise DataError(
             f"id_column {spec.id_column!r} is empty in {data_rows(np.flatnonzero(empty) + 1)}: fill it in"
@@ -198,7 +194,8 @@ def _kept(
     spec: PartyFile, cells: RawTable, names: Sequence[str], text: Text, ids: Array
 ) -> tuple[Array, dict[str, int]]:
     """Which rows to keep, bool (n,): all, unless ``missing = "drop_row"``; and the gaps of each column."""
-    kept, gaps = np.full(len(ids), True), dict.fromkeys(names, 0)
+    label = [spec.label_column] if spec.label_column is not None else []
+    kept, gaps = np.full(len(ids), True), dict.fromkeys([*names, *label], 0)
 
     def leave_out(name: str, start: int, empty: Array) -> None:
         kept[start : start + len(empty)] &= ~empty
@@ -209,7 +206,9 @@ def _kept(
             leave_out(name, start, np.isnan(values))
         for name in spec.categorical:
             if not spec.has_missing(name):
-                leave_out(name, 0, _is_empty(text[name]))
+                leave_out(name, 0, is_empty(text[name]))
+        for name in label:
+            leave_out(name, 0, is_empty(text[name]))
     return kept, {name: count for name, count in gaps.items() if count}
 
 
@@ -221,28 +220,10 @@ def _refuse_missing(spec: PartyFile, name: str, missing: Array, places: Places) 
         raise places.refusal(missing, f"column {name!r} misses the value of", f": fill it in, or {remedy}")
 
 
-def _labels(spec: PartyFile, text: Text, places: Places) -> tuple[Array | None, tuple[str, ...]]:
-    """Labels int64 (n,) and the names of the classes."""
-    if spec.label_column is None:
-        return None, ()
-    column = text.pop(spec.label_column)
-    empty = _is_empty(column)
-    if empty.any():
-        raise places.refusal(
-            empty, f"label_column {spec.label_column!r} is empty in", ": label it or drop it"
-        )
-    names = spec.classes or tuple(sorted(column.unique().to_pylist()))
-    if len(names) < 2:
-        count = counted(len(names), "class")
-        raise DataError(f"label_column {spec.label_column!r} holds {count}: a model needs at least two")
-    _refuse_controls(f"a class of label_column {spec.label_column!r}", names)
-    return _codes(column, names, f"label_column {spec.label_column!r}", "classes", places), names
-
-
 def _split(spec: PartyFile, text: Text, places: Places) -> Array | None:
     if spec.split_column is None:
         return None
-    codes = _codes(
+    codes = codes_of(
         text.pop(spec.split_column), SPLITS, f"split_column {spec.split_column!r}", "values", places
     )
     return codes.astype(np.uint8)
@@ -253,11 +234,11 @@ def _encoded(spec: PartyFile, name: str, text: Text, places: Places) -> tuple[li
     column = text.pop(name)
     empty = (MISSING,) if spec.has_missing(name) else ()
     column = _filled(column) if empty else column
-    _refuse_missing(spec, name, _is_empty(column), places)
+    _refuse_missing(spec, name, is_empty(column), places)
     found = spec.categories.get(name) or _found(name, column)
     categories = (*(c for c in found if c not in empty), *empty)
-    _refuse_controls(f"a category of column {name!r}", categories)
-    codes = _codes(column, categories, f"column {name!r}", f"categories.{name}", places)
+    refuse_controls(f"a category of column {name!r}", categories)
+    codes = codes_of(column, categories, f"column {name!r}", f"categories.{name}", places)
     codes = codes.astype(np.min_scalar_type(len(categories)))  # kept until its numbers are written
     if spec.encode[name] != "ordinal":
         return [
@@ -326,20 +307,6 @@ def _mean(name: str, values: Array) -> float:
     if not len(values):
         raise DataError(f"column {name!r} has no value in any training row: leave it out of columns")
     return float(values.mean())
-
-
-def _codes(column: pa.ChunkedArray, names: Sequence[str], what: str, where: str, places: Places) -> Array:
-    """The position in ``names`` of every string (n,), int64."""
-    import pyarrow.compute as pc
-
-    found = in_numpy(pc.index_in(column, strings(names)))
-    unknown = np.isnan(found)
-    if unknown.any():
-        raise places.refusal(
-            unknown, f"{what} holds another text in", f": its {where} are {', '.join(names)}", column
-        )
-    codes: Array = found.astype(np.int64)
-    return codes
 
 
 def _refuse(bad: Array, name: str, values: Array, places: Places, why: str) -> None:

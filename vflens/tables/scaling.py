@@ -69,6 +69,13 @@ class Scaler:
             )
         return cls(tuple(columns), low, high)
 
+    @classmethod
+    def of_bounds(cls, column: ColumnInfo) -> Scaler:
+        """The scaler of one ``column`` with declared bounds."""
+        assert column.low is not None
+        assert column.high is not None
+        return cls((column,), np.array([column.low]), np.array([column.high]))
+
     def transform(self, x: Array) -> tuple[Array, int]:
         """``x`` (n, d) scaled and clipped to [0, 1], and the number of values outside.
 

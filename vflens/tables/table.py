@@ -8,6 +8,7 @@ from hashlib import blake2b
 
 import numpy as np
 
+from vflens.tables.scaling import Scaler
 from vflens.types import Array, ColumnInfo
 
 TRAIN, PREDICT = 0, 1
@@ -28,8 +29,9 @@ class Table:
 
     ``ids`` (n,) unique, UTF-8 bytes (a quarter of the memory of text); ``features`` float64 (n, d), finite,
     or uint8 where all columns are pixels of 0 to 255; ``labels`` int64 (n,) in 0..k−1 or None;
-    ``class_names`` the k names; ``split`` uint8 (n,), 0 train and 1 predict, or None if the coordinator draws
-    it. ``dropped``: rows of its file that are none of its rows; None: all are.
+    ``class_names`` the k names. Of a numeric label ``labels`` are float64 (n,) in the unit of the file and
+    ``label`` is its metadata, with bounds; it has no classes. ``split`` uint8 (n,), 0 train and 1 predict, or
+    None if the coordinator draws it. ``dropped``: rows of its file that are none of its rows; None: all are.
     """
 
     ids: Array
@@ -37,8 +39,29 @@ class Table:
     features: Array
     labels: Array | None = None
     class_names: tuple[str, ...] = ()
+    label: ColumnInfo | None = None
     split: Array | None = None
     dropped: DroppedRows | None = None
+
+    @property
+    def n_classes(self) -> int:
+        """The classes, k; 1 with a numeric label, 0 without labels."""
+        return len(self.class_names) if self.label is None else 1
+
+    @property
+    def targets(self) -> Array | None:
+        """The labels (n,) as a model learns them: numbers float64 in [0, 1] of their bounds, classes as they
+        are.
+        """
+        if self.labels is None or self.label is None:
+            return self.labels
+        scaled: Array = Scaler.of_bounds(self.label).transform(self.labels[:, None])[0][:, 0]
+        return scaled
+
+    @property
+    def names(self) -> list[str]:
+        """What attacks may estimate of its owner: the columns, and a numeric label."""
+        return [c.name for c in (*self.columns, *([] if self.label is None else [self.label]))]
 
     def digest(self) -> Array:
         """Digest of ids, values and labels in order, uint8 (32,): it identifies a run's table."""
@@ -57,6 +80,7 @@ class Table:
             features=np.ascontiguousarray(self.features[:, list(columns)]),
             labels=None,
             class_names=(),
+            label=None,
         )
 
     def rows(self, chosen: Array) -> Table:

@@ -1,8 +1,8 @@
 """Estimates and classifiers solved again from their definitions, in CVXPY: the extra ``verify``."""
 
-from vflens.errors import ConfigError
+from vflens.errors import ConfigError, install_extra
 
 try:
     import cvxpy as cvxpy
 except ImportError:
-    raise ConfigError("verification needs CVXPY: install the extra, pip install 'vflens[verify]'") from None
+    raise ConfigError(f"verification needs CVXPY: {install_extra('verify')}") from None

@@ -111,18 +111,21 @@ def _encode_answers(reply: acts.Answers) -> pb.Answers:
         ids=reply.ids,
         classes=reply.classes,
         scores=encode_tensor("scores", reply.scores),
+        label=reply.label,
     )
 
 
 def _decode_answers(message: pb.Answers) -> acts.Answers:
     numbers, scores = decode_rows(message.numbers), decode_tensor(message.scores)
-    n, k = len(numbers), len(message.classes)
+    n, k = len(numbers), len(message.classes) + bool(message.label)
+    if message.label and message.classes:
+        raise ProtocolError("answers with classes and a numeric label: one of them is due")
     if scores.dtype.kind != "f" or scores.shape != (n, k) or len(message.ids) != n or not k:
         raise ProtocolError(
             f"answers of {counted(n, 'row')}, {counted(len(message.ids), 'id')} and {counted(k, 'class')} "
             f"have scores of shape {scores.shape} {scores.dtype}: a number for each row and class is due"
         )
-    return acts.Answers(numbers, tuple(message.ids), tuple(message.classes), scores)
+    return acts.Answers(numbers, tuple(message.ids), tuple(message.classes), scores, message.label)
 
 
 def _encode_submission(act: acts.Submission) -> pb.SubmissionRequest:

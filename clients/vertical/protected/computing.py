@@ -10,7 +10,6 @@ from vflens.array import ScaledColumns
 from vflens.clients.vertical.protected.sharing import Sharing
 from vflens.member.recovery import check_state
 from vflens.numerics.fixed_point import encoded
-from vflens.numerics.shares.sigmoid import RESIDUAL_BITS
 from vflens.numerics.shares.step import BatchShares, computing, unpacked
 from vflens.protocol.vertical.shares import SharedRun, features_mask, mask_seed, step_masks
 from vflens.types import Array, Released
@@ -28,6 +27,9 @@ class Computing(Sharing):
 
     Args:
         labels: float64 (N, k) of the active party, in [0, 1]; None: the other one.
+
+    Raises:
+        ConfigError: no scale of integers fits the settings.
     """
 
     def __init__(
@@ -39,9 +41,9 @@ class Computing(Sharing):
         labels: Array | None = None,
     ) -> None:
         super().__init__(run, name, secret, inputs)
-        self._seed = mask_seed(secret, run.federation.run)
-        self._labels = labels
+        self._seed, self._scale = mask_seed(secret, run.federation.run), run.scale
         self.first = labels is not None
+        self._labels = None if labels is None else self._encoded(labels)
         none = np.zeros((0, run.logits), np.uint64)
         self.theta, self.step = np.zeros((run.width, run.logits), np.uint64), 0
         self.rho, self.change = none, none
@@ -75,12 +77,13 @@ class Computing(Sharing):
         """Its side of the step that is due; ``dealt`` is what the dealer sent for it."""
         assert self._opened is not None
         places = self.run.places[rows]
-        batch = BatchShares(self._opened[places], self._u[places], self._labels_share(rows))
+        e, u = (array.take(places, axis=0) for array in (self._opened, self._u))
+        batch = BatchShares(e, u, self._labels_share(rows))
         drawn, derived = self.run.mask_sizes(len(rows))
         own = step_masks(self._seed, self.step, drawn + (derived if dealt is None else 0))
         numbers = own if dealt is None else np.append(own, dealt)
-        held = unpacked(numbers, len(rows), self.run.width, self.run.logits)
-        return computing(self.theta, batch, held, self.run.scale, first=self.first, decayed=self.run.decayed)
+        held = unpacked(numbers, len(rows), self.run.width, self.run.logits, self.run.response)
+        return computing(self.theta, batch, held, self._scale, first=self.first, decayed=self.run.decayed)
 
     def finish(self, opening: Opening, change: Array) -> None:
         """Take the last opened array of a step, and with it the step."""
@@ -93,11 +96,13 @@ class Computing(Sharing):
         """Drop the messages of steps that were taken."""
         self.known = {n: released for n, released in self.known.items() if n >= 2 * self.step}
 
+    def _encoded(self, labels: Array) -> Array:
+        return encoded(labels[:, 1:] if self.run.two_classes else labels, self.run.response.bits, 1)
+
     def _labels_share(self, rows: Array) -> Array:
         if self._labels is None:
             return np.zeros((len(rows), self.run.logits), np.uint64)
-        labels = self._labels[rows]
-        return encoded(labels[:, 1:] if self.run.logits == 1 else labels, RESIDUAL_BITS, 1)
+        return self._labels.take(rows, axis=0)
 
     def state(self) -> dict[str, Array]:
         """All that steps changed, for :meth:`load`."""

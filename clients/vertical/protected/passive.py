@@ -29,9 +29,9 @@ class ProtectedPassive(PassiveParty):
         return {**super().handlers(), Seed: lambda act: seeded(self, act)}
 
     def describe(self, act: Describe) -> PartyInfo:
-        """Its columns, and the key of what it shares with another passive party."""
+        """Its columns, and the key of what it shares with another passive party, signed."""
         key = PairKey(secret_of_masks(self), "columns", self.config.run, self.name)
-        return replace(super().describe(act), mask_key=key.public.hex())
+        return self.with_signed_key(replace(super().describe(act), mask_key=key.public.hex()), act)
 
     def begin_run(self, federation: VerticalAgreement, order: Array) -> None:
         super().begin_run(federation, order)

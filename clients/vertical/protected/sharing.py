@@ -5,32 +5,28 @@ from functools import cached_property
 import numpy as np
 
 from vflens.array import ScaledColumns
-from vflens.errors import ConfigError
+from vflens.errors import ConfigError, ProtocolError
 from vflens.numerics.fixed_point import encoded
 from vflens.numerics.shares.scale import FEATURE_BITS, LARGEST_FEATURE, PARAMETER_BITS
 from vflens.protocol.pair_key import PairKey
 from vflens.protocol.vertical.shares import SharedRun
 from vflens.randomness import masks
 from vflens.types import Array
-from vflens.words import counted
 
 
 class Sharing:
     """The columns of the party ``name``, whose secret of masks is ``secret``.
 
     Raises:
-        ConfigError: its inputs are not those that its columns announce, or lie beyond [−1, 1].
+        ConfigError: its inputs lie beyond [−1, 1].
+        ProtocolError: others were told of another key of its.
     """
 
     def __init__(self, run: SharedRun, name: str, secret: bytes, inputs: ScaledColumns) -> None:
         self.run, self.name, self._inputs = run, name, inputs
         self._key = PairKey(secret, "columns", run.federation.run, name)
-        announced = next(len(p.columns) for p in run.federation.parties if p.name == name)
-        if inputs.shape[1] != announced:
-            raise ConfigError(
-                f"training.protection = 'shares' at {name!r}: a defence makes "
-                f"{counted(inputs.shape[1], 'input')} of {counted(announced, 'column')}, leave it out"
-            )
+        if name in self._public_keys and self._public_keys[name] != self._key.public:
+            raise ProtocolError(f"the key of masks of {name!r} is another than it described: start it anew")
         if not (np.abs(inputs[run.federation.train]) <= LARGEST_FEATURE).all():
             raise ConfigError(
                 f"training.protection = 'shares' at {name!r}: a defence makes inputs beyond "

@@ -33,7 +33,7 @@ from vflens.models.settings import Training
 from vflens.plugins.attack import Attack
 from vflens.plugins.views.vertical import AdversaryView
 from vflens.registry import ATTACKS
-from vflens.types import Array, ColumnInfo, Exchange, PartyInfo, Phase, Point, Role
+from vflens.types import Array, ColumnInfo, Exchange, Knowledge, PartyInfo, Phase, Point, Role
 
 D, BATCH, EPOCHS, TRAINED = 6, 100, 2, 300
 COLUMNS = tuple(ColumnInfo(f"c{i}", 0.0, 1.0) for i in range(D))
@@ -246,8 +246,10 @@ SIDE = 7
 GRID = SplitNetwork(architecture="mlp", width=2, top=(), precision="float64")
 
 
-def _cells() -> tuple[AdversaryView, Array]:
-    """A top that names the cell of a 7 by 7 grid that an embedding lies in, and rows with their cells."""
+def _cells(epochs: int = 0) -> tuple[AdversaryView, Array]:
+    """A top that names the cell of a 7 by 7 grid that an embedding lies in, and rows with their cells; of so
+    many ``epochs`` of training the embeddings.
+    """
     rng = np.random.default_rng(5)
     centers = np.stack(np.meshgrid(*[(np.arange(SIDE) + 0.5) / SIDE * 1.2] * 2), axis=-1).reshape(-1, 2)
     x = rng.random((800, 2))
@@ -267,6 +269,8 @@ def _cells() -> tuple[AdversaryView, Array]:
         GRID,
         COLUMNS[:2],
         rows[600:],
+        trained=[(rows[i : i + 60], h[i : i + 60]) for _ in range(epochs) for i in range(0, 600, 60)],
+        epochs=max(epochs, 1),
         predicted=[(rows[600:], h[600:])],
         disclosed={Point.AUXILIARY: (rows[:600], {"features": x[:600]})},
         n_classes=SIDE**2,
@@ -287,6 +291,17 @@ def test_so_they_do_with_other_peoples_rows() -> None:
     attack = Pcat(pseudo_clients=1, learner="lbfgs", learning_steps=200)
     found = attack.reconstruct(view, rng=np.random.default_rng(1)).values
     assert ((found - x) ** 2).mean() < 3e-3
+
+
+def test_a_pseudo_client_moves_along_with_a_top_that_learns_from_the_messages() -> None:
+    """No model of the party is read: its top is learned again, from the embeddings and the own labels."""
+    view, x = _cells(epochs=300)
+    attack = Pcat(pseudo_clients=1, along=True, learning_rate=0.02)
+    found = attack.reconstruct(view, rng=np.random.default_rng(1)).values
+    assert ((found - x) ** 2).mean() < 0.01
+    assert {Knowledge.OWN_LABELS} == attack.declared().needs - Pcat().declared().needs
+    with pytest.raises(ValidationError, match=r"learning_steps = 9: along = true does not read it"):
+        Pcat(along=True, learning_steps=9)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])

@@ -13,7 +13,7 @@ import pytest
 from commandline import STAGE, strict
 from processes import ENVIRONMENT, VFLENS, experiment_file
 
-from vflens.cli import progress
+from vflens.cli.screen import progress
 
 
 @pytest.fixture

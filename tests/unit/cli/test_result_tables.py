@@ -9,7 +9,7 @@ from runfolder import metric, scores, write_party, write_run
 
 from vflens.cli.main import app
 from vflens.cli.output import plain
-from vflens.cli.result_tables import result_tables
+from vflens.cli.screen.result_tables import result_tables
 from vflens.experiments.results.record import read_runs
 from vflens.experiments.results.titles import labels
 from vflens.experiments.results.verdict import result_table
@@ -72,7 +72,13 @@ def test_clients_stand_in_the_order_of_their_names(tmp_path: Path) -> None:
 def test_the_help_has_groups_in_the_order_of_use() -> None:
     group = typer.main.get_command(app)
     panels = [getattr(group.commands[name], "rich_help_panel", None) for name in group.list_commands(None)]  # type: ignore[attr-defined]
-    assert list(dict.fromkeys(panels)) == ["Before a run", "Run", "Look at runs", "Papers and plug-ins"]
+    assert list(dict.fromkeys(panels)) == [
+        "Begin",
+        "Before a run",
+        "Run",
+        "Look at runs",
+        "Papers and plug-ins",
+    ]
     assert panels == sorted(panels, key=list(dict.fromkeys(panels)).index)
     hidden = [name for name, command in group.commands.items() if command.hidden]  # type: ignore[attr-defined]
     assert len(panels) == len(group.commands) - len(hidden)  # type: ignore[attr-defined]

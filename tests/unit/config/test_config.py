@@ -357,7 +357,7 @@ def test_a_model_is_named_by_its_family_or_by_default(tmp_path: Path) -> None:
     network = SplitNetwork(architecture="mlp", width=5)
     assert model(model={"architecture": "mlp", "width": 5}) == network
     assert model(model=network.model_dump(mode="json")) == network
-    with pytest.raises(PluginError, match="unknown models plug-in 'trees': known are softmax_reg"):
+    with pytest.raises(PluginError, match="unknown models plug-in 'trees': known are linear_reg"):
         model(model={"family": "trees"})
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
 import tomli_w
+from processes import experiment_file
 
 from vflens.errors import ConfigError, PluginError
 from vflens.experiments.run.loading import load_any, load_experiment
+from vflens.experiments.run.run import run
 from vflens.registry import ATTACKS, DEFENSES
 
 
@@ -22,6 +25,8 @@ def _written(folder: Path, settings: dict[str, Any]) -> Path:
     ("changes", "sentence"),
     [
         ({"attakcs": []}, r"attakcs: there is no such setting, did you mean attacks\?$"),
+        ({"training": {"optimizer": "adm"}}, r"give 'adam' or 'sgd' \(got 'adm'\), did you mean adam\?$"),
+        ({"training": {"epochs": date(2024, 5, 1)}}, r"epochs: give a whole number \(got 2024-05-01\)$"),
         ({"training": {"epoch": 3}}, r"training\.epoch: there is no such setting, did you mean epochs\?$"),
         (
             {"split": {"kind": "fractoin"}},
@@ -34,7 +39,7 @@ def _written(folder: Path, settings: dict[str, Any]) -> Path:
         ),
         ({"split": {"fraction": 0.5}}, "split: its 'kind' is missing$"),
         ({"scenarios": [{"name": "a", "x": 1}]}, r"own\.toml: scenarios\.0\.x: there is no such setting$"),
-        ({"data": {"name": "digits"}, "colour": 1}, "colour: there is no such setting$"),
+        ({"data": {"name": "digits"}, "hue": 1}, "hue: there is no such setting$"),
     ],
 )
 def test_a_misspelt_setting_is_compared_with_those_that_are(
@@ -50,6 +55,13 @@ def test_a_party_s_own_file_is_no_experiment(tmp_path: Path) -> None:
         ConfigError, match="own file, no experiment: start the party with vflens serve passive"
     ):
         load_any(file)
+
+
+def test_a_run_with_a_misspelt_attack_makes_no_folder(tmp_path: Path) -> None:
+    experiment = load_any(experiment_file(tmp_path, attacks=[{"name": "half"}, {"name": "lmse:mine"}]))
+    with pytest.raises(PluginError, match=r"^unknown attacks plug-in 'lmse', did you mean lmmse or ls\?$"):
+        run(experiment, in_process=True)
+    assert [f.suffix for f in tmp_path.iterdir()] == [".toml"]
 
 
 def test_a_misspelt_plug_in_is_compared_with_those_that_are() -> None:

@@ -172,10 +172,42 @@ class TestInit:
         assert {load_party(f).aligns_by for f in files[:2]} == {"hmac"}
 
     @pytest.mark.parametrize(
+        ("old", "new"),
+        [
+            ('token = "example-token-active-passive"', 'token = """\nweak"""'),
+            ('token = "example-token-active-passive"', "\"token\" = ''  # soon"),
+            ('seed = "example-seed-of-the-passive-party"', "'seed' = ''"),
+        ],
+    )
+    def test_a_secret_may_be_written_in_every_way_of_toml(
+        self, vflens: Run, files: list[Path], old: str, new: str
+    ) -> None:
+        before = files[0].read_text(encoding="utf-8").splitlines()
+        change(files[0], old, new)
+        assert vflens("secrets", "init", *files).code == 0
+        drawn = [value for _, value in load_party(files[0]).secrets()]
+        assert len(drawn) == 3
+        assert not any(is_weak(value) for value in drawn)
+        after = files[0].read_text(encoding="utf-8").splitlines()
+        secret = ("seed", "token", '"token"', "'seed'")
+        others = [line for line in before if not line.startswith(secret)]
+        assert [line for line in after if not line.startswith(secret)] == others
+
+    def test_peers_may_stand_in_a_list(self, vflens: Run, files: list[Path]) -> None:
+        settings = tomllib.loads(files[0].read_text(encoding="utf-8"))
+        listed = ", ".join(
+            f'{{name = "{p["name"]}", role = "{p["role"]}", address = "{p["address"]}", token = ""}}'
+            for p in settings.pop("peers")
+        )
+        files[0].write_text(f"peers = [{listed}]\n{tomli_w.dumps(settings)}", encoding="utf-8")
+        assert vflens("secrets", "init", *files).code == 0
+        tokens = [peer.token for peer in load_party(files[0]).peers]
+        assert len(set(tokens)) == 2
+        assert not any(map(is_weak, tokens))
+
+    @pytest.mark.parametrize(
         ("old", "new", "words"),
         [
-            ('token = "example-token-active-passive"', 'token = """\nweak"""',
-                    "peers.active.token cannot be replaced in place: give each its own line"),
             ('role = "passive"', 'role = "judge"',
                     "role is 'judge': a party is passive, active, coordinator, client or server"),
             ('party = "passive"', 'party = "active"',

@@ -95,7 +95,7 @@ def half_error(x: Array) -> float:
 
 def test_the_registry_is_the_folder_and_every_summary_is_a_line() -> None:
     files = {f.stem for f in Path(vflens.datasets.__path__[0]).glob("[!_]*.py")}
-    assert set(DATASETS.names()) >= files == {*BUNDLED, *LOCAL, *ABSENT, "synthetic", "openml"}
+    assert set(DATASETS.names()) >= files == {*BUNDLED, *LOCAL, *ABSENT, "diabetes", "synthetic", "openml"}
     assert all(DATASETS.summary(name).endswith(".") for name in files)
 
 
@@ -116,6 +116,18 @@ def test_bundled_sets_load(name: str) -> None:
     assert table.features.shape == BUNDLED[name]
     assert table.split is None
     assert table.ids[0] == f"{name}-000000".encode()
+
+
+def test_diabetes_has_a_number_as_label(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = load("diabetes")
+    assert table.features.shape == (442, 10)
+    assert table.label == ColumnInfo("progression", 25.0, 346.0)
+    assert table.labels is not None
+    assert (table.labels.min(), table.labels.max(), table.labels[0]) == (25, 346, 151)
+    assert table.features[0, 0] == 59  # years: unscaled
+    monkeypatch.setattr("vflens.datasets.diabetes._SUM", 1.0)
+    with pytest.raises(DataError, match="its source has changed"):
+        load("diabetes")
 
 
 def test_digits_are_pictures_with_the_known_blind_errors() -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[3]
-LINKS = ("attacks", "clients", "coordinator", "defenses", "protos", "services")
+LINKS = ("attacks", "clients", "coordinator", "defenses", "examples", "protos", "services")
 
 
 @pytest.mark.skipif(not (ROOT / ".git").exists(), reason="this is no git checkout")

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
+import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -76,3 +79,14 @@ def test_every_accepted_skip_is_of_a_file_that_exists() -> None:
         tests = [line.split("::")[0] for line in lines if line and not line.startswith("#")]
         assert tests
         assert all((ROOT / test).is_file() for test in tests)
+
+
+def test_the_versions_of_python_that_are_named_are_those_that_ci_runs() -> None:
+    """`.ci/run` runs one interpreter, that of this suite: package, README and lock name it and no other."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    named = re.findall(r"Python :: (3\.\d+)", "\n".join(project["classifiers"]))
+    assert named == [f"3.{sys.version_info.minor}"]
+    assert project["requires-python"] == f">={named[0]}"
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert re.findall(r"Python (3\.\d+)", readme) == named
+    assert f"Python {named[0]}, on which all tests run; later versions are expected to work" in readme

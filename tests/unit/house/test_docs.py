@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import json
 import re
 import shlex
 import shutil
@@ -37,6 +36,7 @@ ROOMS = (
 )
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+COMMANDS = (ROOT / "docs/commands.md").read_text(encoding="utf-8")
 _NOTATION = (ROOT / "docs/notation.md").read_text(encoding="utf-8")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND = typer.main.get_command(app)
@@ -82,6 +82,16 @@ def test_the_glossary_has_each_term_once_in_order_with_one_meaning() -> None:
     assert len(terms) > 70
     assert terms == sorted(set(terms), key=str.lower)
     assert [term for term, meaning in meanings if re.search(r"\b(also|or)\b", meaning)] == []
+
+
+def test_the_glossary_has_each_term_of_regulators() -> None:
+    """Those of the table that maps them to what a DPIA measures."""
+    evidence = (ROOT / "docs/evidence.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (.+?) \|", section(evidence, "Terms"), re.MULTILINE)[1:]
+    wanted = {term for row in rows if set(row) != {"-"} for term in row.split("; ")}
+    assert {"singling out", "maximum risk", "model extraction"} < wanted
+    glossary = re.findall(r"^- \*\*(.+?)\*\*:", section(_NOTATION, "Terms"), re.MULTILINE)
+    assert wanted - {term.lower() for term in glossary} == set()
 
 
 def _links(page: Path) -> list[str]:
@@ -235,7 +245,7 @@ def _resolve(words: list[str]) -> tuple[click.Command, list[str]]:
     return command, words
 
 
-def test_every_command_has_an_example_and_stands_in_the_readme() -> None:
+def test_every_command_has_an_example_and_stands_in_the_table() -> None:
     found = []
 
     def walk(command: Any, path: str) -> None:
@@ -245,7 +255,7 @@ def test_every_command_has_an_example_and_stands_in_the_readme() -> None:
             elif not inner.hidden:  # an earlier name
                 found.append(name)
                 assert f"Example: vflens{path} {name}" in inner.help, name
-                assert f"`vflens{path} {name}" in README or f"`{name}`" in README, name
+                assert f"`vflens{path} {name}" in COMMANDS or f"`{name}`" in COMMANDS, name
 
     walk(COMMAND, "")
     assert len(found) > 12
@@ -298,8 +308,8 @@ def test_make_targets_exist() -> None:
 def test_exit_codes_are_those_of_the_errors() -> None:
     said = "Exit codes: " + ", ".join(f"{code} {word}" for code, word in exit_codes().items()) + "."
     assert said.startswith("Exit codes: 0 done, 1 failed, 2 configuration, 3 data, ")
-    assert said.endswith(", 12 storage, 13 refused, 14 range, 130 interrupted.")
-    assert said in " ".join(README.split())
+    assert said.endswith(", 14 range, 15 threshold, 16 undecided, 130 interrupted.")
+    assert said in " ".join(COMMANDS.split())
     assert said in str(COMMAND.epilog)
 
 
@@ -326,57 +336,48 @@ def _sources() -> list[Path]:
     return [f for f in files if f.is_file() and f.suffix not in (".png", ".parquet", ".gz", ".npz", ".pyc")]
 
 
-EXPERIMENT = """
-name = "plug-ins"
-out = "runs"
-[data]
-name = "wine"
-[split]
-kind = "fraction"
-fraction = 0.5
-[training]
-epochs = 5
-[[disclose]]
-what = "parameters"
-to = "active"
-[[attacks]]
-name = "half_star"
-[[scenarios]]
-name = "undefended"
-"""
-
-
-def test_the_plugins_of_the_readme_run(vflens: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Installed as a package of their own, in a federation of one process, named as the README names them."""
-    attack, defense = section(README, "Add an attack"), section(README, "Add a defence")
-    *blocks, package = fences(attack, "toml") + fences(defense, "toml")
-    project = tomllib.loads(package)
-    sources = {"clamped_half_star": fences(attack, "python"), "top_scores": fences(defense, "python")}
-    assert project["tool"]["setuptools"]["py-modules"] == list(sources)
-    for name, (source,) in sources.items():
-        assert f"`{name}.py`" in README
-        (tmp_path / f"{name}.py").write_text(source, encoding="utf-8")
-    _install(project["project"], tmp_path)
-    (tmp_path / "experiment.toml").write_text(EXPERIMENT + "\n".join(blocks), encoding="utf-8")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.chdir(tmp_path)
-    ended = vflens("run", "experiment.toml", "--in-process", "--json")
-    assert ended.code == 0, ended.err
-    undefended, defended = json.loads(ended.out)["runs"]
-    errors = {r["attack"]: r["mse"] for r in undefended["results"]}
-    assert errors["clamped_half_star"] <= errors["half_star"]
-    assert defended["defenses"] == ["top_scores (keep 2)"]
-    assert defended["utility"]["argmax_kept"] == 1.0
-
-
-def _install(project: dict[str, Any], folder: Path) -> None:
-    """What pip leaves of such a project beside its modules."""
-    info = folder / f"{project['name'].replace('-', '_')}-{project['version']}.dist-info"
-    info.mkdir()
-    metadata = f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
-    (info / "METADATA").write_text(metadata, encoding="utf-8")
-    groups = [
-        f"[{group}]\n" + "".join(f"{name} = {value}\n" for name, value in points.items())
-        for group, points in project["entry-points"].items()
+def test_the_page_on_plugins_shows_the_examples() -> None:
+    """Those that `vflens new` copies, which other tests run."""
+    page = (ROOT / "docs/own-plugins.md").read_text(encoding="utf-8")
+    attack, defence = (ROOT / f"examples/new_{kind}" for kind in ("attack", "defence"))
+    assert fences(page, "python") == [
+        (attack / "clamped_half_star.py").read_text(encoding="utf-8"),
+        (defence / "top_scores.py").read_text(encoding="utf-8"),
     ]
-    (info / "entry_points.txt").write_text("\n".join(groups), encoding="utf-8")
+    used, acts, package = map(tomllib.loads, fences(page, "toml"))
+    assert package == tomllib.loads((attack / "pyproject.toml").read_text(encoding="utf-8"))
+    assert used["attacks"] == [{"name": "clamped_half_star"}]
+    assert acts["scenarios"][0]["defenses"] == [{"at": "coordinator", "name": "top_scores", "keep": 2}]
+
+
+def test_the_readme_is_short_and_names_the_wheel_of_this_version() -> None:
+    assert len(README.splitlines()) < 200
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    wheels = re.findall(r"vflens-([\d.]+)-py3", README)
+    assert set(wheels) == {project["version"]}
+    extras = set(project["optional-dependencies"]) - {"dev", "docs"}
+    assert set(re.findall(r"^\| `(\w+)` \|", section(README, "Install"), re.MULTILINE)) == extras
+
+
+DOORS = ("Should I join?", "I have an attack", "I run a party")
+
+
+@pytest.mark.parametrize("door", DOORS)
+def test_a_door_has_five_pages(door: str) -> None:
+    text = (ROOT / "docs/index.md").read_text(encoding="utf-8")
+    pages = re.findall(r"^(\d)\. \[[^\]]+\]\(([\w./-]+)\): ", section(text, door), re.MULTILINE)
+    assert [int(number) for number, _ in pages] == [1, 2, 3, 4, 5]
+    assert all((ROOT / "docs" / page).is_file() for _, page in pages)
+    assert f"**{door}**" in README
+
+
+def test_no_page_installs_vflens_from_nowhere() -> None:
+    """It is on no index: a page says which wheel, or leads to README's Install."""
+    wrong = [
+        name_of(page)
+        for page in PAGES
+        if re.search(
+            r"pip install\S* (?:-\S+ \S+ )*'?vflens(?:\[\w+\])?'?(?:\s|`|$)", page.read_text(encoding="utf-8")
+        )
+    ]
+    assert wrong == []

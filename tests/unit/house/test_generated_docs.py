@@ -7,6 +7,10 @@ import re
 from pathlib import Path
 from types import ModuleType
 
+import pytest
+
+from vflens.experiments.figures.fedadob import printed
+
 ROOT = Path(__file__).parents[3]
 
 
@@ -32,11 +36,53 @@ def _script(name: str) -> ModuleType:
     return module
 
 
+PAPERS = (printed.CAPS, printed.LARGEST_MEANS, printed.VARIANCES, printed.BLACK_BOX_ERRORS)
+DECIMAL, MEASURED = re.compile(r"(?<![\w.])\d*\.\d+"), re.compile(r"\d+(?= (?:points|s|minutes|hours)\b)|±")
+
+
+def _figures_of_our_own(prose: str) -> list[str]:
+    """Figures outside of kept output but for the paper's, which stand in the first column of a table."""
+    values = [v for table in PAPERS for numbers in table.values() for v in numbers if v is not None]
+    papers = {f"{v:.{digits}f}"[v < 1 :] for v in values for digits in (3, 4)}
+    found = []
+    for line in prose.splitlines():
+        first, _, others = line.strip("|").partition("|") if line.startswith("|") else ("", "", line)
+        found += [n for n in DECIMAL.findall(first) if n not in papers]
+        found += [*DECIMAL.findall(others), *MEASURED.findall(others)]
+    return found
+
+
+def test_figures_of_fedadob_are_the_papers_or_in_kept_output() -> None:
+    page = (ROOT / "docs/reproduces.md").read_text(encoding="utf-8")
+    part = page[page.index("## FedAdOb, vertical") : page.index("## Time\n")]
+    prose, blocks = re.subn(r"<!-- table: fao-.*?<!-- end -->", "", part, flags=re.DOTALL)
+    assert blocks == len([name for name in _script("tables").REPRODUCED if name.startswith("fao-")])
+    assert _figures_of_our_own(prose.partition("### At the paper's size")[0]) == []
+    assert _figures_of_our_own(prose.partition("## FedAdOb, horizontal")[2]) == []
+    assert len(DECIMAL.findall(prose)) > 5
+
+
+@pytest.mark.parametrize(
+    ("line", "found"),
+    [
+        ("| FedAdOb errs .071 against BMI | more |", []),
+        ("| FedAdOb errs .072 against BMI | more |", [".072"]),
+        ("| it errs more | .071 |", [".071"]),
+        ("| it errs more, .137 ± .002 | .5 ± .1 |", [".5", ".1", "±"]),
+        ("FedAdOb errs .071.", [".071"]),
+        ("It loses 19 points in 60 s.", ["19", "60"]),
+    ],
+)
+def test_another_figure_is_found(line: str, found: list[str]) -> None:
+    assert _figures_of_our_own(line) == found
+
+
 def test_generated_tables_are_in_step() -> None:
     tables = _script("tables")
     named: set[str] = set()
     for page in tables.PAGES:
         text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+        assert "Undefined" not in text, f"docs/{page}: a default that nobody set"
         named |= set(re.findall(r"<!-- table: ([\w-]+) -->", text))
         assert tables.written(text) == text, f"{page}: run `python docs/tables.py`"
     assert named == {
@@ -47,5 +93,6 @@ def test_generated_tables_are_in_step() -> None:
         "metrics",
         *(m.__name__ for m in tables.MODELS),
         *tables.REPRODUCED,
+        *(f"knows-{defense}" for defense in tables.KNOWN),
     }
     assert tables.REPRODUCED

@@ -115,6 +115,7 @@ WRITERS = {
     "vflens/experiments/offline/copied.py": "into a new folder of its own",
     "services/folder.py": "into a new folder of its own",
     "vflens/experiments/pages/picture_files.py": "into a new folder of its own",
+    "vflens/experiments/starting/copies.py": "into a new folder of its own",
     "vflens/experiments/release/sink.py": "mkstemp",
     "vflens/experiments/release/run.py": "into the files of sink.py",
 }

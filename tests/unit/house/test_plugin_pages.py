@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from vflens.plugins.attack import installed_attack
+from vflens.registry import ATTACKS, DEFENSES
+
 ROOT = Path(__file__).parents[3]
 #: What every page says, in order; a page may say more in between.
 SECTIONS = {
@@ -24,3 +27,29 @@ def test_every_plugin_page_says_all_and_has_a_picture(folder: str) -> None:
         headings = re.findall(r"^## (.+)$", text, re.MULTILINE)
         assert [h for h in headings if h in SECTIONS[folder]] == SECTIONS[folder], page.stem
         assert re.search(r"!\[.+\]\(.+\.svg\)", text), page.stem
+
+
+def _known() -> set[tuple[str, str]]:
+    """Each defence and an attack that is made for it."""
+    kinds = {name: installed_attack(name) for name in ATTACKS.names()}
+    return {(defense, name) for name, kind in kinds.items() if kind is not None for defense in kind.knows}
+
+
+def test_a_page_of_a_defence_names_its_adaptive_attacks_or_says_that_nobody_knows_one() -> None:
+    said = set()
+    for defense in DEFENSES.names():
+        text = (ROOT / "docs/defenses" / f"{defense}.md").read_text(encoding="utf-8")
+        _, mark, after = text.partition("**Adaptive attack**:")
+        assert mark, defense
+        sentence = after.partition("\n\n")[0]
+        named = re.findall(r"\]\(\.\./attacks/(\w+)\.md\)", sentence)
+        assert named or "nobody here knows one" in sentence, defense
+        said |= {(defense, attack) for attack in named}
+    assert said == _known()
+    assert len({defense for defense, _ in said}) >= 6
+
+
+@pytest.mark.parametrize(("defense", "attack"), sorted(_known()))
+def test_a_page_of_an_adaptive_attack_names_its_defences(defense: str, attack: str) -> None:
+    text = (ROOT / "docs/attacks" / f"{attack}.md").read_text(encoding="utf-8")
+    assert f"(../defenses/{defense}.md)" in text

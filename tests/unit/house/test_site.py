@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import types
 from pathlib import Path
@@ -28,7 +29,7 @@ def hooks(monkeypatch: pytest.MonkeyPatch) -> Any:
     ("page", "link", "becomes"),
     [
         ("quickstart.md", "../examples/demo.toml", "repository/examples/demo.toml.md"),
-        ("quickstart.md", "../README.md#three-terminals", "repository/README.md#three-terminals"),
+        ("quickstart.md", "../README.md#install", "repository/README.md#install"),
         ("index.md", "attacks", "attacks/index.md"),
         ("index.md", "tutorials/neighbour.ipynb", "tutorials/neighbour.md"),
         ("attacks/ls.md", "../notation.md", "../notation.md"),
@@ -125,13 +126,28 @@ def test_tutorials_are_kept_without_outputs(notebook: Path) -> None:
     assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in code)
 
 
-def test_every_page_is_in_the_navigation() -> None:
+def _navigation() -> list[str]:
+    """Its entries, in their order."""
     text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").split("\nnav:", 1)[1]
-    named = [
-        entry
-        for part in yaml.safe_load(f"nav:{text}")["nav"]
-        for entries in part.values()
-        for entry in entries
-    ]
-    pages = {p.name for p in (ROOT / "docs").glob("*.md")}
-    assert pages == {entry for entry in named if not entry.endswith("/*")}
+    parts = yaml.safe_load(f"nav:{text}")["nav"]
+    return [entry for part in parts for entries in part.values() for entry in entries]
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    pages = [p.name for p in (ROOT / "docs").glob("*.md")]
+    pages += [f"tutorials/{notebook.stem}.md" for notebook in TUTORIALS]
+    assert sorted(pages) == sorted(entry for entry in _navigation() if not entry.endswith("/*"))
+
+
+def test_tutorials_stand_in_the_navigation_as_the_front_page_names_them() -> None:
+    front = (ROOT / "docs/index.md").read_text(encoding="utf-8").split("- Tutorials, ", 1)[1]
+    named = re.findall(r"\((tutorials/\w+)\.ipynb\)", front)
+    assert len(named) == len(TUTORIALS)
+    assert [entry for entry in _navigation() if entry.startswith("tutorials/")] == [f"{n}.md" for n in named]
+
+
+def test_guides_weigh_more_in_a_search_than_decisions_and_sources(hooks: Any) -> None:
+    guides = [hooks.weight(page) for page in ("index.md", "audit.md", "tutorials/audit.md")]
+    plugins = [hooks.weight(page) for page in ("attacks/ls.md", "defenses/cae.md")]
+    others = [hooks.weight(page) for page in ("adr/0001-a.md", "repository/LICENSE.md")]
+    assert min(guides) > max(plugins) > max(others) > 0.0

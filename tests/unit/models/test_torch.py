@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 
+from vflens.errors import install_extra
 from vflens.models.networks.device import placed
 from vflens.models.networks.generator import keyed
 from vflens.registry import ATTACKS, DEFENSES
@@ -39,9 +40,7 @@ def test_without_torch_one_sentence_names_the_extra() -> None:
         "as e:\n    print(type(e).__name__, e)"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert run.stdout.strip() == (
-        "ConfigError split networks need torch: install the extra, pip install 'vflens[deep]'"
-    )
+    assert run.stdout.strip() == (f"ConfigError split networks need torch: {install_extra('deep')}")
 
 
 def _imported(module: str, found: set[str] | None = None) -> set[str]:
@@ -79,8 +78,7 @@ def test_without_torch_every_plug_in_loads_or_names_the_extra() -> None:
     needing = [name for name in plug_ins if "torch" in {top.split(".")[0] for top in _imported(name)}]
     assert 0 < len(needing) < len(plug_ins)
     assert run.stdout.splitlines() == [
-        f"ConfigError plug-in {name!r} needs torch: install the extra, pip install 'vflens[deep]'"
-        for name in needing
+        f"ConfigError plug-in {name!r} needs torch: {install_extra('deep')}" for name in needing
     ]
 
 

@@ -1,15 +1,16 @@
-"""Blinded ids against the group's equation in plain Python; what is no element of the group is refused."""
+"""Blinded ids against the curve's equation in plain Python; an element of small order is refused."""
 
 from __future__ import annotations
 
 import edwards
+import nacl.bindings
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vflens.errors import ProtocolError
-from vflens.protocol.vertical.blinding import blinded_again, blinded_ids, blinding_key
+from vflens.protocol.vertical.blinding import blinded_again, blinded_ids, blinding_key, x_coordinates
 from vflens.types import Array
 
 SALTS = bytes(range(64))
@@ -26,17 +27,37 @@ def _split(elements: bytes) -> list[bytes]:
 
 def test_a_key_times_an_element_is_that_of_the_group() -> None:
     (element,) = _split(blinded_ids(_ids("7"), KEY, SALTS))
-    found = edwards.decoded(element)
+    found = edwards.of_x25519(element)
     assert found is not None
-    assert edwards.multiplied(edwards.ORDER, found) == edwards.NEUTRAL
-    by_hand = edwards.multiplied(int.from_bytes(OTHER, "little"), found)
-    assert blinded_again(element, OTHER, "a") == edwards.encoded(by_hand)
+    by_hand = edwards.multiplied(edwards.clamped(OTHER), found)
+    assert blinded_again(element, OTHER, "a") == edwards.x25519(by_hand)
 
 
-def test_a_key_is_a_number_below_the_order_and_of_one_run() -> None:
-    keys = {blinding_key(secret, salts) for secret in (b"one", b"other") for salts in (SALTS, SALTS[::-1])}
-    assert len(keys) == 4
-    assert all(0 < int.from_bytes(key, "little") < edwards.ORDER for key in keys)
+def test_all_elements_are_of_the_group_of_prime_order() -> None:
+    """A number on the twist would stay there: a bit of its id for whoever has candidates."""
+    ids = _ids(*map(str, range(40)))
+    assert len({*_split(blinded_ids(ids, KEY, SALTS))}) == 40
+    for element in _split(blinded_ids(ids, KEY, SALTS)):
+        found = edwards.of_x25519(element)
+        assert found is not None
+        assert edwards.multiplied(edwards.ORDER, found) == edwards.NEUTRAL
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 50])
+def test_x_coordinates_are_those_of_the_library(count: int) -> None:
+    elements = [nacl.bindings.crypto_core_ed25519_from_uniform(bytes([k]) * 32) for k in range(1, count + 1)]
+    assert x_coordinates(elements) == [
+        nacl.bindings.crypto_sign_ed25519_pk_to_curve25519(element) for element in elements
+    ]
+
+
+def test_a_key_is_of_one_run() -> None:
+    numbers = {
+        edwards.clamped(blinding_key(secret, salts))
+        for secret in (b"one", b"other")
+        for salts in (SALTS, SALTS[::-1])
+    }
+    assert len(numbers) == 4
     assert blinding_key(b"one", SALTS) == KEY
 
 
@@ -57,41 +78,37 @@ def test_the_order_of_keys_does_not_count_and_that_of_rows_is_kept(names: list[s
     assert len(set(_split(there))) == len(set(ids.tolist()))
 
 
-def _bad() -> dict[str, bytes]:
-    good = edwards.decoded(blinded_ids(_ids("7"), KEY, SALTS))
-    assert good is not None
-    small = edwards.small()
-    assert len({*map(edwards.encoded, small)}) == 8
-    above = [y for y in range(19) if edwards.decoded(y.to_bytes(32, "little")) is not None]
-    assert len(above) > 5
-    no_element = next(y for y in range(2, 99) if edwards.decoded(y.to_bytes(32, "little")) is None)
-    return {
-        "zeros": bytes(32),
-        "ones": b"\xff" * 32,
-        "no element": no_element.to_bytes(32, "little"),
-        "neutral, with a sign": (1 | 1 << 255).to_bytes(32, "little"),
-        **{f"of small order, {k}": edwards.encoded(element) for k, element in enumerate(small)},
-        **{
-            f"of mixed order, {k}": edwards.encoded(edwards.added(good, element))
-            for k, element in enumerate(small)
-            if element != edwards.NEUTRAL
-        },
-        **{f"{y} written as p + {y}": (edwards.P + y).to_bytes(32, "little") for y in above},
-    }
+def _small() -> dict[str, bytes]:
+    found = {edwards.x25519(element) for element in edwards.small()}
+    assert len(found) == 4  # of eight elements: signs do not count, and 0 stands for two
+    found |= {(edwards.P - 1).to_bytes(32, "little")}  # of order 4 on the twist
+    above = {(edwards.P + u).to_bytes(32, "little") for u in (0, 1)}
+    signed = {(int.from_bytes(u, "little") | 1 << 255).to_bytes(32, "little") for u in found | above}
+    return {u.hex(): u for u in found | above | signed}
 
 
-BAD = _bad()
+SMALL = _small()
 
 
-@pytest.mark.parametrize("case", BAD)
-def test_what_is_no_element_of_the_group_is_refused(case: str) -> None:
+@pytest.mark.parametrize("case", SMALL)
+def test_what_is_of_small_order_is_refused(case: str) -> None:
     good = blinded_ids(_ids("1", "2", "3"), KEY, SALTS)
     sentence = (
-        r"^blinded id 2 of 'mallory' is no element of Ed25519's group of prime order: use the same version "
+        r"^blinded id 2 of 'mallory' is an element of small order, which no id has: use the same version "
         "everywhere$"
     )
     with pytest.raises(ProtocolError, match=sentence):
-        blinded_again(good[:64] + BAD[case] + good[64:], KEY, "mallory")
+        blinded_again(good[:64] + SMALL[case] + good[64:], KEY, "mallory")
+
+
+@pytest.mark.parametrize("number", range(1, 8))
+def test_a_part_of_small_order_does_not_show_in_an_answer(number: int) -> None:
+    """Else who adds one would learn three bits of the key."""
+    good = edwards.of_x25519(blinded_ids(_ids("7"), KEY, SALTS))
+    assert good is not None
+    mixed = edwards.x25519(edwards.added(good, edwards.small()[number]))
+    assert mixed != edwards.x25519(good)
+    assert blinded_again(mixed, OTHER, "a") == blinded_again(edwards.x25519(good), OTHER, "a")
 
 
 @pytest.mark.parametrize("length", [1, 31, 33])

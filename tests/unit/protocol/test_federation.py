@@ -47,6 +47,13 @@ def _federation(**training: int) -> VerticalAgreement:
     )
 
 
+def test_a_numeric_label_is_loaded(tmp_path: Path) -> None:
+    label = ColumnInfo("price", 0.0, 90.0)
+    parties = (*PARTIES[:1], replace(PARTIES[1], n_classes=1, label=label), *PARTIES[2:])
+    replace(_federation(), parties=parties).save(tmp_path)
+    assert VerticalAgreement.load(tmp_path).parties == parties
+
+
 def test_what_was_saved_is_loaded(tmp_path: Path) -> None:
     saved = _federation(epochs=7, patience=2)
     saved.save(tmp_path, party="a", clipped=3)
@@ -159,7 +166,7 @@ def test_facts_for_reports_may_grow(tmp_path: Path) -> None:
 def test_nothing_of_a_party_is_forgotten() -> None:
     """A field added to these classes has to be saved and loaded too."""
     of_all, of_clients = (
-        {"name", "role", "columns", "n_classes"},
+        {"name", "role", "columns", "n_classes", "label"},
         {"classes", "train_rows", "predict_rows", "mask_key", "signature"},
     )
     assert set(asdict(PARTIES[0])) == of_all | of_clients

@@ -21,6 +21,9 @@ def assert_same(a: Table, b: Table) -> None:
     assert a.features.shape == b.features.shape
     assert a.features.tobytes() == b.features.tobytes()
     assert a.class_names == b.class_names
+    assert (a.label is None) == (b.label is None)
+    if a.label is not None and b.label is not None:
+        assert (a.label.low, a.label.high) == (b.label.low, b.label.high)
     for x, y in ((a.labels, b.labels), (a.split, b.split)):
         assert (x is None and y is None) or (
             x is not None and y is not None and x.dtype == y.dtype and x.tolist() == y.tolist()

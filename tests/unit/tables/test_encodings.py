@@ -28,6 +28,12 @@ def _read(folder: Path, cells: list[str], kind: str, **settings: Any) -> Table:
     return read_party_table(PartyFile.model_validate(spec), folder)
 
 
+def test_codes_are_no_money(tmp_path: Path) -> None:
+    """ICD10 is 10 of nothing."""
+    with pytest.raises(DataError, match=r"holds no number as 1,234.5 in data row 1 and 1 more"):
+        _read(tmp_path, ["ICD10", "ICD21"], "number")
+
+
 @pytest.mark.parametrize(
     ("kind", "cells", "numbers"),
     [
@@ -118,4 +124,10 @@ def test_a_thousand_categories_are_read_and_no_more(tmp_path: Path) -> None:
 )
 def test_unknown_kinds_are_refused(kind: str) -> None:
     with pytest.raises(ValueError, match=r"^give ordinal, one_hot, .*, not"):
+        checked_kind(kind)
+
+
+@pytest.mark.parametrize(("kind", "near"), [("numbr", "number"), ("one-hott", "one_hot"), ("dates", "date")])
+def test_of_an_unknown_kind_the_nearest_one_is_named(kind: str, near: str) -> None:
+    with pytest.raises(ValueError, match=rf", not '{kind}', did you mean {near}( or |, |\?)"):
         checked_kind(kind)

@@ -63,10 +63,14 @@ SENTENCES: list[tuple[str, list[str], str, bool]] = [
     ("id-like", [f"C{i:07}" for i in range(ROWS)],
      "x holds another text in each row: if it identifies rows leave x out of columns, or set "
      'id_column = "x"', True),
+    ("id-like", [f"CUS{i * 7 % ROWS}" for i in range(ROWS)],
+     "x holds another text in each row: if it identifies rows leave x out of columns, or set "
+     'id_column = "x"', True),
     ("id-like", [str(i * 7 % ROWS) for i in range(ROWS)],
      "x holds another whole number in each row: if it identifies rows leave x out of columns, or set "
      'id_column = "x"', False),
-    ("gaps", _cells(r3="", r9="NA"),
+    ("empty", [""] * ROWS, "x has no value: leave x out of columns", True),
+    ("gaps", _cells(r3="n/a", r9="NA"),
      '2 of 200 rows (1 %) have gaps, x 2: missing = "drop_row" drops them, missing = "mean" fills in '
      "numbers (audit: --missing drop_row)", True),
     ("gaps", ["red", "", "blue", "green"] * (ROWS // 4),
@@ -83,6 +87,13 @@ SENTENCES: list[tuple[str, list[str], str, bool]] = [
     ("number as text", [f"{i * 7 % 89 + 1} 000" for i in range(ROWS)],
      'x holds numbers as text, such as 9 999: encode.x = "number:1 234,5" '
      "(audit: --encode 'x=number:1 234,5')", True),
+    ("number as text", [f"{i * 7 % 89 + 10},{i * 11 % 900 + 100}" for i in range(ROWS)],
+     'x holds numbers as text, such as 99,999 (or number:1.234,5): encode.x = "number" '
+     "(audit: --encode x=number)", True),
+    ("several units", [f"{'$€'[i % 2]} {i}" for i in range(ROWS)],
+     "x holds numbers in 2 units, $, €: give all cells one unit", True),
+    ("several units", [f"{i} %" if i % 9 else f"{i}" for i in range(ROWS)],
+     "x holds numbers in 2 units, none, %: give all cells one unit", True),
     ("date", [f"{i % 28 + 1:02}/03/2024" for i in range(ROWS)],
      'x holds dates as text, such as 99/99/9999: encode.x = "date:%d/%m/%Y" '
      "(audit: --encode x=date:%d/%m/%Y)", True),

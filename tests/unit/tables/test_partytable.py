@@ -48,6 +48,9 @@ def tables(draw: st.DrawFn) -> Table:
         )
     classes = draw(st.sampled_from([(), ("no", "yes"), ("z", "a", "NA")]))
     labels = draw(hnp.arrays(np.int64, n, elements=st.integers(0, len(classes) - 1))) if classes else None
+    label = ColumnInfo("amount", -8e307, 8e307) if not classes and draw(st.booleans()) else None
+    if label is not None:
+        labels = draw(hnp.arrays(np.float64, n, elements=FLOATS))
     split = draw(st.none() | hnp.arrays(np.uint8, n, elements=st.integers(0, 1)))
     return Table(
         np.array([i.encode() for i in ids]),
@@ -55,6 +58,7 @@ def tables(draw: st.DrawFn) -> Table:
         features,
         labels,
         class_names=classes,
+        label=label,
         split=split,
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 from decimal import Decimal
 from pathlib import Path
@@ -49,8 +50,14 @@ def test_what_is_no_text_is_refused(
             " has 3 cells, the header 2 names: give both the same",
         ),
         ("id;x\na;1\n", {}, "its header is one column, 'id;x': separate columns by commas"),
-        ("key,x\na,1\n", {}, "column 'id' is missing: the file has key, x"),
+        (
+            "id;x;y\na;1,5;2\n",
+            {},
+            "its header is one column, but data row 1 has 2 cells: separate columns by commas, and write dec",
+        ),
+        ("key,x\na,1\n", {}, "column 'id' is missing: the file has key, x: set id_column to the column that"),
         ("id,x\na,1\n", {"columns": ["x", "z"]}, "column 'z' is missing: the file has id, x"),
+        ("id,age\na,1\n", {"columns": ["agee"]}, "column 'agee' .* has id, age, did you mean age\\?"),
         ("id,x\na,1\n", {"label_column": "y"}, "column 'y' is missing: the file has id, x"),
         ("id,x,x\na,1,2\n", {}, "column 'x' occurs twice: rename one"),
         (
@@ -232,6 +239,16 @@ def test_files_that_are_no_tables_are_refused(tmp_path: Path) -> None:
         ("x.xlsx", "suffix '.xlsx' is unknown: use .csv, .csv.gz or .parquet"),
     ]:
         with pytest.raises(DataError, match=message):
+            read_party_table(spec(file=file), tmp_path)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_a_file_in_utf_16_is_named_so(tmp_path: Path, encoding: str) -> None:
+    written = "\ufeffid,x\na,1\nb,2\n".encode(encoding)
+    (tmp_path / "x.csv").write_bytes(written)
+    (tmp_path / "x.csv.gz").write_bytes(gzip.compress(written))
+    for file in ("x.csv", "x.csv.gz"):
+        with pytest.raises(DataError, match=rf"/{file}: it is UTF-16: save it as UTF-8, with commas$"):
             read_party_table(spec(file=file), tmp_path)
 
 

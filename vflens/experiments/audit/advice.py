@@ -9,6 +9,7 @@ from vflens.experiments.audit.charts import named
 from vflens.experiments.audit.defenses import reached
 from vflens.experiments.results.clear_training import given_away
 from vflens.experiments.results.verdict import number
+from vflens.models.settings import ON_SHARES
 from vflens.types import Facts, Phase
 
 _SECURE = "These figures hold only if nobody sees the messages of training."
@@ -23,40 +24,42 @@ def decision(found: Facts) -> str:
     condition = "" if clear else ", if nobody sees the messages of training"
     strongest, column = found["strongest"], found["own_units"][0]["column"]
     if reached(found["wanted"], strongest["mse"], found["leak"]):
-        return f"Join as planned{condition}: {_takes(found, strongest, found['leak'], column)}."
+        return f"Join as planned{condition}: {takes(found, strongest, found['leak'], column)}."
     if found["fitting"]:
         first = found["fitting"][0]
-        told = _takes(found, first, first["leak"], first["column"])
+        told = takes(found, first, first["leak"], first["column"])
         return f"Join with {named(first)}{condition}: {told}; {first['price']}."
-    told = _takes(found, strongest, found["leak"], column)
+    told = takes(found, strongest, found["leak"], column)
     return f"Do not join as planned: {told}, and no installed defence that is worth its cost mends it."
 
 
-def _takes(found: Facts, measured: Facts, leak: float, column: str) -> str:
-    """What the strongest attack takes, beside what is wanted."""
+def takes(found: Facts, measured: Facts, leak: float, column: str) -> str:
+    """What the strongest attack takes of ``column``, or its error as ``measured``, beside what is wanted."""
     wanted = found["wanted"]
-    if wanted["least_error"] is not None:
-        asked = f"you ask for {number(wanted['least_error'])}"
+    least, most = wanted["least_error"], wanted["most_leak"]
+    asked = f"you allow {_percent(most)} of a column" if least is None else f"you ask for {number(least)}"
+    if not measured.get("tried", True):  # what nothing defends is always tried
+        return f"no attack here could run against it ({asked})"
+    if least is not None:
         return f"the strongest attack that ran errs by {number(measured['mse'])} ({asked})"
-    allowed = f"you allow {_percent(wanted['most_leak'])} of a column"
     if not leak:
-        return f"no attack that ran is better than a blind guess ({allowed})"
-    return f"an attack takes {_percent(leak)} of what a blind guess leaves open of {column} ({allowed})"
+        return f"no attack that ran is better than a blind guess ({asked})"
+    return f"an attack takes {_beside(leak, most)} of what a blind guess leaves open of {column} ({asked})"
 
 
 def protection(found: Facts) -> str:
     """How training is protected, and what it gives away where it is not."""
     if found["training"] == "secure":
         return (
-            f"{_SECURE} A federation of VFLens trains that way with training.protection = 'shares', softmax "
-            "regression only."
+            f"{_SECURE} A federation of VFLens trains that way with training.protection = 'shares', "
+            f"{ON_SHARES} only."
         )
     if not (read := _of_training(found)):
         return (
             "Training is in the clear, and what it gives away was not measured: expect every training row of "
             "yours to be found."
         )
-    best = min(read, key=lambda a: a["mse"])
+    best = min(read, key=lambda a: (a["attack"] != found["strongest"]["attack"], a["mse"]))  # one name for it
     blind = found["blind"][found["blind_guess"]]
     words = given_away(1 - best["mse"] / blind if blind else 0.0)
     return f"Training is in the clear: whoever reads its messages finds {words} ({best['attack']})."
@@ -157,3 +160,9 @@ def wanted(found: Facts) -> str:
 def _percent(share: float) -> str:
     percent = 100 * share
     return f"{percent:.0f} %" if percent >= 1 or not share else f"{percent:.1g} %"
+
+
+def _beside(share: float, allowed: float) -> str:
+    """A share in per cent beside what is ``allowed``, also where it is over it and would print as that."""
+    over = share > allowed and _percent(share) == _percent(allowed)
+    return f"more than {_percent(allowed)}" if over else _percent(share)

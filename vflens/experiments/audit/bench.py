@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
 
 from vflens.errors import ConfigError, KnowledgeError, PluginError
-from vflens.experiments.audit.models import World
+from vflens.experiments.audit.models import World, simulate
 from vflens.experiments.audit.subject import AuditSubject
 from vflens.numerics.estimators.affine import after_affine_map
-from vflens.plugins.attack import Attack, installed_attack
+from vflens.plugins.attack import FAIR_GUESS, Attack, installed_attack, knowing
 from vflens.plugins.declared import Audited
 from vflens.randomness import secret_from_seed, stream
 from vflens.registry import ATTACKS, Registry
-from vflens.types import Array, Document, Knowledge, Phase
+from vflens.types import Array, Document, Facts, Knowledge, Phase, Setting
 from vflens.words import counted
 
 #: Of attacks on training in the clear: their work grows with the cube of the columns, minutes from here on.
@@ -46,8 +46,10 @@ class Plan:
     ``models`` of each kind, ``known`` rows in the adversary's hands, at most ``rows`` used, ``seed``. No
     attack may take more than ``most_leak`` of what a blind guess leaves open of any column (None: .2); or
     instead of that all err by at least ``least_error`` over all columns. A defence may cost ``most_loss`` of
-    the AUC of two classes, of other numbers' accuracy. ``training`` "clear": whoever receives its messages
-    reads them; "secure": nobody does.
+    the AUC of two classes, of R² of a number, else of accuracy. ``training`` "clear": whoever receives its
+    messages reads them; "secure": nobody does. ``tolerance``: column → how far from the truth, in its own
+    unit, an answer counts as found. ``slow_rows``: of each model a slow attack tries at most so many rows;
+    None: as many as it declares.
     """
 
     models: Annotated[int, Field(ge=1, le=1000)] = 10
@@ -58,6 +60,8 @@ class Plan:
     least_error: Annotated[float, Field(ge=0, le=1)] | None = None
     most_loss: Annotated[float, Field(ge=0, le=1)] = 0.01
     training: Literal["clear", "secure"] = "clear"
+    tolerance: Mapping[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = field(default_factory=dict)
+    slow_rows: Annotated[int, Field(ge=1)] | None = None
 
     def wanted(self) -> Document:
         """What the party asks for: one of ``most_leak`` and ``least_error``, the other None; ``most_loss``.
@@ -76,6 +80,20 @@ class Plan:
         return stream(secret_from_seed(self.seed), "audit", *names)
 
 
+class Answer(NamedTuple):
+    """What ``attack`` submits for ``rows`` int32 (n,): ``values`` (n, d), which may lie outside the box."""
+
+    attack: str
+    rows: Array
+    values: Array
+
+    @property
+    def inside(self) -> Array:
+        """The values moved into the box, where the truth is: they are scored, as a target scores them."""
+        inside: Array = np.clip(self.values, 0, 1)
+        return inside
+
+
 @dataclass(frozen=True, eq=False)
 class Bench:
     """A sampled subject, the ``rows`` int32 that are attacked and those ``known`` to the adversary."""
@@ -85,7 +103,7 @@ class Bench:
     rows: Array
     known: Array
     failed: dict[str, str] = field(default_factory=lambda: broken(ATTACKS))  # attacks, and what they raised
-    read: dict[bytes, list[tuple[str, Array, Array]]] = field(default_factory=dict)  # see of_training
+    read: dict[bytes, list[Answer]] = field(default_factory=dict)  # see of_training
 
     @classmethod
     def set_up(cls, subject: AuditSubject, plan: Plan) -> Bench:
@@ -112,12 +130,28 @@ class Bench:
     @cached_property
     def blind(self) -> dict[str, float]:
         """MSE per feature of blind guesses; "random" in expectation."""
-        return blind_errors(self.truth)
+        return blind_errors(self.truth, self.guesses(self.rows))
 
     @property
     def blind_guess(self) -> str:
         """The best of them."""
         return min(self.blind, key=lambda name: self.blind[name])
+
+    @cached_property
+    def _imputed(self) -> Array | None:
+        """What the active party's own columns say of all rows (n, d), learnt from the known ones; None where
+        the audit has no such columns, or too few rows are known.
+        """
+        kind = installed_attack(FAIR_GUESS)
+        if self.subject.other is None or kind is None or not self._informs(kind):
+            return None
+        world = simulate(self.subject, "random", self.plan.rng(FAIR_GUESS))
+        everything = np.arange(len(self.subject.x), dtype=np.int32)
+        return world.attack(kind(), everything, self.known, self.plan.rng(FAIR_GUESS)).values
+
+    def guesses(self, rows: Array) -> dict[str, Array]:
+        """The blind guesses (n, d) of ``rows`` that are learnt from known rows, by name: one or none."""
+        return {} if self._imputed is None else {FAIR_GUESS: self._imputed[rows]}
 
     @cached_property
     def attacks(self) -> dict[str, Attack]:
@@ -138,19 +172,39 @@ class Bench:
         """Whether its rows are enough for what ``kind`` needs."""
         return len(self.known) >= 2 or not kind.needs & {Knowledge.MOMENTS, Knowledge.AUXILIARY}
 
-    def estimates(
-        self, world: World, kind: str, model: int, *, slow: bool = True
-    ) -> Iterator[tuple[str, Array, Array]]:
-        """Each attack's name, the rows that it sees and their estimates (n, d); those that lack knowledge or
-        fail are left out, unless ``slow`` the slow ones too.
+    def knowing(self, defense: str, settings: Facts) -> dict[str, Attack]:
+        """The attacks :func:`made_for` ``defense`` that the adversary has enough for, told those of its
+        ``settings`` that they have too.
         """
-        for name, attack in self.attacks.items():
-            most = attack.audited.rows if attack.audited else None
-            if most is not None and not slow:
-                continue
-            yield from self._estimated(world, (name, attack), self.rows[:most], (kind, model))
+        clear = frozenset({Knowledge.EMBEDDINGS} if self.plan.training == "clear" else ())
+        kinds = {name: kind for name in made_for(defense) if (kind := installed_attack(name)) is not None}
+        return {
+            name: kind(**{key: value for key, value in settings.items() if key in kind.model_fields})
+            for name, kind in kinds.items()
+            if kind.needs <= KNOWN | clear and self._informs(kind)
+        }
 
-    def of_training(self, world: World, model: int) -> list[tuple[str, Array, Array]]:
+    def estimates(
+        self,
+        world: World,
+        kind: str,
+        model: int,
+        *,
+        slow: bool = True,
+        only: str = "",
+        besides: Mapping[str, Attack] | None = None,
+    ) -> Iterator[Answer]:
+        """What each attack, or the ``only`` one, and those ``besides`` say of the rows that they see; those
+        that lack knowledge or fail are left out, unless ``slow`` the slow ones too.
+        """
+        for name, attack in {**self.attacks, **(besides or {})}.items():
+            most = attack.audited.rows if attack.audited else None
+            if (most is not None and not slow) or only not in ("", name):
+                continue
+            tried = self.rows[: most and (self.plan.slow_rows or most)]
+            yield from self._estimated(world, (name, attack), tried, (kind, model))
+
+    def of_training(self, world: World, model: int) -> list[Answer]:
         """The same of attacks on the messages of training of a trained ``world``, of its training rows but
         those known.
 
@@ -171,8 +225,8 @@ class Bench:
 
     def _estimated(
         self, world: World, named: tuple[str, Attack], rows: Array, draws: tuple[str, int]
-    ) -> Iterator[tuple[str, Array, Array]]:
-        """Name, rows and estimates of one attack; nothing where it lacks knowledge or fails."""
+    ) -> Iterator[Answer]:
+        """What one attack says of ``rows``; nothing where it lacks knowledge or fails."""
         name, attack = named
         try:
             values = world.attack(attack, rows, self.known, self.plan.rng("attack", *draws, name)).values
@@ -183,16 +237,24 @@ class Bench:
             return
         if attack.up_to_affine:
             rows, values = rows[1::2], after_affine_map(values, self.subject.x[rows])
-        yield name, rows, values
+        yield Answer(name, rows, values)
 
 
-def blind_errors(x: Array) -> dict[str, float]:
-    """MSE per feature of blind guesses at ``x`` (n, d); "random" in expectation."""
+def made_for(defense: str) -> list[str]:
+    """The installed attacks on columns behind linear models that know how ``defense`` works."""
+    return [name for name, known in knowing(Setting.VERTICAL, linear=True).items() if defense in known]
+
+
+def blind_errors(x: Array, learnt: Mapping[str, Array]) -> dict[str, float]:
+    """MSE per feature of blind guesses at ``x`` (n, d), those ``learnt`` from known rows too; "random" in
+    expectation.
+    """
     return {
         "zero": float((x**2).mean()),
         "half": float(((x - 0.5) ** 2).mean()),
         "random": float((x**2 - x + 1 / 3).mean()),
         "column_means": float(((x - x.mean(axis=0)) ** 2).mean()),
+        **{name: float(((guess - x) ** 2).mean()) for name, guess in learnt.items()},
     }
 
 

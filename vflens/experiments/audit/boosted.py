@@ -13,11 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vflens.experiments.audit.given import Joint, errors
+from vflens.experiments.audit.bench import Answer
+from vflens.experiments.audit.given import Joint, Reading
 from vflens.experiments.weights.xgboost import TreeModel
 from vflens.numerics.path_restriction import AgreeingLeaves, Restricted, restricted
 from vflens.numerics.trees import Tree
-from vflens.types import Array, Document, Progress
+from vflens.types import Array, Progress
 
 _ROUNDING = 1e-5  # of a released score: XGBoost adds in single precision
 _MOST = 1000  # boxes that are looked at for a row: tenths of a second
@@ -89,8 +90,10 @@ class _Forest:
         return np.max([low, *lows], axis=0), np.min([high, *highs], axis=0)
 
 
-def attack_trees(model: TreeModel, joint: Joint, progress: Progress) -> Document:
-    """What the scores, and what the leaves, tell of each row; shares of right branches, intervals, errors."""
+def attack_trees(model: TreeModel, joint: Joint, progress: Progress) -> tuple[list[Reading], float | None]:
+    """What the scores, and what the leaves, tell of each row; the share of branches that a blind guess has
+    right, None if no tree splits an unknown column.
+    """
     forest, rows = _Forest.of(model, joint), range(len(joint.x))
     low, high = _ranges(joint)
     by_score, by_leaves, blind = [], [], []
@@ -102,13 +105,8 @@ def attack_trees(model: TreeModel, joint: Joint, progress: Progress) -> Document
         by_leaves.append(_Guess(Restricted(*forest.box(true, low, high), true, 1, True), true))
         blind.append(forest.right(row, heavier))
         progress("rows attacked", row + 1, len(rows))
-    return {
-        "attacks": [
-            _summary("score", by_score, forest, joint),
-            _summary("leaves", by_leaves, forest, joint),
-        ],
-        "blind_branches": _share(blind),
-    }
+    read = {"score": by_score, "leaves": by_leaves}
+    return [_reading(name, guesses, forest, joint) for name, guesses in read.items()], _share(blind)
 
 
 class _Guess(NamedTuple):
@@ -141,18 +139,16 @@ def _middles(guesses: Sequence[_Guess], forest: _Forest) -> Array:
     return middles
 
 
-def _summary(released: str, guesses: Sequence[_Guess], forest: _Forest, joint: Joint) -> Document:
-    """Errors of the estimates, and widths of the intervals, in columns scaled to [0, 1]."""
+def _reading(released: str, guesses: Sequence[_Guess], forest: _Forest, joint: Joint) -> Reading:
+    """The estimates, and widths of the intervals, in columns scaled to [0, 1]."""
     low, width = joint.bounds[:, 0], np.ptp(joint.bounds, axis=1)
     unit, found = np.where(width > 0, width, 1.0), [guess.found for guess in guesses]
-    values = ((_middles(guesses, forest) - low) / unit).clip(0, 1)
+    values = (_middles(guesses, forest) - low) / unit
     widths = np.array([r.high - r.low for r in found]) / unit
-    return {
-        "attack": "pra",
-        "released": released,
-        **errors((values - joint.bench.subject.x) ** 2),
+    facts = {
         "widths": widths.clip(0, 1).mean(axis=0).tolist(),
         "right_branches": _share([forest.right(i, g.leaves) for i, g in enumerate(guesses)]),
         "determined": float(np.mean([r.complete and r.found == 1 for r in found])),
         "unfinished": float(np.mean([not r.complete for r in found])),
     }
+    return Reading(released, Answer("pra", joint.bench.rows, values), facts)

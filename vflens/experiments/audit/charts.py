@@ -26,7 +26,7 @@ def attacks_plot(found: Facts) -> Document:
     data = list(_marks(found))
     lines = {"best blind guess": (found["blind"][found["blind_guess"]], "dash")}
     if not found["trained"]:
-        lines["bound on half*"] = (found["bounds"]["half_star"]["lower"], "dot")
+        lines["bound on half*, unclipped"] = (found["bounds"]["half_star"]["lower"], "dot")
     for name, (at, dash) in lines.items():
         data.append(scatter("lines", name, [at] * len(attacks), attacks, line={"color": GREY, "dash": dash}))
     top = 1.5 * max(found["blind"][found["blind_guess"]], found["strongest"]["high"])

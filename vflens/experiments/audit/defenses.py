@@ -8,12 +8,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from vflens.errors import VflensError
-from vflens.experiments.audit.bench import Bench, blind_errors
+from vflens.experiments.audit.bench import Bench, blind_errors, made_for
 from vflens.experiments.audit.models import World, simulate
 from vflens.experiments.audit.outcomes import column_blind, shares
 from vflens.experiments.pages.cost import Cost, Use, use_of
+from vflens.numerics.measures.intervals import interval
 from vflens.plugins.defense import Defense
 from vflens.registry import DEFENSES
+from vflens.storage.metrics import Name
 from vflens.types import Array, Document, Facts, Progress
 
 _ACTING = frozenset({"on_inputs", "on_embedding", "on_scores", "on_parameters"})
@@ -31,9 +33,10 @@ class Defended:
     ``attack`` is "" where none of those ``tried``, which had what they need, beats the best blind guess,
     whose error ``mse`` then is. ``leak`` is the largest share of the best blind guess's error in a
     ``column`` that one of them takes. ``price`` is ``cost`` in words, ``gain`` what the federation still has
-    over the active party alone. ``mean_kl`` compares the released
-    scores with those of the undefended model, in nats. ``withheld`` says that no parameters were disclosed.
-    ``reason`` says why a defence could not be simulated, its figures are then None.
+    over the active party alone. Of classes ``accuracy_loss``, ``mean_kl`` (nats) and ``argmax_kept`` compare
+    the released scores with those of the undefended model. ``withheld`` says that no parameters were
+    disclosed. ``reason`` says why a defence could not be simulated, or judged: an attack made for it could
+    not run, and no other is better than blind. Its figures are then None.
     """
 
     defense: str
@@ -81,17 +84,26 @@ def _loadable() -> tuple[dict[str, type[Defense]], dict[str, str]]:
     return loaded, reasons
 
 
-def try_defenses(bench: Bench, progress: Progress) -> list[Defended]:
-    """Every candidate, in order: all on one model after another, so that one is in memory at a time."""
+def try_defenses(bench: Bench, progress: Progress) -> tuple[list[Defended], Document]:
+    """Every candidate that the planned model gives something to act on, in order: all on one model after
+    another, so that one is in memory at a time; and what the undefended models are worth, measure → mean
+    and half width over them.
+    """
     fewer = replace(bench, rows=bench.rows[:_ROWS])
-    trials = [_Trial(fewer, name, settings, kind) for name, settings, kind in candidates()]
+    acting = _ACTING - bench.subject.family.unused_hooks
+    trials = [_Trial(fewer, *one) for one in candidates() if one[2].hooks() & acting]
+    worth: list[dict[str, float]] = []
     for i in range(COST_MODELS):
         plain = simulate(bench.subject, "trained", bench.plan.rng("trained", i))
         alone = plain.alone(bench.plan.rng("alone", i))
+        by_itself = {f"{name}_alone": figure for name, figure in plain.figures(alone).items()}
+        worth.append({**plain.figures(plain.released), **by_itself})
         for trial in trials:
-            trial.on(plain, alone, i)
+            trial.on(plain, by_itself, i)
         progress("defences tried", i + 1, COST_MODELS)
-    return [trial.result() for trial in trials]
+    over_models = {name: interval([figures[name] for figures in worth]) for name in worth[0]}
+    utility = {name: {"mean": mean, "half": half} for name, (mean, half) in over_models.items()}
+    return [trial.result() for trial in trials], utility
 
 
 def reached(wanted: Facts, mse: float, leak: float) -> bool:
@@ -109,7 +121,9 @@ def fitting(defended: Sequence[Defended], wanted: Facts) -> list[Defended]:
         for d in reaching(defended, wanted)
         if d.cost is not None and d.cost.is_decided and d.cost.loss <= wanted["most_loss"]
     ]
-    return [d for d, _ in sorted(fit, key=lambda f: (f[1], f[0].mean_kl, f[0].leak, not f[0].withheld))]
+    return [
+        d for d, _ in sorted(fit, key=lambda f: (f[1], f[0].mean_kl or 0.0, f[0].leak, not f[0].withheld))
+    ]
 
 
 def reaching(defended: Sequence[Defended], wanted: Facts) -> list[Defended]:
@@ -125,12 +139,12 @@ class _Trial:
         self._bench, self._kind, self._settings = bench, kind, settings
         at = "the coordinator" if "on_scores" in kind.hooks() else "you"
         self._result = Defended(name, settings, at)
-        self._figures: list[tuple[float, float, float]] = []
+        self._figures: list[tuple[float, float, float]] = []  # of classes
         self._worth: list[tuple[str, Use, Use]] = []  # measure, of the model before and after
         self._errors: dict[str, list[tuple[Array, Array, float]]] = {}  # by column, of blind guesses; blind
 
-    def on(self, plain: World, alone: Array, model: int) -> None:
-        """The next undefended model ``plain``; ``alone`` are the scores of the active party's own."""
+    def on(self, plain: World, alone: Facts, model: int) -> None:
+        """The next undefended model ``plain``; ``alone`` has the figures of the active party's own."""
         if self._result.reason:
             return
         try:
@@ -150,35 +164,45 @@ class _Trial:
             return plain.under(named)
         return simulate(self._bench.subject, "trained", self._bench.plan.rng("trained", model), [named])
 
-    def _price(self, plain: World, world: World, alone: Array) -> None:
-        by_itself = dict(zip(("accuracy_alone", "auc_alone"), plain.figures(alone), strict=True))
-        (before, plain_auc), (after, world_auc) = plain.figures(plain.released), plain.figures(world.released)
-        classes = self._bench.subject.classes
-        measure, undefended = use_of({"accuracy": before, "auc": plain_auc, **by_itself}, classes)
-        _, defended = use_of({"accuracy": after, "auc": world_auc, **by_itself}, classes)
+    def _price(self, plain: World, world: World, alone: Facts) -> None:
+        scores, classes = (plain.released, world.released), self._bench.subject.classes
+        before, after = map(plain.figures, scores)
+        measure, undefended = use_of({**before, **alone}, classes)
+        _, defended = use_of({**after, **alone}, classes)
         assert undefended is not None
         assert defended is not None
         self._worth.append((measure, undefended, defended))
-        scores = plain.released, world.released
-        self._figures.append((before - after, _mean_kl(*scores), _argmax_kept(*scores)))
+        if self._bench.subject.label is None:
+            lost = before[Name.ACCURACY] - after[Name.ACCURACY]
+            self._figures.append((lost, _mean_kl(*scores), _argmax_kept(*scores)))
 
     def _attack(self, world: World, model: int) -> None:
         self._result = replace(self._result, withheld=world.parameters is None)
-        of_predictions = self._bench.estimates(world, "trained", model, slow=False)
-        for name, rows, values in (*of_predictions, *self._bench.of_training(world, model)):
-            x = self._bench.subject.x[rows]
-            errors = ((values - x) ** 2).mean(axis=0), column_blind(x), min(blind_errors(x).values())
-            self._errors.setdefault(name, []).append(errors)
+        knowing = self._bench.knowing(self._result.defense, self._settings)
+        of_predictions = self._bench.estimates(world, "trained", model, slow=False, besides=knowing)
+        for answer in (*of_predictions, *self._bench.of_training(world, model)):
+            x, learnt = self._bench.subject.x[answer.rows], self._bench.guesses(answer.rows)
+            blind = column_blind(x, learnt), min(blind_errors(x, learnt).values())
+            errors = ((answer.inside - x) ** 2).mean(axis=0), *blind
+            self._errors.setdefault(answer.attack, []).append(errors)
 
     def result(self) -> Defended:
         """The means over models."""
         if self._result.reason:
             return self._result
-        loss, kl, kept = np.mean(self._figures, axis=0).tolist()
+        strongest = self._strongest()
+        unmet = set(made_for(self._result.defense)) - set(strongest["tried"])
+        if unmet and not strongest["attack"]:
+            said = f"{', '.join(sorted(unmet))}, made for it, could not run, and no other attack gets past it"
+            return replace(self._result, reason=said)
+        of_classes: Document = {}
+        if self._figures:
+            names = ("accuracy_loss", "mean_kl", "argmax_kept")
+            of_classes = dict(zip(names, np.mean(self._figures, axis=0).tolist(), strict=True))
         measures, before, after = zip(*self._worth, strict=True)
         cost = Cost.of(measures[0], dict(enumerate(after)), dict(enumerate(before)))
-        priced = {"cost": cost, "price": str(cost), "gain": cost.gain, "accuracy_loss": loss}
-        return replace(self._result, **self._strongest(), **priced, mean_kl=kl, argmax_kept=kept)
+        priced: Document = {"cost": cost, "price": str(cost), "gain": cost.gain}
+        return replace(self._result, **strongest, **priced, **of_classes)
 
     def _strongest(self) -> Document:
         bench, models = self._bench, min(ATTACKED_MODELS, self._bench.plan.models)

@@ -4,30 +4,46 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from functools import partial
+from importlib.metadata import version
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
 from vflens.errors import ConfigError, DataError
-from vflens.experiments.audit.bench import Bench, Plan
-from vflens.experiments.audit.subject import AuditSubject, is_table, load_subject, of_table, read_columns
+from vflens.experiments.audit.bench import Answer, Bench, Plan
+from vflens.experiments.audit.subject import (
+    AuditSubject,
+    is_table,
+    load_subject,
+    of_table,
+    read_columns,
+    stated_tolerance,
+    table_description,
+)
 from vflens.experiments.weights.linear import LinearModel
 from vflens.experiments.weights.network import Graph
 from vflens.experiments.weights.read import AnyModel
 from vflens.experiments.weights.xgboost import TreeModel
 from vflens.names import repeated
+from vflens.tables.description import PartyFile
+from vflens.tables.files import digest_of
 from vflens.tables.table import Table
-from vflens.types import Array, Document
+from vflens.types import Array, Document, LabelKind
 from vflens.words import counted
 
 _MOST_ROWS = {Graph: 200, TreeModel: 60}  # seconds
+_OF_A_RUN = ("config.toml", "federation.json", "data.parquet", "order.npz")
 _MOST_ROWS_WITH_OTHERS = 60  # in a network each row is then attacked alone
 
 
 @dataclass(frozen=True)
 class Source:
     """What was asked for: the table ``source``, the party's ``columns``, all ``inputs`` of the model, the
-    kinds to ``encode`` columns by, what becomes of ``missing`` values.
+    kinds to ``encode`` columns by, what becomes of ``missing`` values, the column of the ``label`` and its
+    kind.
     """
 
     source: str
@@ -37,6 +53,8 @@ class Source:
     inputs: Sequence[str] | None
     encode: Mapping[str, str] = field(default_factory=dict)
     missing: str | None = None
+    label: str | None = None
+    label_kind: LabelKind | None = None
 
     def subject(self, classes: int | None) -> AuditSubject:
         """The party for ``classes``: see :func:`vflens.experiments.audit.subject.load_subject`."""
@@ -47,11 +65,50 @@ class Source:
             id_column=self.id_column,
             encode=self.encode,
             missing=self.missing,
+            label=self.label,
+            label_kind=self.label_kind,
         )
 
     def read(self, columns: Sequence[str] | None) -> Table:
         """Its ``columns``; see :func:`vflens.experiments.audit.subject.read_columns`."""
         return read_columns(self.source, columns, self.id_column, self.encode, self.missing)
+
+    def files(self) -> list[Path]:
+        """The files that are read: the table and its description, or those of a run; none of a data set."""
+        path = Path(self.source)
+        if path.is_dir():
+            return [path / name for name in _OF_A_RUN if (path / name).is_file()]
+        if not is_table(self.source):
+            return []
+        return list({file.resolve(): file for file in (path, self.described(path).file)}.values())
+
+    def described(self, path: Path) -> PartyFile:
+        """The description of its table, in ``path``.
+
+        Raises:
+            ConfigError, DataError: see :func:`vflens.experiments.audit.subject.table_description`.
+        """
+        asked = self.columns, self.id_column, self.encode, self.missing
+        return table_description(path, *asked, label=self.label, label_kind=self.label_kind).spec
+
+
+def begun(files: Sequence[Path]) -> Document:
+    """The digests of the ``files`` that an audit reads, when it ``began`` (UTC), and the ``version``."""
+    read = [digest_of(file) for file in files]
+    return {"files": [file for file in read if file], "began": utc_now(), "version": version("vflens")}
+
+
+def utc_now() -> str:
+    """The time, to the second."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class Reading(NamedTuple):
+    """An attack's ``answer`` from what a model ``released``, and what it says of itself under stable keys."""
+
+    released: str
+    answer: Answer
+    facts: Document
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,12 +196,13 @@ def joint(asked: Source, model: Graph | TreeModel, plan: Plan) -> Joint:
     mine = places(names, inputs, model.width, asked.source)
     whole = _whole(asked, model, own, inputs)
     table = own if whole is None else whole.take(mine.tolist())
-    subject = of_table(Path(asked.source).name, table, model.classes)
+    tolerance = stated_tolerance(Path(asked.source), own, partial(asked.read, None))
+    subject = replace(of_table(Path(asked.source).name, table, model.classes), tolerance=tolerance)
     if len(subject.x) < 2:
         raise DataError(f"{asked.source} has {counted(len(subject.x), 'row')}: an audit needs at least 2")
     most = min(plan.rows, _MOST_ROWS[type(model)] if len(mine) == model.width else _MOST_ROWS_WITH_OTHERS)
     kept = np.sort(plan.rng("rows").permutation(len(subject.x))[:most])
-    subject = replace(subject, x=subject.x[kept])
+    subject = replace(subject, x=subject.x[kept], ids=table.ids[kept])
     x = _drawn(model, own, mine, plan, kept) if whole is None else whole.features[kept].astype(np.float32)
     everything, none = np.arange(len(kept), dtype=np.int32), np.zeros(0, np.int32)
     return Joint(Bench(subject, plan, everything, none, failed={}), x, mine, whole is None)
@@ -186,16 +244,3 @@ def _drawn(model: Graph | TreeModel, own: Table, mine: Array, plan: Plan, kept: 
             x[:, feature] = rng.choice(inside, len(own.features))[kept]
     x[:, mine] = own.features[kept]
     return x
-
-
-def errors(squares: Array) -> Document:
-    """The mean of ``squares`` (n, d), with its 95 % interval over rows, and that of each column."""
-    per_row = squares.mean(axis=1)
-    half = 1.96 * per_row.std(ddof=min(1, len(per_row) - 1)) / np.sqrt(len(per_row))
-    return {
-        "rows": len(squares),
-        "mse": float(per_row.mean()),
-        "low": float(max(per_row.mean() - half, 0.0)),
-        "high": float(per_row.mean() + half),
-        "columns": squares.mean(axis=0).tolist(),
-    }

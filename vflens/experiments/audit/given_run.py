@@ -5,48 +5,106 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
+import numpy as np
+
+from vflens.experiments.audit.advice import takes
 from vflens.experiments.audit.boosted import attack_trees
-from vflens.experiments.audit.given import Joint
-from vflens.experiments.audit.outcomes import column_blind
+from vflens.experiments.audit.defenses import reached
+from vflens.experiments.audit.given import Joint, Reading
+from vflens.experiments.audit.outcomes import (
+    AttackOutcome,
+    ModelErrors,
+    column_blind,
+    exposed,
+    shares,
+    summary,
+)
+from vflens.experiments.audit.run import Keep
+from vflens.experiments.audit.words import exposed_file, most_exposed_column, worst_cases
+from vflens.experiments.audit.worst import stated_in_units, tolerance_of, worst_case
 from vflens.experiments.pages.page import templates, write_page
+from vflens.experiments.results.own_units import in_own_unit
 from vflens.experiments.results.results import BLIND_GUESSES
 from vflens.experiments.results.verdict import number
 from vflens.experiments.weights.network import Graph
 from vflens.experiments.weights.xgboost import TreeModel
-from vflens.types import Document, Facts, Progress
+from vflens.registry import ATTACKS
+from vflens.types import Document, Facts, Phase, Progress
 from vflens.words import counted
 
 _ATTACKS = {"pra": "path restriction", "wmi": "white-box inversion"}
+_PATHS = (
+    "Path restriction: the choices of one leaf per tree that fit what is released, and the values that they "
+    "leave (Luo et al., 2021)."
+)
+_CONDITION = ", if nobody saw the messages of training"
 
 
-def audit_given(model: Graph | TreeModel, joint: Joint, weights: Path, progress: Progress) -> Document:
+def audit_given(
+    model: Graph | TreeModel, joint: Joint, weights: Path, progress: Progress, keep: Keep
+) -> Document:
     """All results under stable keys: see ``docs/others.md``.
 
-    Raises:
-        ConfigError: a network, and torch is not installed.
-    """
-    subject = joint.bench.subject
-    if isinstance(model, TreeModel):
-        found = attack_trees(model, joint, progress)
-    else:
-        from vflens.experiments.audit.inverted import attack_network  # needs torch
+    ``keep`` receives the most exposed rows: they are for the party alone.
 
-        found = attack_network(model, joint, progress)
+    Raises:
+        ConfigError: a network, and torch is not installed; a tolerance of an unknown column.
+    """
+    bench, subject = joint.bench, joint.bench.subject
+    tolerance = tolerance_of(subject, bench.plan.tolerance)
+    readings, blind_branches = _readings(model, joint, progress)
+    outcomes = [_outcome(joint, reading) for reading in readings]
+    names = [c.name for c in subject.columns]
+    best = min(range(len(readings)), key=lambda i: outcomes[i].mse)
+    worst = worst_case(bench, Phase.PREDICT, [readings[best].answer])
+    if worst:
+        keep({worst.case.scored_set: {worst.case.attack: worst.exposed}})
+    units = [] if subject.units is None else subject.units.tolist()
     return {
         "subject": subject.name,
         "weights": str(weights),
         "model": _described(model),
         "rows": len(subject.x),
-        "columns": [c.name for c in subject.columns],
+        "columns": names,
         "inputs": model.width,
         "others_drawn": joint.drawn,
         "clipped": subject.clipped,
-        "blind": joint.bench.blind,
-        "blind_guess": joint.bench.blind_guess,
-        "column_blind": column_blind(joint.bench.truth).tolist(),
-        **found,
-        "plan": asdict(joint.bench.plan),
+        "units": units,
+        "blind": bench.blind,
+        "blind_guess": bench.blind_guess,
+        "column_blind": column_blind(bench.truth, {}).tolist(),
+        "attacks": [
+            {**asdict(o), "column": _worst_column(o, names), **r.facts}
+            for o, r in zip(outcomes, readings, strict=True)
+        ],
+        **blind_branches,
+        "own_units": exposed(outcomes, names, units),
+        "worst_cases": [worst.case.json] if worst else [],
+        "tolerance": stated_in_units(subject, tolerance),
+        "wanted": bench.plan.wanted(),
+        "plan": asdict(bench.plan),
     }
+
+
+def _readings(model: Graph | TreeModel, joint: Joint, progress: Progress) -> tuple[list[Reading], Document]:
+    """What attacks make of each release; of trees the share of right branches of a blind guess."""
+    if isinstance(model, TreeModel):
+        readings, blind = attack_trees(model, joint, progress)
+        return readings, {"blind_branches": blind}
+    from vflens.experiments.audit.inverted import attack_network  # needs torch
+
+    return [attack_network(model, joint, progress)], {}
+
+
+def _outcome(joint: Joint, reading: Reading) -> AttackOutcome:
+    tolerance = tolerance_of(joint.bench.subject, joint.bench.plan.tolerance)
+    found = [ModelErrors.of(joint.bench.subject, reading.answer, {}, tolerance)]
+    return summary(reading.answer.attack, "given", found, released=reading.released)
+
+
+def _worst_column(outcome: AttackOutcome, names: list[str]) -> str:
+    """The column of which it takes most."""
+    return names[int(shares(np.array(outcome.columns), np.array(outcome.column_blind)).argmax())]
 
 
 def _described(model: Graph | TreeModel) -> str:
@@ -55,11 +113,46 @@ def _described(model: Graph | TreeModel) -> str:
     return f"a network of {counted(model.layers, 'matrix', many='matrices')}"
 
 
+def decision(found: Facts) -> str:
+    """The first sentence: join as planned, join with less released, or not as planned; against what is
+    wanted.
+    """
+    within, beyond = _within(found), [a for a in found["attacks"] if a not in _within(found)]
+    if not beyond:
+        return f"Join as planned{_CONDITION}: {_takes(found, max(within, key=_leak))}."
+    if within:
+        others = "; ".join(f"from the {a['released']} {_takes(found, a)}" for a in beyond)
+        first = within[0]
+        return (
+            f"Join with the {first['released']} alone released{_CONDITION}: {_takes(found, first)}; {others}."
+        )
+    least = min(beyond, key=_leak)
+    return (
+        f"Do not join as planned: from the {least['released']} {_takes(found, least)}, and no defence is "
+        "measured on a model of another framework."
+    )
+
+
+def _within(found: Facts) -> list[Facts]:
+    """The attacks that keep to what is wanted."""
+    return [a for a in found["attacks"] if reached(found["wanted"], a["mse"], a["leak"])]
+
+
+def _leak(attack: Facts) -> float:
+    return float(attack["leak"])
+
+
+def _takes(found: Facts, attack: Facts) -> str:
+    return takes(found, attack, attack["leak"], attack["column"])
+
+
 def sentences(found: Facts) -> list[str]:
-    """The verdict: the error of each attack beside the blind guess, right branches, what was drawn."""
+    """The verdict: whether to join, the most exposed column, the error of each attack beside the blind guess
+    with right branches, what was drawn.
+    """
     blind = found["blind"][found["blind_guess"]]
     guess = f"best blind guess ({BLIND_GUESSES[found['blind_guess']]}) {number(blind)}"
-    said = []
+    said = [decision(found), most_exposed_column(found)]
     for a in found["attacks"]:
         words = (
             f"From the {a['released']} of {found['model']} {_ATTACKS[a['attack']]} errs by "
@@ -85,6 +178,14 @@ def _paths(attack: Facts, found: Facts) -> str:
     )
 
 
+def explained(found: Facts) -> dict[str, str]:
+    """Attack → what it does."""
+    return {
+        a["attack"]: _PATHS if a["attack"] == "pra" else ATTACKS.summary(a["attack"])
+        for a in found["attacks"]
+    }
+
+
 def table(found: Facts) -> list[tuple[str, ...]]:
     """Attack, what it reads, rows, error with its 95 % interval, blind error, right branches, blind ones."""
     blind = number(found["blind"][found["blind_guess"]])
@@ -106,12 +207,24 @@ def table(found: Facts) -> list[tuple[str, ...]]:
 
 
 def columns_table(found: Facts) -> list[tuple[str, ...]]:
-    """Each column's error by each attack and by the best blind guess; the mean width of its interval."""
-    figures = {f"MSE, {a['released']}": a["columns"] for a in found["attacks"]}
-    figures["blind"] = found["column_blind"]
-    figures |= {f"width, {a['released']}": a["widths"] for a in found["attacks"] if "widths" in a}
-    rows = zip(found["columns"], *figures.values(), strict=True)
-    return [("column", *figures), *((name, *map(number, values)) for name, *values in rows)]
+    """Each column in its own unit under the attack that takes most of it, beside a blind guess, the most
+    exposed first; the mean width of the values that each release leaves it.
+    """
+    widths = {f"width, {a['released']}": a["widths"] for a in found["attacks"] if "widths" in a}
+    place = {name: j for j, name in enumerate(found["columns"])}
+    rows = [
+        (
+            *(own[key] for key in ("column", "found", "guessed")),
+            f"{100 * own['share']:.0f} %",
+            own["released"] if own["share"] else "–",
+            *(
+                in_own_unit(w[place[own["column"]]] * found["units"][place[own["column"]]])
+                for w in widths.values()
+            ),
+        )
+        for own in found["own_units"]
+    ]
+    return [("column", "found", "blind guess", "taken", "from", *widths), *rows]
 
 
 def write_given(found: Facts, out: Path) -> None:
@@ -121,5 +234,12 @@ def write_given(found: Facts, out: Path) -> None:
         StorageError: it cannot be written.
     """
     page = templates().get_template("given.html.j2")
-    shown = {"found": found, "sentences": sentences(found)}
-    write_page(out, page.render(**shown, tables=[table(found), columns_table(found)]))
+    shown = {
+        "sentences": sentences(found),
+        "may_join": bool(_within(found)),
+        "explained": explained(found),
+        "worst_cases": worst_cases(found),
+        "exposed_file": exposed_file(out).name,
+        "tables": [table(found), columns_table(found)],
+    }
+    write_page(out, page.render(found=found, **shown))

@@ -13,9 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from vflens.attacks.wmi import WhiteBoxInversion
-from vflens.experiments.audit.given import Joint, errors
+from vflens.experiments.audit.bench import Answer
+from vflens.experiments.audit.given import Joint, Reading
 from vflens.experiments.weights.network import Graph
-from vflens.types import Array, Document, Progress
+from vflens.types import Array, Progress
 
 _RELEASED = {"Softmax": "probabilities", "Sigmoid": "probabilities", "": "outputs"}
 
@@ -56,8 +57,8 @@ _OPERATIONS: Mapping[str, Callable[..., Tensor]] = {
 }
 
 
-def attack_network(network: Graph, joint: Joint, progress: Progress) -> Document:
-    """Errors of the columns that white-box inversion finds from each row's release."""
+def attack_network(network: Graph, joint: Joint, progress: Progress) -> Reading:
+    """The columns that white-box inversion finds from each row's release."""
     alone = network.width == len(joint.mine)
     x, others = joint.bench.subject.x, joint.x.astype(np.float64)
     rows = len(x)
@@ -72,5 +73,5 @@ def attack_network(network: Graph, joint: Joint, progress: Progress) -> Document
         columns = joint.bench.subject.columns
         found[part], residuals[part] = attack.ends(released, columns, model, points)
         progress("rows attacked", part.stop, rows)
-    facts = {"attack": "wmi", "released": _RELEASED[network.end], **errors((found - x) ** 2)}
-    return {"attacks": [{**facts, "residual": float(np.median(residuals))}]}
+    answer = Answer("wmi", joint.bench.rows, found)
+    return Reading(_RELEASED[network.end], answer, {"residual": float(np.median(residuals))})

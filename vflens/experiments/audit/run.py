@@ -7,34 +7,45 @@ size, and the effect of each installed defence.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from typing import TypeAlias
 
-from vflens.experiments.audit.bench import Bench, Plan, audited
+from vflens.experiments.audit.bench import Answer, Bench, Plan, audited
 from vflens.experiments.audit.defenses import ATTACKED_MODELS, fitting, left_out, try_defenses
 from vflens.experiments.audit.models import simulate
 from vflens.experiments.audit.outcomes import AttackOutcome, ModelErrors, column_blind, exposed, summary
 from vflens.experiments.audit.subject import AuditSubject
+from vflens.experiments.audit.worst import Worst, stated_in_units, tolerance_of, worst_case
 from vflens.experiments.results.results import up_to_affine
 from vflens.experiments.results.theory import TOLERANCE
 from vflens.numerics.entropy import entropy
-from vflens.numerics.linear_system import first_differences
 from vflens.numerics.theory import closed_forms as theory
 from vflens.types import Array, Document, Phase, Progress
 
+#: Receives the ids of the most exposed rows: phase → attack → rows.
+Keep: TypeAlias = Callable[[Document], None]
 
-def audit(subject: AuditSubject, plan: Plan, progress: Progress) -> Document:
+
+def audit(
+    subject: AuditSubject, plan: Plan, progress: Progress, keep: Keep = lambda exposed: None
+) -> Document:
     """All results of the audit under stable keys: see ``docs/audit.md``.
 
+    ``keep`` receives the most exposed rows by phase and attack: they are for the party alone.
+
     Raises:
-        ConfigError: a plan that does not fit the party's rows.
+        ConfigError: a plan that does not fit the party's rows or columns.
     """
     bench = Bench.set_up(subject, plan)
+    tolerance = tolerance_of(bench.subject, plan.tolerance)
     reached = [*_reached(bench, progress), *_of_training(bench, progress)]
-    defended = try_defenses(bench, progress)
+    defended, utility = try_defenses(bench, progress)
     counting = [r for r in reached if _counts(r, bench)]
     facts = _facts(bench)
     own_units = exposed(counting, facts["columns"], facts["units"])
+    worst = list(_worst(bench, counting))
+    keep({w.case.scored_set: {w.case.attack: w.exposed} for w in worst})
     return {
         **facts,
         "blind": bench.blind,
@@ -46,8 +57,11 @@ def audit(subject: AuditSubject, plan: Plan, progress: Progress) -> Document:
         "strongest": asdict(min(counting, key=_by_error)),
         "own_units": own_units,
         "leak": own_units[0]["share"],
-        "column_blind": column_blind(bench.truth).tolist(),
+        "worst_cases": [w.case.json for w in worst],
+        "tolerance": stated_in_units(subject, tolerance),
+        "column_blind": column_blind(bench.truth, bench.guesses(bench.rows)).tolist(),
         "column_entropy": _column_entropies(bench),
+        "utility": utility,
         "defenses": [asdict(d) for d in defended],
         "left_out": left_out(),
         "failed": bench.failed,
@@ -66,10 +80,13 @@ def _facts(bench: Bench) -> Document:
         "known_rows": len(bench.known),
         "columns": [c.name for c in subject.columns],
         "classes": subject.classes,
-        "equations": subject.classes - 1,
+        "equations": subject.equations,
+        "model": subject.family.title,
+        "label": subject.label and {**asdict(subject.label), "assumed": subject.assumed},
         "clipped": subject.clipped,
         "trained": subject.weight is not None,
         "real_labels": subject.labels is not None,
+        "real_others": subject.other is not None,
         "training": bench.plan.training,
         "units": [] if subject.units is None else subject.units.tolist(),
     }
@@ -105,7 +122,7 @@ def _moments(bench: Bench) -> dict[str, Array]:
 
 def _bounds(bench: Bench) -> dict[str, dict[str, float]]:
     """Theorem 2 before training, for every model of full rank, on the attacked rows."""
-    x, equations = bench.truth, bench.subject.classes - 1
+    x, equations = bench.truth, bench.subject.equations
     weak = theory.weak_lower_bound(theory.second_moment(x, x.mean(axis=0)), equations)
     bounds = {n: theory.bounds_before_training(K, equations) for n, K in _moments(bench).items()}
     return {name: {**asdict(b), "any_center": weak} for name, b in bounds.items()}
@@ -115,7 +132,7 @@ def _after_training(bench: Bench) -> Document:
     """Theorem 2 for the trained model, as a whole and per column; {} before training."""
     if bench.subject.weight is None:
         return {}
-    A = first_differences(bench.subject.classes) @ bench.subject.weight
+    A = bench.subject.system(bench.subject.weight)
     moments = _moments(bench)
     return {
         name: {
@@ -136,9 +153,9 @@ def _reached(bench: Bench, progress: Progress) -> Iterator[AttackOutcome]:
         closed: dict[str, list[float]] = {}
         for i in range(count):
             world = simulate(bench.subject, kind, bench.plan.rng(kind, i))
-            for name, rows, values in bench.estimates(world, kind, i):
-                found.setdefault(name, []).append(ModelErrors.of(bench.subject, rows, values))
-            for name, mse in _closed_forms(moments, world.weight).items():
+            for answer in bench.estimates(world, kind, i):
+                found.setdefault(answer.attack, []).append(_errors(bench, answer))
+            for name, mse in _closed_forms(moments, bench.subject.system(world.weight)).items():
                 closed.setdefault(name, []).append(mse)
             done += 1
             progress("models attacked", done, sum(kinds.values()))
@@ -151,22 +168,44 @@ def _of_training(bench: Bench, progress: Progress) -> Iterator[AttackOutcome]:
     models = min(ATTACKED_MODELS, bench.plan.models) if bench.training_attacks else 0
     for i in range(models):
         world = simulate(bench.subject, "trained", bench.plan.rng("trained", i))
-        for name, rows, values in bench.of_training(world, i):
-            found.setdefault(name, []).append(ModelErrors.of(bench.subject, rows, values))
+        for answer in bench.of_training(world, i):
+            found.setdefault(answer.attack, []).append(_errors(bench, answer))
         progress("trainings read", i + 1, models)
     yield from (summary(name, "trained", of, phase=Phase.TRAIN) for name, of in found.items())
 
 
-def _closed_forms(moments: Mapping[str, Array], weight: Array) -> dict[str, float]:
+def _worst(bench: Bench, counting: Sequence[AttackOutcome]) -> Iterator[Worst]:
+    """The worst case of the strongest attack on predictions, and of that on training in the clear."""
+    for phase in (Phase.PREDICT, Phase.TRAIN):
+        best = min((r for r in counting if r.phase == phase), key=_by_error, default=None)
+        if best and (worst := worst_case(bench, phase, list(_answers(bench, best)))):
+            yield worst
+
+
+def _answers(bench: Bench, outcome: AttackOutcome) -> Iterator[Answer]:
+    """What the attack of ``outcome`` says again of the first few of its models."""
+    for i in range(min(ATTACKED_MODELS, outcome.models)):
+        world = simulate(bench.subject, outcome.kind, bench.plan.rng(outcome.kind, i))
+        if outcome.phase == Phase.TRAIN:
+            yield from (a for a in bench.of_training(world, i) if a.attack == outcome.attack)
+        else:
+            yield from bench.estimates(world, outcome.kind, i, only=outcome.attack)
+
+
+def _errors(bench: Bench, answer: Answer) -> ModelErrors:
+    tolerance = tolerance_of(bench.subject, bench.plan.tolerance)
+    return ModelErrors.of(bench.subject, answer, bench.guesses(answer.rows), tolerance)
+
+
+def _closed_forms(moments: Mapping[str, Array], A: Array) -> dict[str, float]:
     """Theorem 2 for one undefended model, by second ``moments`` around each attack's center."""
-    A = first_differences(len(weight)) @ weight
     return {name: theory.nearest_solution_mse(A, K) for name, K in moments.items()}
 
 
 def _disagreements(reached: Sequence[AttackOutcome]) -> list[str]:
     """A sentence for each attack whose error disagrees with theory on the same rows."""
     return [
-        f"{r.attack} against {r.kind} models measured {r.mse:.6g}, RVG Theorem 2 says {r.closed:.6g} "
+        f"{r.attack} against {r.kind} models measured {r.unclipped:.6g}, RVG Theorem 2 says {r.closed:.6g} "
         f"(largest relative difference {r.disagreement:.1e})"
         for r in reached
         if r.disagreement is not None and r.disagreement > TOLERANCE

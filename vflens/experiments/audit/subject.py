@@ -4,8 +4,9 @@ run.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -13,10 +14,15 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from vflens.config import PartyConfig, PassiveConfig, load_description, load_party, read_toml, validate
+from vflens.config.compatibility import check_tolerance
 from vflens.datasets._resolve import dataset
 from vflens.errors import ConfigError, DataError
+from vflens.experiments.audit.label import Labelled, labelled
 from vflens.experiments.results.folders import read_party
-from vflens.models.family import checked_model
+from vflens.models.families.linear_regression import LINEAR_REGRESSION
+from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
+from vflens.models.family import ModelFamily, checked_model
+from vflens.numerics.linear_system import first_differences
 from vflens.registry import DATASETS
 from vflens.services.folder import exclusive
 from vflens.services.members import resumed
@@ -24,7 +30,7 @@ from vflens.tables.description import PartyFile
 from vflens.tables.files import read_party_table
 from vflens.tables.scaling import Scaler
 from vflens.tables.table import Table
-from vflens.types import Array, ColumnInfo, Document
+from vflens.types import Array, ColumnInfo, Document, LabelKind
 from vflens.words import counted
 
 _FILES = (".csv", ".csv.gz", ".parquet")
@@ -37,30 +43,52 @@ class AuditSubject:
     """One passive party.
 
     ``x`` (n, d) its columns scaled to [0, 1], ``clipped`` values of which lay outside; ``columns`` their
-    public metadata, in the file's units. Where they are known: ``other`` (n, m), the active party's columns,
-    and ``labels`` (n,); after training ``weight`` (k, d), the party's own block of the model. ``units``
-    (d,) is what 1 stands for in each column of ``x``, in the file's units; None of pixels. ``bounds`` (d, 2)
-    are the values, in these units, that are 0 and 1 in ``x``; None of a run folder.
+    public metadata, in the file's units. ``label`` is the metadata of a numeric label that the planned model
+    learns, ``classes`` is then 1. Where they are known: ``other`` (n, m), the active party's columns, and
+    ``labels`` (n,), numbers in [0, 1] of their bounds; after training ``weight`` (k, d), the party's own
+    block of the model. ``units`` (d,) is what 1 stands for in each column of ``x``, in the file's units; None
+    of pixels. ``bounds`` (d, 2) are the values, in these units, that are 0 and 1 in ``x``; None of a run
+    folder. ``ids`` (n,) tell the owner which row is which: the file's in bytes, of a run folder the row's
+    numbers. ``tolerance`` is that of the party's configuration: column → how far from the truth, in its unit,
+    an answer counts as found. ``assumed`` says what nobody stated of the label.
     """
 
     name: str
     columns: tuple[ColumnInfo, ...]
     x: Array
     classes: int
+    label: ColumnInfo | None = None
     clipped: int = 0
     other: Array | None = None
     labels: Array | None = None
     weight: Array | None = None
     units: Array | None = None
     bounds: Array | None = None
+    ids: Array | None = None
+    tolerance: Mapping[str, float] = field(default_factory=dict)
+    assumed: str = ""
+
+    @property
+    def family(self) -> ModelFamily:
+        """The planned model: linear regression of a numeric label, else softmax regression."""
+        return SOFTMAX_REGRESSION if self.label is None else LINEAR_REGRESSION
+
+    @property
+    def equations(self) -> int:
+        """How many a prediction gives to who knows the parameters."""
+        return self.classes - 1 if self.label is None else 1
+
+    def system(self, weight: Array) -> Array:
+        """A (m, d) of these equations A x = b under the party's block ``weight`` (k, d)."""
+        return weight if self.label is not None else first_differences(self.classes) @ weight
 
     def sample(self, rows: int, rng: np.random.Generator) -> AuditSubject:
         """At most ``rows`` of its rows, drawn without replacement."""
         if len(self.x) <= rows:
             return self
         drawn = np.sort(rng.permutation(len(self.x))[:rows])
-        other, labels = (None if a is None else a[drawn] for a in (self.other, self.labels))
-        return replace(self, x=self.x[drawn], other=other, labels=labels)
+        other, labels, ids = (None if a is None else a[drawn] for a in (self.other, self.labels, self.ids))
+        return replace(self, x=self.x[drawn], other=other, labels=labels, ids=ids)
 
 
 def load_subject(
@@ -71,6 +99,8 @@ def load_subject(
     id_column: str,
     encode: Mapping[str, str] = _AS_DESCRIBED,
     missing: str | None = None,
+    label: str | None = None,
+    label_kind: LabelKind | None = None,
 ) -> AuditSubject:
     """The party that ``source`` names.
 
@@ -84,6 +114,8 @@ def load_subject(
         id_column: of a bare file.
         encode: kinds by column (:mod:`vflens.tables.encodings`), before those of the description.
         missing: what becomes of gaps, before what the description says; None: as it says.
+        label: the file's column of labels, with which models are trained; None: as the description says.
+        label_kind: its kind; see :func:`vflens.experiments.audit.label.labelled`.
 
     Raises:
         ConfigError: an unknown source, a missing, wrong or contradictory number of classes, an unknown
@@ -91,8 +123,8 @@ def load_subject(
         DataError: a file that cannot be used.
     """
     path = Path(source)
-    if (encode or missing) and not is_table(source):
-        flag = "--encode" if encode else "--missing"
+    of_table_only = {"--encode": encode, "--missing": missing, "--label": label, "--label-kind": label_kind}
+    if (flag := next((f for f, v in of_table_only.items() if v), None)) and not is_table(source):
         raise ConfigError(f"{flag} with {source!r}: it is no file of columns, leave it out")
     if path.is_dir():
         if columns is not None:
@@ -101,8 +133,13 @@ def load_subject(
     elif source in DATASETS.names() or source.startswith("openml:"):
         subject = _of_dataset(source, columns)
     elif is_table(source):
-        table = _party_table(path, columns, id_column, encode, missing)
-        subject = of_table(path.name, table, classes or 0)
+        described = partial(table_description, path, label=label, label_kind=label_kind)
+        spec, assumed = described(columns, id_column, encode, missing)
+        table = _party_table(spec)
+        whole = described(None, id_column, encode, missing).spec
+        tolerance = stated_tolerance(path, table, partial(_party_table, whole))
+        subject = of_table(path.name, table, table.n_classes or classes or 0)
+        subject = replace(subject, tolerance=tolerance, assumed=assumed)
     else:
         raise ConfigError(
             f"{source!r} is no file, run folder or data set: give a {', '.join(_FILES)} or .toml file, "
@@ -118,15 +155,16 @@ def read_columns(
     encode: Mapping[str, str] = _AS_DESCRIBED,
     missing: str | None = None,
 ) -> Table:
-    """The ``columns`` of a file or data set, in this order and in its units; None: those of the party.
+    """The ``columns`` of a file or data set, in this order and in its units, a text as its encoded columns;
+    None: those of the party.
 
     Raises:
         ConfigError: a source without a table, or a data set without a column.
         DataError: a file that cannot be used, or without a column.
     """
     if is_table(source):
-        table = _party_table(Path(source), columns, id_column, encode, missing)
-    elif source in DATASETS.names() or source.startswith("openml:"):
+        return _party_table(table_description(Path(source), columns, id_column, encode, missing).spec)
+    if source in DATASETS.names() or source.startswith("openml:"):
         table = dataset(source, {}).load()
         columns = columns or [c.name for c in table.columns[len(table.columns) // 2 :]]
     else:
@@ -142,21 +180,26 @@ def is_table(source: str) -> bool:
     return source.endswith((*_FILES, ".toml")) and not Path(source).is_dir()
 
 
-def subject_of(name: str, spec: PartyFile, classes: int) -> AuditSubject:
-    """The party called ``name`` whose file ``spec`` describes, for a model of ``classes``.
+def subject_of(name: str, spec: PartyFile, classes: int | None) -> AuditSubject:
+    """The party called ``name`` whose file ``spec`` describes, for a model of ``classes``; None: its label's.
 
     Raises:
         ConfigError: too few or too many classes.
         DataError: the file cannot be used.
     """
-    return _checked(of_table(name, read_party_table(spec), classes), classes)
+    table = read_party_table(spec)
+    return _checked(of_table(name, table, table.n_classes or classes or 0), classes)
 
 
 def _checked(subject: AuditSubject, classes: int | None) -> AuditSubject:
     if classes is not None and subject.classes != classes:
-        raise ConfigError(f"--classes {classes}: {subject.name} has {subject.classes}, leave it out")
-    if subject.classes < 2:
-        raise ConfigError("--classes is missing: how many classes will the planned model have, at least 2?")
+        has = f"a number as label, {subject.label.name!r}" if subject.label else subject.classes
+        raise ConfigError(f"--classes {classes}: {subject.name} has {has}, leave it out")
+    if subject.classes < 2 and subject.label is None:
+        raise ConfigError(
+            "--classes is missing: how many classes will the planned model have, at least 2? Or name the "
+            "column that it predicts with --label"
+        )
     if subject.classes > _MOST_CLASSES:
         raise ConfigError(
             f"--classes {subject.classes}: an audit simulates models of 2 to {_MOST_CLASSES:,} classes, give "
@@ -168,14 +211,7 @@ def _checked(subject: AuditSubject, classes: int | None) -> AuditSubject:
     return subject
 
 
-def _party_table(
-    path: Path,
-    columns: Sequence[str] | None,
-    id_column: str,
-    encode: Mapping[str, str],
-    missing: str | None,
-) -> Table:
-    spec = table_description(path, columns, id_column, encode, missing)
+def _party_table(spec: PartyFile) -> Table:
     try:
         return read_party_table(spec)
     except DataError as error:
@@ -190,11 +226,15 @@ def table_description(
     id_column: str,
     encode: Mapping[str, str],
     missing: str | None = None,
-) -> PartyFile:
+    *,
+    label: str | None = None,
+    label_kind: LabelKind | None = None,
+) -> Labelled:
     """The description of the table in ``path``, or in the file that the TOML file ``path`` describes.
 
     Raises:
         ConfigError: the description, a kind or the choice of columns is wrong.
+        DataError: the label is not of its kind; see :func:`vflens.experiments.audit.label.labelled`.
     """
     spec = (
         _description(path) if path.suffix == ".toml" else PartyFile(file=path.resolve(), id_column=id_column)
@@ -204,7 +244,8 @@ def table_description(
         changes["columns"] = tuple(columns)
     if missing is not None:
         changes["missing"] = missing
-    return validate(TypeAdapter(PartyFile), {**spec.model_dump(), **changes}, str(path))
+    spec = validate(TypeAdapter(PartyFile), {**spec.model_dump(), **changes}, str(path))
+    return labelled(spec, label, label_kind, str(path))
 
 
 def _description(path: Path) -> PartyFile:
@@ -212,6 +253,22 @@ def _description(path: Path) -> PartyFile:
     if "role" in settings:
         return _passive(load_party(path), f"{path} configures").data
     return load_description(path)
+
+
+def stated_tolerance(path: Path, chosen: Table, whole: Callable[[], Table]) -> dict[str, float]:
+    """What the configuration of a passive party in ``path`` states of the ``chosen`` columns of its ``whole``
+    table; {} of another file.
+
+    Raises:
+        ConfigError: it states one of a column that the table has not.
+    """
+    if path.suffix != ".toml" or "role" not in read_toml(path):
+        return {}
+    stated = _passive(load_party(path), f"{path} configures").scoring.tolerance
+    names = {c.name for c in chosen.columns}
+    if stated.keys() - names:
+        check_tolerance(stated, [c.name for c in whole().columns], path.name)
+    return {name: width for name, width in stated.items() if name in names}
 
 
 def _passive(config: PartyConfig, file: str) -> PassiveConfig:
@@ -232,8 +289,9 @@ def of_table(name: str, table: Table, classes: int) -> AuditSubject:
     scaler = Scaler.fit(table.columns, table.features)
     x, clipped = scaler.transform(table.features)
     bounds = np.stack([scaler.low, scaler.high], axis=1)
-    of_file = {"units": scaler.high - scaler.low, "bounds": bounds}
-    return AuditSubject(name, table.columns, x, classes, clipped=clipped, labels=table.labels, **of_file)
+    of_file: Document = {"units": scaler.high - scaler.low, "bounds": bounds, "ids": table.ids}
+    labelled: Document = {"label": table.label, "labels": table.targets}
+    return AuditSubject(name, table.columns, x, classes, clipped=clipped, **labelled, **of_file)
 
 
 def _of_dataset(name: str, columns: Sequence[str] | None) -> AuditSubject:
@@ -244,11 +302,9 @@ def _of_dataset(name: str, columns: Sequence[str] | None) -> AuditSubject:
         raise ConfigError(f"--columns names {unknown!r}: {name} has {', '.join(names)}")
     mine = [names.index(c) for c in columns] if columns else list(range(len(names) // 2, len(names)))
     others = [j for j in range(len(names)) if j not in mine]
-    subject = of_table(name, table.take(mine), len(table.class_names))
-    if not others:
-        return replace(subject, labels=table.labels)
-    rest = of_table(name, table.take(others), 0)
-    return replace(subject, other=rest.x, labels=table.labels)
+    labelled: Document = {"label": table.label, "labels": table.targets}
+    subject = replace(of_table(name, table.take(mine), table.n_classes), **labelled)
+    return replace(subject, other=of_table(name, table.take(others), 0).x) if others else subject
 
 
 def _of_run(folder: Path) -> AuditSubject:
@@ -256,10 +312,10 @@ def _of_run(folder: Path) -> AuditSubject:
     with exclusive(config.out):  # two writers would spoil its logs
         federation = read_party(config.out).federation
         model = checked_model(federation.model)
-        if not model.closed_forms:
+        if model not in (SOFTMAX_REGRESSION, LINEAR_REGRESSION):
             raise ConfigError(
-                f"{folder} trained {model.title}: an audit simulates scores of softmax regression only, "
-                "give it the folder of such a run"
+                f"{folder} trained {model.title}: an audit simulates softmax or linear regression only, give "
+                "it the folder of such a run"
             )
         with resumed(config, in_process=federation.in_process) as party:
             run = party.run
@@ -269,7 +325,10 @@ def _of_run(folder: Path) -> AuditSubject:
                 party.table.columns,
                 run.truth[predict],
                 run.federation.n_classes,
+                label=run.federation.active.label,
                 clipped=run.clipped,
                 weight=run.model.parameters()["weight"],
                 units=run.truth.units,
+                ids=predict,
+                tolerance=config.scoring.tolerance,
             )

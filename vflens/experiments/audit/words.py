@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,10 +11,13 @@ from vflens.experiments.audit.advice import decision, measure, protection, recom
 from vflens.experiments.audit.charts import KINDS, named
 from vflens.experiments.audit.defenses import reached
 from vflens.experiments.pages.page import plotly, templates, write_page
+from vflens.experiments.results.own_units import in_own_unit
 from vflens.experiments.results.results import BLIND_GUESSES, HARDLY
+from vflens.experiments.results.titles import rows_of
 from vflens.experiments.results.verdict import number
 from vflens.plugins.attack import installed_attack
 from vflens.registry import ATTACKS
+from vflens.storage.files import write_whole
 from vflens.types import Facts, Knowledge, Phase
 from vflens.words import counted
 
@@ -25,14 +29,46 @@ _MEANING = (
 )
 _LITTLE = "hardly better than a blind guess"
 _SHOWN = 20  # columns in the terminal
+_TOLD = 6  # columns in a sentence
 
 
 def sentences(found: Facts) -> list[str]:
     """The verdict: whether to join, how training is protected, the most exposed column, the strongest attack;
-    then equations, bounds and what they cover.
+    then equations, bounds and what they cover, and how well a number is predicted.
     """
-    first = [decision(found), protection(found), _column(found), _strongest(found)]
-    return [*first, _equations(found), _bounds(found)]
+    first = [decision(found), protection(found), most_exposed_column(found), _strongest(found)]
+    return [*first, _equations(found), _bounds(found), *predicted(found)]
+
+
+def predicted(found: Facts) -> list[str]:
+    """How well the planned models predict a known numeric label, in its unit, and what was assumed of it."""
+    if not (found["label"] and found["real_labels"]):
+        return []
+    worth = {name: (figure["mean"], figure["half"]) for name, figure in found["utility"].items()}
+    r2, alone = ("{} ± {}".format(*map(number, worth[name])) for name in ("r2", "r2_alone"))
+    beside = f" ({alone} by the other party alone)" if found["real_others"] else ""
+    return [
+        f"On rows that did not train them the planned models predict {found['label']['name']} with an R² of "
+        f"{r2}{beside}: to within ± {in_own_unit(worth['rmse'][0])} (root mean squared error, in its unit).",
+        *filter(None, [found["label"]["assumed"]]),
+    ]
+
+
+def worst_cases(found: Facts) -> list[str]:
+    """A sentence for each worst case, and one on what counts as found."""
+    if not found["worst_cases"]:
+        return []
+    widths = [f"{name} to within {in_own_unit(width)}" for name, width in found["tolerance"].items()]
+    more = ", …" if len(widths) > _TOLD else ""
+    said = [_worst_case(case) for case in found["worst_cases"]]
+    return [*said, f"Found: {', '.join(widths[:_TOLD])}{more} of the truth."]
+
+
+def _worst_case(case: Facts) -> str:
+    rows, exposed = f"{case['rows']:,} {rows_of(case['scored_set'])}", number(case["exposed_mse"])
+    return (
+        f"Worst case of {rows}: {case['words']}. The most exposed 1 % of them: mean squared error {exposed}."
+    )
 
 
 def left_out(found: Facts) -> list[str]:
@@ -42,8 +78,8 @@ def left_out(found: Facts) -> list[str]:
 
 
 def table(found: Facts) -> list[tuple[str, ...]]:
-    """Attack, models, error, range over models (of one model: over rows), closed form, share of the blind
-    error; the strongest first.
+    """Attack, models, error, range over models (of one model: over rows), closed form of unclipped answers,
+    share of the blind error; the strongest first.
     """
     rows = sorted(found["attacks"], key=lambda a: a["mse"])
     blind = found["blind"][found["blind_guess"]]
@@ -58,7 +94,7 @@ def table(found: Facts) -> list[tuple[str, ...]]:
         )
         for a in rows
     ]
-    return [("attack", "against", "MSE", "range", "closed form", "of blind"), *body]
+    return [("attack", "against", "MSE", "range", "closed form, unclipped", "of blind"), *body]
 
 
 def explained(found: Facts) -> dict[str, str]:
@@ -71,6 +107,20 @@ def _explained(attack: str, rows: int) -> Iterator[str]:
     yield ATTACKS.summary(attack)
     if knows := _knows(attack, rows):
         yield f"It knows {knows}."
+
+
+def exposed_file(out: Path) -> Path:
+    """Where the most exposed rows stand, beside the page ``out``: for the party alone."""
+    return out.with_suffix(".exposed.json")
+
+
+def write_exposed(exposed: Facts, out: Path) -> None:
+    """Write the ids of the most ``exposed`` rows beside the page ``out``, for its owner alone.
+
+    Raises:
+        StorageError: they cannot be written.
+    """
+    write_whole(exposed_file(out), json.dumps(exposed).encode(), 0o600)
 
 
 def write_audit(found: Facts, out: Path) -> None:
@@ -95,6 +145,8 @@ def write_audit(found: Facts, out: Path) -> None:
             may_join=bool(found["fitting"])
             or reached(found["wanted"], found["strongest"]["mse"], found["leak"]),
             alarms=alarms(found),
+            worst_cases=worst_cases(found),
+            exposed_file=exposed_file(out).name,
             left_out=left_out(found),
             blind_words=BLIND_GUESSES,
             attacks_plot=charts.attacks_plot(found),
@@ -108,9 +160,10 @@ def write_audit(found: Facts, out: Path) -> None:
 
 
 def _equations(found: Facts) -> str:
-    k, d, m = found["classes"], len(found["columns"]), found["equations"]
+    d, m = len(found["columns"]), found["equations"]
+    of = "a number" if found["label"] else counted(found["classes"], "class")
     given = (
-        f"A model of {counted(k, 'class')} gives whoever knows its parameters {counted(m, 'equation')} about "
+        f"A model of {of} gives whoever knows its parameters {counted(m, 'equation')} about "
         f"your {counted(d, 'column')} "
         "with every prediction, even if training is secure"
     )
@@ -125,19 +178,18 @@ def _equations(found: Facts) -> str:
 def _bounds(found: Facts) -> str:
     trained = found["after_training"]
     if trained:
-        said = (
-            f"Against your trained model least squares errs by {number(trained['ls']['mse'])} and half* by "
-            f"{number(trained['half_star']['mse'])}"
-        )
+        ls, half_star = (number(trained[name]["mse"]) for name in ("ls", "half_star"))
+        said = f"Against your trained model the answers of least squares err by {ls} and those of half* by "
+        said += half_star
     else:
-        low = {name: number(b["lower"]) for name, b in found["bounds"].items()}
+        ls, half_star = (number(found["bounds"][name]["lower"]) for name in ("ls", "half_star"))
         said = (
-            f"For every model of full rank, least squares errs by at least {low['ls']} and half* by at least "
-            f"{low['half_star']}"
+            f"For every model of full rank, the answers of least squares err by at least {ls} and those of "
         )
+        said += f"half* by at least {half_star}"
     return (
-        f"{said} (mean squared error per column, columns scaled to [0, 1]). "
-        "This bounds these two attacks and nothing stronger."
+        f"{said} before they are clipped to the range of each column (mean squared error per column, columns "
+        "scaled to [0, 1]). This bounds these two attacks and nothing stronger."
     )
 
 
@@ -149,29 +201,33 @@ def _strongest(found: Facts) -> str:
     share = best["mse"] / blind if blind else 1.0
     meaning = next((words for limit, words in _MEANING if share < limit), _LITTLE)
     knows = _knows(best["attack"], found["known_rows"])
+    beside = f"{_share(best['mse'], blind)} of" if blind else "beside"
     who = best["attack"] + (f", which knows {knows}" if knows else "")
     return (
         f"The strongest attack here, {who}: {meaning}. Its mean squared error is {number(best['mse'])} "
-        f"({spread}), {_share(best['mse'], blind)} of that of the best blind guess ({BLIND_GUESSES[guess]}, "
-        f"{number(blind)})."
+        f"({spread}), {beside} that of the best blind guess ({BLIND_GUESSES[guess]}, {number(blind)})."
     )
 
 
-def _column(found: Facts) -> str:
+def most_exposed_column(found: Facts) -> str:
+    """The column of which an attack takes most, in its own unit."""
     worst = found["own_units"][0]
     if not any(found["column_blind"]):
         return "All columns are constant: there is nothing to protect."
     if not worst["share"]:
         return "No column is found better than by a blind guess."
     little = f", {_LITTLE}" if worst["share"] < HARDLY else ""
-    return f"The most exposed column: {worst['words']}{little} ({worst['attack']})."
+    by = worst["attack"] + (f" from the {worst['released']}" if worst["released"] else "")
+    return f"The most exposed column: {worst['words']}{little} ({by})."
 
 
 def _against(reached: Facts, rows: int) -> str:
-    models = f"{reached['models']} " if reached["kind"] != "given" else ""
+    kind = reached["kind"]
+    models = KINDS[kind] if kind == "given" else counted(reached["models"], f"{kind} model")
     training = "training " if reached["phase"] == Phase.TRAIN else ""
-    few = f", {reached['rows']} {training}rows each" if reached["rows"] < rows else ""
-    return f"{models}{KINDS[reached['kind']]}{few}"
+    each = " each" if reached["models"] > 1 else ""
+    few = f", {reached['rows']} {training}rows{each}" if reached["rows"] < rows else ""
+    return f"{models}{few}"
 
 
 def _knows(attack: str, rows: int) -> str:

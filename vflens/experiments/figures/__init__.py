@@ -30,6 +30,7 @@ from vflens.errors import ConfigError, DataError
 from vflens.experiments.pages.drawing import Drawing
 from vflens.experiments.pages.page import plotly, templates, write_page
 from vflens.experiments.sweeps.pool import Pool, write_rows
+from vflens.names import did_you_mean
 from vflens.types import Document
 
 Size: TypeAlias = Literal["quick", "default", "full"]
@@ -37,15 +38,17 @@ Size: TypeAlias = Literal["quick", "default", "full"]
 
 @dataclass(frozen=True)
 class FigureOptions:
-    """Options of a figure; results depend on ``size``, ``seed`` and ``seeds`` only.
+    """Options of a figure; results depend on ``size``, ``seed``, ``seeds`` and ``model`` only.
 
     ``seeds``: so many of them, from ``seed`` on, on a page that has several; None: those of its size.
+    ``model``: this architecture alone, on a page that has models; "": all that its size runs.
     """
 
     pool: Pool
     size: Size = "default"
     seed: int = 0
     seeds: int | None = None
+    model: str = ""
 
     @property
     def quick(self) -> bool:
@@ -64,7 +67,7 @@ class Page:
 
     Pages of one ``cells`` share their finished cells, which then stay; the cells of others are removed with
     the page complete, but for one of fewer seeds than its size has. ``sizes`` are those that the page comes
-    in, ``several``: it has several seeds.
+    in, ``several``: it has several seeds, ``models``: and several models.
     """
 
     name: str
@@ -73,6 +76,7 @@ class Page:
     cells: str = ""
     sizes: Sequence[Size] = ("quick", "default")
     several: bool = False
+    models: bool = False
 
     def kept(self, out: Path, size: Size, seed: int) -> Path:
         """Where its cells are kept, apart by size: a finished coarse page removes its own only."""
@@ -100,7 +104,8 @@ def page(name: str, size: Size) -> Page:
     """
     known = figures()
     if name not in known:
-        raise ConfigError(f"figure {name!r} is none of {', '.join(known)}: choose one of them")
+        near = did_you_mean(name, known)
+        raise ConfigError(f"figure {name!r} is none of {', '.join(known)}: choose one of them{near}")
     if size not in known[name].sizes:
         raise ConfigError(f"figure {name!r} comes in no size {size!r}: leave --{size} out")
     return known[name]
@@ -110,7 +115,8 @@ def reproduce(name: str, options: FigureOptions, out: Path) -> Document:
     """Write ``out/NAME.parquet`` and ``out/NAME.html``, another size as ``NAME-SIZE``; return their facts.
 
     Raises:
-        ConfigError: see :func:`page`; it has no several seeds; or another process makes the same one.
+        ConfigError: see :func:`page`; it has no several seeds or models; or another process makes the same
+            one.
         DataError: all its data sets are absent.
         StorageError: ``out`` cannot be written.
     """
@@ -119,6 +125,8 @@ def reproduce(name: str, options: FigureOptions, out: Path) -> Document:
         raise ConfigError(f"figure {name!r} has one seed, or its own: leave --seeds out")
     if options.pool.only_finished and not figure.several:
         raise ConfigError(f"figure {name!r} has no page of a part: leave --finished out")
+    if options.model and not figure.models:
+        raise ConfigError(f"figure {name!r} has one model, or none: leave --model out")
     with options.pool.alone():
         return _reproduced(figure, options, out)
 
@@ -132,12 +140,13 @@ def _reproduced(figure: Page, options: FigureOptions, out: Path) -> Document:
     write_rows(data, drawing.rows)
     title = figure.title + {"quick": ", coarse", "default": "", "full": ", the paper's size"}[options.size]
     write_page(html, render(title, drawing, data=data.name, command=_command(name, options, out)))
-    if not figure.cells and options.seeds is None and not options.pool.only_finished:
+    if not (figure.cells or options.seeds or options.model or options.pool.only_finished):
         options.pool.forget()
     return {
         "figure": name,
         "title": title,
         "rows": len(drawing.rows),
+        "lead": drawing.lead,
         "notes": list(drawing.notes),
         "tables": [asdict(table) for table in drawing.tables],
         "data": str(data),
@@ -154,6 +163,7 @@ def render(title: str, drawing: Drawing, *, data: str, command: str) -> str:
 def _command(name: str, options: FigureOptions, out: Path) -> str:
     flag = "" if options.size == "default" else f" --{options.size}"
     few = "" if options.seeds is None else f" --seeds {options.seeds}"
+    few += f" --model {shlex.quote(options.model)}" if options.model else ""
     few += " --finished" if options.pool.only_finished else ""
     return f"vflens reproduce {name} --seed {options.seed}{few}{flag} --out {shlex.quote(str(out))}"
 

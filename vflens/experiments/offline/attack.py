@@ -1,5 +1,6 @@
 """Attacks on a recorded transcript, while no party runs."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from vflens.config import load_party
@@ -9,7 +10,7 @@ from vflens.experiments.offline.horizontal import attack_client
 from vflens.experiments.offline.recording import attack_recording, is_recording
 from vflens.experiments.offline.request import Request
 from vflens.experiments.offline.verified import check_verifiable
-from vflens.experiments.offline.vertical import attack_party
+from vflens.experiments.offline.vertical.attack import attack_party
 from vflens.experiments.results.folders import setting_in
 from vflens.plugins.attack import Attack
 from vflens.plugins.steps import silent
@@ -28,6 +29,7 @@ def attack_recorded(
     parameters: Facts | None = None,
     scored: Phase | None = None,
     verify: int = 0,
+    together: Sequence[Path] = (),
     progress: Progress = silent,
 ) -> Document:
     """Run attack ``name`` on a party's ``folder`` and write the estimate to ``out`` (npz).
@@ -44,6 +46,7 @@ def attack_recorded(
         parameters: of the attack; they override the run's parameters for it, or its defaults.
         scored: the kind of rows to estimate; None: prediction rows if it can, else training rows.
         verify: how many rows are solved again from the attack's definition, in CVXPY.
+        together: folders of other parties of the run, which collude with the first: one adversary.
         progress: called with the stages of the attack, and with its rows at its start and end.
 
     Raises:
@@ -55,8 +58,8 @@ def attack_recorded(
         PluginError: the attack fails.
     """
     if is_recording(folder):
-        if verify:
-            raise ConfigError("--verify belongs to a run of VFLens: leave it out")
+        if verify or together:
+            raise ConfigError("--verify and --with belong to a run of VFLens: leave them out")
         return attack_recording(
             folder, name, target, out, parameters=parameters or {}, scored=scored, progress=progress
         )
@@ -71,6 +74,7 @@ def attack_recorded(
             attack=attack,
             name=name,
             folder=folder,
+            together=tuple(together),
             federation=federation,
             config=config,
             target=target,

@@ -1,7 +1,8 @@
 """An attack as ``vflens attack`` names it: its parameters, its two sides, its rows, and its answer."""
 
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,13 +11,13 @@ from vflens.config import Plugin, build_plugins
 from vflens.errors import ConfigError, PluginError
 from vflens.member.adversary import reconstructed
 from vflens.names import one_of
-from vflens.plugins.attack import Attack
+from vflens.plugins.attack import FAIR_GUESS, Attack
 from vflens.plugins.views.horizontal import ServerView
 from vflens.plugins.views.vertical import AdversaryView
 from vflens.protocol.vertical.agreement import VerticalAgreement
 from vflens.randomness import secret_from_seed, stream
 from vflens.registry import ATTACKS
-from vflens.types import Document, Estimate, Facts, Phase
+from vflens.types import Document, Estimate, Facts, PartyInfo, Phase
 
 
 def configured(own: Sequence[Plugin], name: str, parameters: Facts) -> Attack:
@@ -29,8 +30,8 @@ def configured(own: Sequence[Plugin], name: str, parameters: Facts) -> Attack:
         raise ConfigError(
             f"--set name={parameters['name']}: an attack's name is no parameter, give it as --attack"
         )
-    table = next((a.model_dump() for a in own if a.name == name), {"name": name})
-    ((_, attack),) = build_plugins(ATTACKS, [Plugin(**{**table, **parameters})])
+    set_in_run = next((a.parameters for a in own if a.name == name), {})
+    ((_, attack),) = build_plugins(ATTACKS, [Plugin(name=name, **{**set_in_run, **parameters})])
     assert isinstance(attack, Attack)
     return attack
 
@@ -59,21 +60,23 @@ def _value(text: str) -> Any:
         return text
 
 
-def sides(attack: Attack, party: str, federation: VerticalAgreement, target: str | None) -> tuple[str, str]:
-    """Adversary and target of ``attack`` from the folder of ``party``.
+def sides(
+    attack: Attack, adversary: Sequence[str], federation: VerticalAgreement, target: str | None
+) -> tuple[str, str]:
+    """Seat and target of ``attack`` from the folder of the first party of ``adversary``.
 
     Raises:
         ConfigError: that folder lacks what is sent of the target, or ``target`` is no possible one.
     """
-    active = federation.active.name
+    active, party = federation.active.name, adversary[0]
     if attack.estimates == "features":
         if party != active:
             raise ConfigError(
                 f"columns are attacked from the folder of {active!r}, which receives what is sent of them: "
                 f"{party!r} does not"
             )
-        return active, _target(federation, target)
-    if party == active:
+        return active, named_party(left(adversary, federation.passive), target)
+    if active in adversary:
         raise ConfigError(
             f"labels are no secret from {active!r}, which holds them: give the folder of another party"
         )
@@ -82,8 +85,16 @@ def sides(attack: Attack, party: str, federation: VerticalAgreement, target: str
     return party, active
 
 
-def _target(federation: VerticalAgreement, named: str | None) -> str:
-    return named_party([p.name for p in federation.passive], named)
+def left(adversary: Sequence[str], parties: Iterable[PartyInfo]) -> list[str]:
+    """The names of the ``parties`` that are none of the ``adversary``'s.
+
+    Raises:
+        ConfigError: there are none.
+    """
+    found = [p.name for p in parties if p.name not in adversary]
+    if not found:
+        raise ConfigError(f"{' and '.join(adversary)} are all parties: nobody is left to attack")
+    return found
 
 
 def named_party(names: list[str], named: str | None) -> str:
@@ -130,6 +141,11 @@ def carried_out(attack: Attack, view: AdversaryView | ServerView, name: str, see
         raise PluginError(f"attack {name!r} on {view.target!r} failed: {error}") from error
     view.progress(name, len(view.rows), len(view.rows))
     return estimate
+
+
+def fair_guess_file(out: Path) -> Path:
+    """Where the fair guess of the rows of the estimate ``out`` lies: both are scored together."""
+    return out.with_name(f"{out.stem}.{FAIR_GUESS}.npz")
 
 
 def certificates(e: Estimate) -> Document:

@@ -7,6 +7,7 @@ attacks work: with x = low + (high − low) u the weights become W (high − low
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
@@ -21,6 +22,7 @@ from vflens.plugins.attack import LinearAttack, no_equations
 from vflens.randomness import secret_from_seed, stream
 from vflens.registry import ATTACKS
 from vflens.score.columns import blind_square
+from vflens.score.worst import Tolerance
 from vflens.storage.files import load_arrays, save_arrays
 from vflens.storage.private import owner_only
 from vflens.types import Array, Document, Facts, Knowledge, Moments, Phase
@@ -34,6 +36,7 @@ _SEEN = {
 _NEEDED = ("W", "scores")
 _SUM_TOLERANCE = 0.05  # rounded scores of a row may miss 1 by so much
 _TARGET = "unknown columns"
+_AS_USUAL: Mapping[str, float] = MappingProxyType({})
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,12 +87,12 @@ def attack_arrays(file: Path, name: str, out: Path, *, parameters: Facts | None 
     return {**texts, "rows": len(found.rows), "estimate": str(out), "status": states}
 
 
-def score_arrays(estimate: Path, truth: Path) -> Document:
+def score_arrays(estimate: Path, truth: Path, tolerance: Mapping[str, float] = _AS_USUAL) -> Document:
     """The errors of ``estimate``, of :func:`attack_arrays`, against the array ``x`` (N, d) in ``truth``.
 
     The mean squared error of columns in [0, 1], with half its 95 % interval's width, beside the best blind
-    guess: zeros, halves, random values, or the means of these rows. An estimate of labels is scored by
-    :func:`score_labels`.
+    guess: zeros, halves, random values, or the means of these rows; of each column, by its number, also the
+    share within its ``tolerance``. An estimate of labels is scored by :func:`score_labels`.
 
     Raises:
         DataError: a file lacks an array, or one is wrong.
@@ -102,13 +105,17 @@ def score_arrays(estimate: Path, truth: Path) -> Document:
         raise DataError(f"{estimate} is no estimate of given arrays: write one with `vflens attack --arrays`")
     values, bounds = (checked_numbers(estimate, key, saved[key], 2) for key in ("values", "bounds"))
     x = _scaled_truth(truth, bounds, len(values))
-    square = (values - x) ** 2
+    square, within = (values - x) ** 2, _tolerance(tolerance, bounds)
     guesses = {"zero": 0.0, "half": 0.5, "random": None, "column_means": x.mean(axis=0)}
     blind = {name: blind_square(guess, x) for name, guess in guesses.items()}
     best = min(blind, key=lambda name: float(blind[name].mean()))
-    by_column = zip(
-        square.mean(axis=0), np.min([b.mean(axis=0) for b in blind.values()], axis=0), strict=True
-    )
+    figures = {
+        "mse": square.mean(axis=0),
+        "blind_mse": np.min([b.mean(axis=0) for b in blind.values()], axis=0),
+        "found": within.found(values, x).mean(axis=0),
+        "blind_found": within.found(within.best_constant(x), x).mean(axis=0),
+        "tolerance": within.width * (bounds[:, 1] - bounds[:, 0]),
+    }
     per_row = square.mean(axis=1)
     stderr = float(per_row.std(ddof=min(1, len(x) - 1)) / np.sqrt(len(x)))
     return {
@@ -119,8 +126,23 @@ def score_arrays(estimate: Path, truth: Path) -> Document:
         "half_width": half_width(stderr),
         "blind_guess": best,
         "blind_mse": float(blind[best].mean()),
-        "columns": {str(j): {"mse": float(e), "blind_mse": float(b)} for j, (e, b) in enumerate(by_column)},
+        "columns": {str(j): {name: float(of[j]) for name, of in figures.items()} for j in range(x.shape[1])},
     }
+
+
+def _tolerance(stated: Mapping[str, float], bounds: Array) -> Tolerance:
+    """The tolerances of columns by number, in their own units.
+
+    Raises:
+        ConfigError: there is no such column.
+    """
+    numbers = [str(j) for j in range(len(bounds))]
+    if unknown := sorted(stated.keys() - set(numbers)):
+        raise ConfigError(f"column {unknown[0]!r} is none of the arrays: count them from 0 to {numbers[-1]}")
+    width = bounds[:, 1] - bounds[:, 0]
+    return Tolerance.of(
+        np.zeros((1, len(bounds))), {int(j): t / width[int(j)] for j, t in stated.items()}, {}
+    )
 
 
 def read_seen(file: Path) -> Seen:

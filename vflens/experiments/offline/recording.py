@@ -51,7 +51,7 @@ def attack_recording(
     attack = configured((), name, parameters)
     _check_enough(attack, name)
     federation, own = _federation(folder)
-    party, target = sides(attack, own, federation, target)
+    party, target = sides(attack, [own], federation, target)
     scored = scored_phase(attack, name, scored)
     view = view_of(
         attack,

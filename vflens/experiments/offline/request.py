@@ -12,13 +12,15 @@ from vflens.types import Phase, Progress
 @dataclass(frozen=True, kw_only=True)
 class Request:
     """``attack``, called ``name``, on ``target`` (None: the only one), from the ``folder`` of the party of
-    ``config``, in ``federation``; the estimate goes to ``out``. ``scored`` is the kind of rows, ``verify``
+    ``config``, with which the parties of the folders ``together`` collude, in ``federation``; the estimate
+    goes to ``out``. ``scored`` is the kind of rows, ``verify``
     how many are solved again.
     """
 
     attack: Attack
     name: str
     folder: Path
+    together: tuple[Path, ...]
     config: PartyConfig
     federation: Agreement
     target: str | None

@@ -1,33 +1,38 @@
 """Scoring of a written estimate at its target, while no party runs."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 
 from vflens.config import LedConfig, load_party
 from vflens.errors import ConfigError, DataError
+from vflens.experiments.offline.command import fair_guess_file
 from vflens.experiments.results.folders import Metric, PartyRun, read_party
 from vflens.experiments.results.results import half_width
-from vflens.protocol.acts import Guess, Submission
-from vflens.protocol.vertical.agreement import VerticalAgreement
+from vflens.plugins.attack import is_blind
+from vflens.protocol.acts import Guess, Submission, together
+from vflens.recorded.agreements import AGREEMENTS
 from vflens.services.folder import exclusive
 from vflens.services.members import resumed
 from vflens.storage.files import load_arrays
 from vflens.storage.metrics import Name
 from vflens.types import Array, Document, RowStatus, numbered
 
+_AS_SET: Mapping[str, float] = MappingProxyType({})
 #: Arrays of an estimate's file: kinds of dtype, number of axes.
 _SAVED = dict.fromkeys(("run", "adversary", "attack", "scored_set", "target"), ("U", 0))
 _SAVED |= {"rows": ("iu", 1), "values": ("iuf", 2), "status": ("U", 1)}
 
 
-def score_estimate(file: Path, config_file: Path) -> Document:
+def score_estimate(file: Path, config_file: Path, tolerance: Mapping[str, float] = _AS_SET) -> Document:
     """Score ``file``, written by ``vflens attack`` or by a run into ``estimates/``, against the target's own
-    table.
+    table; with it the fair guess of the same rows that lies beside it.
 
     The errors go into the target's folder and are returned. A passive party scores columns, the active party
-    guesses of labels.
+    guesses of labels. ``tolerance`` goes before `scoring.tolerance` of the configuration.
 
     Raises:
         ConfigError: not a data party's configuration, not the target's, or the party is running.
@@ -41,8 +46,10 @@ def score_estimate(file: Path, config_file: Path) -> Document:
             f"{config_file} configures a {config.role}: only the target, a data party, can score"
         )
     attack, submission = _estimate_of(file, config, config_file)
+    scoring = config.scoring
+    scoring = scoring.model_copy(update={"tolerance": {**scoring.tolerance, **tolerance}})
     with exclusive(config.out):  # two writers would spoil its logs
-        _keep_score(config, submission)
+        _keep_score(config.model_copy(update={"scoring": scoring}), submission)
     rows = len(submission.rows)
     party = read_party(config.out)
     found = [
@@ -68,39 +75,55 @@ def _estimate_of(file: Path, config: LedConfig, config_file: Path) -> tuple[str,
             "can score it"
         )
     others = _adversaries(config)
-    if submission.sender not in others:
+    if not others >= set(together(submission.sender)):
         raise DataError(
             f"{file} says that {submission.sender!r} is the adversary: in this run "
             f"{', '.join(sorted(others))} can be, write one with `vflens attack`"
         )
-    return attack, submission
+    return attack, _with_fair_guess(file, submission)
+
+
+def _with_fair_guess(file: Path, submission: Submission) -> Submission:
+    """``submission``, and what the fair guess beside ``file`` says of the same rows, if it lies there."""
+    beside = fair_guess_file(file)
+    if not beside.exists():
+        return submission
+    _, _, guessed = _read(beside)
+    same = ("run", "sender", "scored_set", "estimates", "step")
+    if any(getattr(guessed, name) != getattr(submission, name) for name in same):
+        return submission
+    if not np.array_equal(guessed.rows, submission.rows):
+        return submission
+    return replace(submission, guesses=(*submission.guesses, *guessed.guesses))
 
 
 def _blind(
     config: LedConfig, submission: Submission, party: PartyRun, attack: str, found: Sequence[Metric]
 ) -> Document:
     """Beside the errors of ``attack`` among the figures ``found``: those of a blind guess, by column too."""
-    if config.facts.only_top or submission.estimates == "labels":
-        names = (Name.BLIND_LABEL_ACCURACY, Name.BLIND_MATCHED_LABEL_ACCURACY)
-        share = next(m for m in found if m.name in names)
+    (own,) = (p for p in party.federation.parties if p.name == config.party)
+    if own.label is None and (config.facts.only_top or submission.estimates == "labels"):
+        shares = (Name.BLIND_LABEL_ACCURACY, Name.BLIND_MATCHED_LABEL_ACCURACY)
+        share = next(m for m in found if m.name in shares)
         return {"blind_guess": "the most frequent class", share.name: share.value}
     if submission.estimates == "membership":
         return {"blind_guess": "a guess", Name.BLIND_MEMBERSHIP_AUC: 0.5}
+    imputed = [m for m in found if is_blind(m.attack)]
     errors = [m for m in found if m.name in (Name.BLIND_MSE, Name.BLIND_MATCHED_MSE)]
-    best = min(errors, key=lambda m: m.value)
+    best = min([*errors, *(m for m in imputed if m.name is Name.MSE)], key=lambda m: m.value)
     if best.name is Name.BLIND_MATCHED_MSE:
         return {"blind_guess": best.attack, best.name: best.value}
-    own = [c.name for p in party.federation.parties if p.name == config.party for c in p.columns]
-    columns = _by_column((m for m in found if m.attack in (attack, "")), own)
-    return {"blind_guess": best.attack, best.name: best.value, "columns": columns}
+    names = [c.name for c in ([own.label] if own.label else own.columns)]
+    columns = _by_column((m for m in found if m.attack in (attack, "")), names)
+    for name, guess in _by_column(imputed, names).items():
+        columns[name]["blind_mse"] = min(columns[name]["blind_mse"], guess["mse"])
+    return {"blind_guess": best.attack, Name.BLIND_MSE: best.value, "columns": columns}
 
 
-def _adversaries(config: LedConfig) -> list[str]:
+def _adversaries(config: LedConfig) -> set[str]:
     """The parties of its run that can attack the party of ``config``."""
-    leader = config.leader.name
-    if config.facts.alike:
-        return [leader]
-    return [leader, *(p.name for p in VerticalAgreement.load(config.out).parties if p.name != config.party)]
+    agreement = AGREEMENTS[config.facts.setting].load(config.out)
+    return {config.leader.name, *(p.name for p in agreement.parties)} - {config.party}
 
 
 def _by_column(figures: Iterable[Metric], names: Sequence[str]) -> dict[str, dict[str, float]]:

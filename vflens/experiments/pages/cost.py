@@ -1,8 +1,8 @@
 """What a defence costs and what use is left behind it: one rule and its words, for audit and scoreboard.
 
-The measure is AUC for two classes, since a model that answers the frequent class to everybody has its share
-of right answers; else accuracy. Defended and undefended models are paired by seed; intervals are 95 %
-(Student's t). No attack is needed for it.
+The measure is R² of a number; of two classes AUC, since a model that answers the frequent class to everybody
+has its share of right answers; else accuracy. Defended and undefended models are paired by seed; intervals
+are 95 % (Student's t). No attack is needed for it.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from vflens.experiments.results.results import UTILITY, worth
 from vflens.experiments.results.verdict import number
 from vflens.numerics.measures.intervals import interval
+from vflens.storage.metrics import Name
 from vflens.types import Facts
 
 FEWEST = 5  # finite results, seed by seed, for a verdict
@@ -35,12 +37,15 @@ class Use(NamedTuple):
 
 
 def use_of(utility: Facts, classes: int) -> tuple[str, Use | None]:
-    """What a run's model is worth by its ``utility``, and by which measure; None where that is not there."""
+    """What a run's model is worth by its ``utility``, and by which measure; None where that is not there.
+
+    ``classes`` is 1 of a numeric label.
+    """
     known = {"auc", "auc_alone"} <= utility.keys()
-    name, words = ("auc", "AUC") if classes == 2 and known else ("accuracy", "accuracy")
+    name = Name.AUC if classes == 2 and known else worth(utility)
     alone = f"{name}_alone"
     both = {name, alone} <= utility.keys()
-    return words, Use(utility[name], utility[alone]) if both else None
+    return UTILITY[name], Use(utility[name], utility[alone]) if both else None
 
 
 @dataclass(frozen=True)

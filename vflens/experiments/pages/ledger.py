@@ -1,11 +1,11 @@
-"""The ledger as a page, and as Sankey diagrams that the report shows too."""
+"""The ledger as a page, and as bars of bytes that the report shows too."""
 
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
 
 from vflens.experiments.pages.page import plotly, templates, write_page
-from vflens.experiments.pages.plots import COLOURS, Plot, plot
+from vflens.experiments.pages.plots import COLOURS, Plot, axis, bar, plot
 from vflens.experiments.results.ledger import Line, lines, notes, shown
 from vflens.experiments.results.record import RecordedRun
 from vflens.experiments.results.titles import labels
@@ -23,38 +23,47 @@ def write_ledger(runs: Sequence[RecordedRun], out: Path) -> Path:
         for run, title in zip(runs, labels(runs), strict=True)
     ]
     template = templates().get_template("ledger.html.j2")
-    drawn = any(found["sankeys"] for found in ledgers)
+    drawn = any(found["flows"] for found in ledgers)
     file = out / "ledger.html" if out.is_dir() else out
     write_page(file, template.render(ledgers=ledgers, plotly=plotly() if drawn else ""))
     return file
 
 
 def ledger(run: RecordedRun) -> Document:
-    """``lines`` of the ledger of ``run``, ``notes``, and ``sankeys``, one for each phase of known bytes."""
+    """``lines`` of the ledger of ``run``, ``notes``, and ``flows``, one for each phase of known bytes."""
     found = lines(run)
     phases = dict.fromkeys(line.crossing.phase for line in found)
     drawn = {phase: [x for x in found if x.crossing.phase == phase and x.crossing.nbytes] for phase in phases}
-    sankeys = [_sankey(phase, of) for phase, of in drawn.items() if of]
-    return {"lines": found, "notes": list(notes(run, found)), "sankeys": sankeys}
+    flows = [_flow(phase, of) for phase, of in drawn.items() if of]
+    return {"lines": found, "notes": list(notes(run, found)), "flows": flows}
 
 
-def _sankey(phase: str, found: Sequence[Line]) -> Plot:
-    """From senders to receivers; a band is as wide as its bytes, its colour is the kind of message."""
-    ends = [(("from", line.crossing.sender), ("to", line.crossing.receiver)) for line in found]
-    nodes = list(dict.fromkeys(node for pair in ends for node in pair))
+def _flow(phase: str, found: Sequence[Line]) -> Plot:
+    """A bar for each sender and receiver, as long as its bytes, in colours of the kinds of message."""
     kinds = list(dict.fromkeys(line.crossing.point for line in found))
-    names = [escape(shown(name) or "not recorded") for _, name in nodes]
-    links = {
-        "source": [nodes.index(sender) for sender, _ in ends],
-        "target": [nodes.index(receiver) for _, receiver in ends],
-        "value": [line.crossing.nbytes for line in found],
-        "color": [f"{COLOURS[kinds.index(x.crossing.point) % len(COLOURS)]}99" for x in found],
-        "customdata": [_hover(line) for line in found],
-        "hovertemplate": "%{source.label} → %{target.label}<br>%{customdata}<extra></extra>",
-    }
-    node = {"label": names, "color": "#808080", "pad": 14, "thickness": 12, "hoverinfo": "skip"}
-    flow: Document = {"type": "sankey", "node": node, "link": links, "textfont": {"size": 13}}
-    return plot(f"phase {shown(phase)}", [flow], 90 + 36 * len(found))
+    drawn = [
+        bar(
+            escape(shown(kind)),
+            [line.crossing.nbytes for line in of],
+            [_ends(line) for line in of],
+            COLOURS[i % len(COLOURS)],
+            orientation="h",
+            customdata=[_hover(line) for line in of],
+            hovertemplate="%{y}<br>%{customdata}<extra></extra>",
+        )
+        for i, kind in enumerate(kinds)
+        if (of := [line for line in found if line.crossing.point == kind])
+    ]
+    axes = {"xaxis": axis("bytes", tickformat="~s"), "yaxis": {"autorange": "reversed", "type": "category"}}
+    height = 130 + 36 * len({_ends(line) for line in found})
+    return plot(f"phase {shown(phase)}", drawn, height, barmode="stack", **axes)
+
+
+def _ends(line: Line) -> str:
+    sender, receiver = (
+        escape(shown(name) or "not recorded") for name in (line.crossing.sender, line.crossing.receiver)
+    )
+    return f"{sender} → {receiver}"
 
 
 def _hover(line: Line) -> str:

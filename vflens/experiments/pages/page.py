@@ -34,12 +34,11 @@ def _shown(value: object) -> object:
     return printable(value, keep=_OURS) if type(value) is str else value
 
 
+@cache
 def plotly() -> Markup:
-    """Plotly's script, for embedding in a page."""
-    from plotly.offline import get_plotlyjs
-
-    # The browser hashes the parsed text: newlines must be bare, and no string may hold a closing tag.
-    return Markup(get_plotlyjs().replace("\r\n", "\n").replace("</script", "<\\/script"))
+    """The script of plotly.js, of scatter plots and bars alone, for embedding in a page."""
+    script = (Path(__file__).parent / "plotly" / "plotly-basic.min.js").read_text(encoding="utf-8")
+    return Markup(script.replace("</script", "<\\/script"))  # no string may hold a closing tag
 
 
 def write_page(file: Path, page: str) -> None:

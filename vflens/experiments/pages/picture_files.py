@@ -57,7 +57,7 @@ def write_chart_files(runs: Sequence[RecordedRun], folder: Path, *, seconds: flo
     """
     program = browser("a chart as a file")
     named = zip(runs, labels(runs), strict=True)
-    panels = charts(runs) | {f"ledger {title}": ledger(run)["sankeys"] for run, title in named}
+    panels = charts(runs) | {f"ledger {title}": ledger(run)["flows"] for run, title in named}
     found = [(panel, plot) for panel, plots in panels.items() for plot in plots]
     drawn = _drawn(program, [plot for _, plot in found], seconds) if found else []
     files = _file_names([f"{panel} {plot['title']}" for panel, plot in found])

@@ -16,7 +16,10 @@ Plot: TypeAlias = Document
 COLOURS = ("#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9")
 GREY = "#808080"
 _DASHES = ("solid", "dot", "dashdot")
-_SCALE = [[0, "#eef2f6"], [0.25, "#fdd0a2"], [0.5, "#fd8d3c"], [0.75, "#d94801"], [1, "#7f2704"]]
+_SCALE = ("#eef2f6", "#fdd0a2", "#fd8d3c", "#d94801", "#7f2704")
+_TWO_SIDED = ("#053061", "#4393c3", "#f7f7f7", "#d6604d", "#67001f")
+_DARK = 0.4  # shares below are told in white
+_MOST_NAMES = 40  # on an axis
 
 
 @dataclass(frozen=True)
@@ -109,7 +112,7 @@ def _blind_level(y: float) -> Document:
     return {"shapes": [line], "annotations": [{"text": "blind guess", **place, "showarrow": False}]}
 
 
-def bar(name: str, x: Sequence[str], y: Sequence[float | None], colour: str, **more: Any) -> Document:
+def bar(name: str, x: Sequence[Any], y: Sequence[Any], colour: str, **more: Any) -> Document:
     """One colour of bars; ``more`` goes to plotly."""
     return {"type": "bar", "name": name, "x": x, "y": y, **more, "marker": {"color": colour}}
 
@@ -136,28 +139,92 @@ def heat_map(
     symmetric: bool = False,
     shares: bool = False,
 ) -> Plot:
-    """``values`` by row and column; dark means large; ``symmetric`` centres a two-sided scale on 0.
+    """``values`` by row and column, None for no tile; dark means large; ``symmetric`` centres a two-sided
+    scale on 0.
 
-    ``shares`` of a blind error: from dark at 0 to light at 1 and above, as in reports.
+    ``shares`` of a blind error: from dark at 0 to light at 1 and above. ``hover`` has plotly's pseudo-HTML,
+    ``text`` is that of shares.
     """
-    heat: Document = {
-        "type": "heatmap",
-        "x": [escape(c) for c in columns],
-        "y": [escape(r) for r in rows],
-        "z": [list(row) for row in values],
-        "colorscale": "RdBu" if symmetric else _SCALE,
-        "colorbar": {"thickness": 12, "outlinewidth": 0},
-    }
-    if symmetric:
-        heat |= {"zmid": 0, "reversescale": True}
-    if shares:
-        heat |= {"zmin": 0, "zmax": 1, "reversescale": True}
+    found = [(i, j, v) for i, row in enumerate(values) for j, v in enumerate(row) if v is not None]
+    words = [
+        f"<b>{escape(rows[i])}</b> · {escape(columns[j])}<br>{hover[i][j] if hover else f'{v:.4g}'}"
+        for i, j, v in found
+    ]
+    shade = _Shades.of([v for *_, v in found], symmetric=symmetric, shares=shares)
+    colours = [shade(v) for *_, v in found]
+    drawn = tiles([j for _, j, _ in found], [i for i, *_ in found], colours, words)
     if text is not None:
-        heat |= {"text": text, "texttemplate": "%{text}", "xgap": 2, "ygap": 2}
-    if hover is not None:
-        heat |= {"customdata": hover, "hovertemplate": "%{customdata}<extra></extra>"}
+        drawn |= {"text": [text[i][j] for i, j, _ in found], "textposition": "inside", "textangle": 0}
+        drawn["insidetextfont"] = {"color": ["#ffffff" if v < _DARK else "#1b2430" for *_, v in found]}
+        drawn |= {"insidetextanchor": "middle", "constraintext": "none"}
     axes = {
-        "yaxis": {"autorange": "reversed", "type": "category"},
-        "xaxis": {"side": "top", "type": "category"},
+        "yaxis": _named_places(rows, [len(rows) - 0.5, -0.5]),
+        "xaxis": {"side": "top", **_named_places(columns, [-0.5, len(columns) - 0.5])},
     }
-    return plot(title, [heat], height or 90 + 34 * len(rows), **axes)
+    return plot(title, [drawn, shade.legend()], height or 90 + 34 * len(rows), **axes)
+
+
+@dataclass(frozen=True)
+class _Shades:
+    """Colours of values: ``stops`` at equal distances from ``low`` to ``high``, and the colours of what is
+    beyond.
+    """
+
+    low: float
+    high: float
+    stops: Sequence[str]
+    bar: Document
+
+    @classmethod
+    def of(cls, values: Sequence[float], *, symmetric: bool, shares: bool) -> "_Shades":
+        """The scale of :func:`heat_map`."""
+        if shares:
+            return SHARES
+        low, high = min(values, default=0.0), max(values, default=1.0)
+        if symmetric:
+            most = max(abs(low), abs(high))
+            return cls(-most, most, _TWO_SIDED, {})
+        return cls(low, high, _SCALE, {})
+
+    def __call__(self, value: float) -> str:
+        """The colour of ``value``, mixed from its two neighbours."""
+        wide = self.high - self.low
+        place = min(max((value - self.low) / wide if wide else 0.0, 0.0), 1.0) * (len(self.stops) - 1)
+        first = min(int(place), len(self.stops) - 2)
+        ends = [[int(stop[i : i + 2], 16) for i in (1, 3, 5)] for stop in self.stops[first : first + 2]]
+        mixed = (round(a + (place - first) * (b - a)) for a, b in zip(*ends, strict=True))
+        return "#" + "".join(f"{part:02x}" for part in mixed)
+
+    def legend(self) -> Document:
+        """A mark that is nowhere, with the scale beside the plot."""
+        scale = [[i / (len(self.stops) - 1), colour] for i, colour in enumerate(self.stops)]
+        bar = {**self.bar, "thickness": 12, "outlinewidth": 0}
+        colours = {"color": [self.low], "cmin": self.low, "cmax": self.high, "colorscale": scale}
+        marker = {**colours, "showscale": True, "colorbar": bar}
+        return scatter("markers", "scale", [None], [None], marker=marker, showlegend=False, hoverinfo="skip")
+
+
+#: Shares of a blind error: from dark at 0 to light at 1.
+SHARES = _Shades(0, 1, _SCALE[::-1], {"title": {"text": "of blind error"}, "tickformat": ".0%"})
+
+
+def tiles(x: Sequence[int], y: Sequence[int], colours: Sequence[str], words: Sequence[str]) -> Document:
+    """Squares around (``x``, ``y``): bars, for our plotly has no heat maps; ``words`` are shown on hover."""
+    return {
+        "type": "bar",
+        "x": x,
+        "base": [place - 0.48 for place in y],
+        "y": [0.96] * len(y),
+        "width": 0.98,
+        "marker": {"color": colours},
+        "showlegend": False,
+        "customdata": words,
+        "hovertemplate": "%{customdata}<extra></extra>",
+    }
+
+
+def _named_places(names: Sequence[str], limits: Sequence[float]) -> Document:
+    """An axis on which each name has the place of its number; of many names some are left out."""
+    told = range(0, len(names), 1 + len(names) // _MOST_NAMES)
+    ticks = {"tickvals": list(told), "ticktext": [escape(names[i]) for i in told]}
+    return {**ticks, "range": limits, "showgrid": False, "zeroline": False}

@@ -20,13 +20,14 @@ from vflens.experiments.pages.page import plotly, templates, write_page
 from vflens.experiments.pages.pictures import pictures
 from vflens.experiments.pages.plots import Plot
 from vflens.experiments.results import verdict as v
+from vflens.experiments.results.best_defense import untried
 from vflens.experiments.results.clear_training import explained_number, protected
 from vflens.experiments.results.compare import masked
 from vflens.experiments.results.files import FederationFile
 from vflens.experiments.results.folders import PartyRun
 from vflens.experiments.results.ledger import absent, in_bytes, sampled
 from vflens.experiments.results.record import RecordedRun, read_runs
-from vflens.experiments.results.results import NotRun
+from vflens.experiments.results.results import UTILITY, NotRun
 from vflens.experiments.results.titles import labels, targets
 from vflens.models.family import (
     HORIZONTAL_IN_THE_CLEAR,
@@ -75,7 +76,7 @@ def render(runs: Sequence[RecordedRun]) -> str:
         **_states(runs, names),
         pictures=list(pictures(runs, names)),
         traffic=traffic,
-        plotly=plotly() if any([*panels.values(), *(found["sankeys"] for found in traffic.values())]) else "",
+        plotly=plotly() if any([*panels.values(), *(found["flows"] for found in traffic.values())]) else "",
         **panels,
     )
 
@@ -97,11 +98,12 @@ def _headlines(runs: Sequence[RecordedRun], names: Mapping[str, str]) -> Documen
     undefended = runs[v.baseline(runs)]
     return {
         "verdict": v.verdict(runs),
+        "untried": untried(runs),
         "broken": [sentence for r in runs for sentence in v.broken(r, names[r.name])],
         "largest": {r.name: next(iter(r.largest), None) for r in runs},
         "explained_number": explained_number,
         "leaks": any(leak.share > 0 for run in runs for leak in run.largest)
-        or any(run.leaking_columns(r.target) for run in runs for r in run.results),
+        or any(run.leaking_columns(target) for run in runs for target in targets([run])),
         "numbers": v.result_table(runs),
         "attacker": v.attacker(undefended),
         "attacked": [v.named(undefended, target) for target in targets(runs)],
@@ -118,6 +120,7 @@ def _of_every_run(runs: Sequence[RecordedRun], names: Mapping[str, str]) -> Docu
     columns = [(r, target) for r in runs for target in targets([r])]
     return {
         "clients": [(names[r.name], *found) for r in runs for found in r.clients],
+        "utility_words": UTILITY,
         "utility": _table(runs, {r.name: r.utility for r in runs}),
         "progress": _table(runs, {r.name: _progress(r) for r in runs}),
         "worst_cases": [(names[r.name], case) for r in runs for case in r.worst_cases],

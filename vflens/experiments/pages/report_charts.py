@@ -9,7 +9,19 @@ from html import escape
 from statistics import fmean
 from typing import TypeAlias
 
-from vflens.experiments.pages.plots import GREY, axis, bar, by_column, dashes, plot, scatter, style
+from vflens.experiments.pages.plots import (
+    GREY,
+    SHARES,
+    axis,
+    bar,
+    by_column,
+    dashes,
+    heat_map,
+    plot,
+    scatter,
+    style,
+    tiles,
+)
 from vflens.experiments.results.record import RecordedRun
 from vflens.experiments.results.results import ColumnError, Result
 from vflens.experiments.results.titles import labels, ranking, rows_of, targets
@@ -20,7 +32,6 @@ from vflens.types import Document
 from vflens.words import counted
 
 Placed: TypeAlias = tuple[ColumnError, tuple[int, int]]  # an error, and row and column of its pixel
-_SCALE = [[0, "#7f2704"], [0.25, "#d94801"], [0.5, "#fd8d3c"], [0.75, "#fdd0a2"], [1, "#eef2f6"]]
 
 
 def percent(relative: float) -> str:
@@ -48,28 +59,17 @@ def _least_relative(row: tuple[str, list[Result | None]]) -> float:
 
 def heat_maps(runs: Sequence[RecordedRun]) -> Iterator[Document]:
     """One attack × run map per target and scored set, the most successful attack on top."""
-    columns = [escape(label) for label in labels(runs)]
     for (target, scored_set), rows in heat_cells(runs).items():
-        attacks, cells = list(rows), list(rows.values())
-        heat = {
-            "type": "heatmap",
-            "x": columns,
-            "y": [escape(a) for a in attacks],
-            "z": [[_clipped(c.relative) if c else None for c in row] for row in cells],
-            "text": [[percent(c.relative) if c else "" for c in row] for row in cells],
-            "customdata": [[_hover(c) if c else "not scored" for c in row] for row in cells],
-            "texttemplate": "%{text}",
-            "hovertemplate": "<b>%{y}</b> · %{x}<br>%{customdata}<extra></extra>",
-            **_scaled(),
-        }
-        layout = {"yaxis": {"autorange": "reversed"}, "xaxis": {"side": "top"}}
-        yield plot(f"{target}, {rows_of(scored_set)}", [heat], 90 + 34 * len(attacks), **layout)
-
-
-def _scaled() -> Document:
-    title = {"text": "of blind error", "font": {"size": 12}}
-    scale = {"title": title, "tickformat": ".0%", "thickness": 12, "outlinewidth": 0}
-    return {"zmin": 0, "zmax": 1, "colorscale": _SCALE, "colorbar": scale, "xgap": 2, "ygap": 2}
+        cells = list(rows.values())
+        yield heat_map(
+            f"{target}, {rows_of(scored_set)}",
+            labels(runs),
+            list(rows),
+            [[_clipped(c.relative) if c else None for c in row] for row in cells],
+            text=[[percent(c.relative) if c else "" for c in row] for row in cells],
+            hover=[[_hover(c) if c else "" for c in row] for row in cells],
+            shares=True,
+        )
 
 
 def _hover(r: Result) -> str:
@@ -135,18 +135,12 @@ def _by_place(found: Sequence[Placed]) -> list[Placed]:
 
 
 def _pixel_map(title: str, shown: Sequence[Placed]) -> Document:
-    heat = {
-        "type": "heatmap",
-        "x": [place[1] for _, place in shown],
-        "y": [place[0] for _, place in shown],
-        "z": [_clipped(c.relative) for c, _ in shown],
-        "customdata": [f"{escape(c.column)}: {number(c.mse)}, blind {number(c.blind)}" for c, _ in shown],
-        "hovertemplate": "%{customdata}<extra></extra>",
-        **_scaled(),
-        "showscale": False,
-    }
+    finite = [(c, place) for c, place in shown if math.isfinite(c.relative)]
+    words = [f"{escape(c.column)}: {number(c.mse)}, blind {number(c.blind)}" for c, _ in finite]
+    rows, columns = [row for _, (row, _) in finite], [column for _, (_, column) in finite]
+    drawn = tiles(columns, rows, [SHARES(c.relative) for c, _ in finite], words)
     axis = {"visible": False, "showgrid": False, "zeroline": False}
-    return plot(title, [heat], 260, xaxis=axis, yaxis={**axis, "autorange": "reversed", "scaleanchor": "x"})
+    return plot(title, [drawn], 260, xaxis=axis, yaxis={**axis, "autorange": "reversed", "scaleanchor": "x"})
 
 
 def convergence(runs: Sequence[RecordedRun], names: Mapping[str, str]) -> Iterator[Document]:

@@ -14,14 +14,9 @@ from pyarrow import csv
 
 from vflens.errors import DataError
 from vflens.names import repeated
-from vflens.tables.exact_numbers import beyond_exact, fault, refuse_rounded
+from vflens.tables.exact_numbers import MISSING, beyond_exact, fault, refuse_rounded
 from vflens.types import Array, Progress
 
-#: The missing values of pandas.
-MISSING = (
-    *("", "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "-NaN", "-nan", "1.#IND", "1.#QNAN"),
-    *("<NA>", "N/A", "NA", "NULL", "NaN", "None", "n/a", "nan", "null"),
-)
 SUFFIXES = {".csv": None, ".csv.gz": "gzip", ".csv.bz2": "bz2", ".csv.zst": "zstd", ".parquet": None}
 _BLOCK_BYTES, _BLOCK_ROWS = 1 << 19, 1 << 14
 _OTHER_SEPARATORS = (";", "\t", "|")

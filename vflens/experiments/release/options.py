@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from vflens.errors import ConfigError
+from vflens.names import did_you_mean
 from vflens.table_noise.bounded import Bounded
 from vflens.table_noise.mechanisms import Gaussian, Laplace, Mechanism, positive
 from vflens.table_noise.moments import TableMoments
@@ -65,9 +66,11 @@ class ReleaseOptions:
 
     def __post_init__(self) -> None:
         if self.mechanism not in TAKES:
-            raise ConfigError(f"--mechanism {self.mechanism!r}: choose {', '.join(TAKES)}")
+            near = did_you_mean(self.mechanism, TAKES)
+            raise ConfigError(f"--mechanism {self.mechanism!r}: choose {', '.join(TAKES)}{near}")
         if self.missing not in ("refuse", *DROP_ROW):
-            raise ConfigError(f"--missing {self.missing!r}: choose refuse or drop_row")
+            near = did_you_mean(self.missing, ("refuse", "drop_row"))
+            raise ConfigError(f"--missing {self.missing!r}: choose refuse or drop_row{near}")
         if self.matched not in (None, *MATCHED):
             raise ConfigError(f"--matched {self.matched!r}: choose {' or '.join(MATCHED)}")
         if self.seed == "":

@@ -1,4 +1,6 @@
-"""Which of several runs' defences leaves the smallest of the largest leaks, in a sentence."""
+"""What a verdict answers after its headline, in a sentence each: the worst column, and which of several runs'
+defences leaves the smallest of the largest leaks.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +10,18 @@ from vflens.experiments.results.clear_training import percent
 from vflens.experiments.results.record import RecordedRun
 from vflens.experiments.results.results import HARDLY
 from vflens.experiments.results.titles import defenses, labels
+
+
+def worst_column(run: RecordedRun) -> Iterator[str]:
+    """The column of which the largest leaks take most, in its own unit; none where no owner's folder says
+    what the units are.
+    """
+    found = [own for leak in run.largest if leak.result for own in run.own_units(leak.result)[:1]]
+    if found:
+        worst = max(found, key=lambda own: own.gain)
+        whose = f" of {worst.target}" if len(run.largest) > 1 else ""
+        what = "The label" if run.label_of(worst.target) else "Worst column"
+        yield f"{what}{whose}: {worst}."
 
 
 def best_defense(runs: Sequence[RecordedRun], base: RecordedRun) -> Iterator[str]:
@@ -26,6 +40,13 @@ def best_defense(runs: Sequence[RecordedRun], base: RecordedRun) -> Iterator[str
     else:
         leaks = f"The largest leak is {percent(after)} {open_}, without it {percent(before)}."
         yield f"Best defence here: {names[best.name]}. {leaks}"
+
+
+def untried(runs: Sequence[RecordedRun]) -> str:
+    """What a page says in the place of the best defence where no run has one; "" where one has."""
+    if any(map(defenses, runs)):
+        return ""
+    return "No defence was tried." if any(run.largest for run in runs) else ""
 
 
 def _leak(run: RecordedRun) -> float:

@@ -10,6 +10,7 @@ from vflens.experiments.results.results import HARDLY, LargestLeak
 from vflens.plugins.attack import installed_attack, up_to_renaming
 from vflens.plugins.malicious import SendingAttack
 from vflens.protocol.acts import BATCHES
+from vflens.storage.metrics import Name
 from vflens.types import Phase, Role
 
 PROTECTED = (
@@ -21,15 +22,16 @@ _EXACT = 0.9995  # prints as 1.000
 _AS_CLUSTERS = ", each of its classes under the name that fits best"  # they have none of their own
 
 
-def given_away(share: float) -> str:
+def given_away(share: float, *, aided: bool = True) -> str:
     """What an attack finds that takes away ``share`` of the best blind guess's error in training rows, or
-    explains it as R² up to an affine map, which a few known rows give.
+    explains it as R² up to an affine map, which a few known rows give; ``aided``: it needs these.
     """
+    once = ", once a few are known" if aided else ""
     if share >= _EXACT:
-        return "every training row, exactly, once a few are known"
+        return f"every training row, exactly{once}"
     if share < HARDLY:
         return "the training rows hardly better than a blind guess"
-    return f"{percent(share)} of what a blind guess leaves open in every training row, once a few are known"
+    return f"{percent(share)} of what a blind guess leaves open in every training row{once}"
 
 
 def percent(share: float) -> str:
@@ -39,7 +41,9 @@ def percent(share: float) -> str:
 
 def found_in_training(leak: LargestLeak, measure: str) -> str:
     """What ``leak``, of training in the clear, gives away, and by which ``measure``."""
-    return f"{leak.attack} finds {given_away(leak.share)} ({measure})"
+    plugin = installed_attack(leak.attack)
+    aided = plugin is None or plugin.estimates != "labels"
+    return f"{leak.attack} finds {given_away(leak.share, aided=aided)} ({measure})"
 
 
 def explained_number(r2: float) -> str:
@@ -63,8 +67,34 @@ def protected(run: RecordedRun) -> str:
 
 
 def protections(runs: Sequence[RecordedRun]) -> str:
-    """What the protected trainings among ``runs`` assume, each once."""
+    """What the protected trainings among ``runs`` assume, each once, and what they cost."""
+    return " ".join(filter(None, (_protected(runs), *_beside_twins(runs))))
+
+
+def _protected(runs: Sequence[RecordedRun]) -> str:
     return " ".join(sorted({protected(run) for run in runs} - {""}))
+
+
+def _beside_twins(runs: Sequence[RecordedRun]) -> list[str]:
+    """A sentence of each model that was measured beside its clear twin, with its run if they differ."""
+    distinct = {said: run.name for run in reversed(runs) if (said := _beside_twin(run.utility))}
+    return [
+        f"{f'In {name}, trained' if len(distinct) > 1 else 'Trained'} on shares the model {said}."
+        for said, name in reversed(distinct.items())
+    ]
+
+
+def _beside_twin(utility: Mapping[str, float]) -> str:
+    """What a model on shares is worth beside its clear twin; "" without one."""
+    again = "trained in the clear with the same seed"
+    if {Name.ACCURACY, Name.ACCURACY_CLEAR} <= utility.keys():
+        shares, clear = (f"{100 * utility[n]:.1f} %" for n in (Name.ACCURACY, Name.ACCURACY_CLEAR))
+        return f"names {shares} of prediction rows rightly, {again} {clear}"
+    if {Name.R2, Name.RMSE, Name.R2_CLEAR, Name.RMSE_CLEAR} <= utility.keys():
+        shares = f"R² = {utility[Name.R2]:.3f} and RMSE = {utility[Name.RMSE]:.4g}"
+        clear = f"{utility[Name.R2_CLEAR]:.3f} and {utility[Name.RMSE_CLEAR]:.4g}"
+        return f"has {shares} (in the label's unit) on prediction rows, {again} {clear}"
+    return ""
 
 
 def how_trained(run: RecordedRun) -> str:
@@ -74,6 +104,15 @@ def how_trained(run: RecordedRun) -> str:
 
 def assumption(runs: Sequence[RecordedRun]) -> str:
     """The threat model of the results, and what was found besides the largest leaks."""
+    return _assumed(runs, protections(runs)) + found_besides(runs)
+
+
+def threat_model(runs: Sequence[RecordedRun]) -> str:
+    """How ``runs`` were trained, what that assumes, and which attacks read it; without a figure."""
+    return _assumed(runs, _protected(runs))
+
+
+def _assumed(runs: Sequence[RecordedRun], protection: str) -> str:
     found = {(r.attack, r.scored_set) for run in runs for r in run.results}
     reading = {a for a, rows in found if reads_training(a) or rows.startswith(BATCHES)}
     reading |= {attack for run in runs for attack, _ in run.explained}
@@ -86,10 +125,10 @@ def assumption(runs: Sequence[RecordedRun]) -> str:
         assumed = f"Trained in the clear, and no attack of this run reads that: {what}"
         if reading:
             assumed = f"Training in the clear: {', '.join(sorted(reading))} read training traffic."
-        return f"{protections(runs)} {assumed}".strip() + found_besides(runs)
+        return f"{protection} {assumed}".strip()
     if reading:
         what = f"{', '.join(sorted(reading))} read what was opened in training, and others predictions."
-    return f"{protections(runs)} {what[0].upper()}{what[1:]}" + found_besides(runs)
+    return f"{protection} {what[0].upper()}{what[1:]}"
 
 
 def besides(runs: Sequence[RecordedRun]) -> str:

@@ -58,6 +58,13 @@ class DroppedFacts(File):
     gaps: dict[str, NonNegativeInt] = {}
 
 
+class TableFacts(File):
+    """The party's own ``file`` by its name, and its digest as the run read it; "" of a folder."""
+
+    file: str = ""
+    sha256: str = Field("", pattern=HEX_64_OR_NONE)
+
+
 class FederationFile(File):
     """``federation.json``: the party's view of its federation; ``clipped`` counts its own values."""
 
@@ -72,6 +79,7 @@ class FederationFile(File):
     predict_rows: NonNegativeInt = 0
     clipped: NonNegativeInt = 0
     dropped: DroppedFacts = DroppedFacts()
+    table: TableFacts = TableFacts()
     parties: tuple[PartyInfo, ...] = ()
     versions: dict[str, str] = {}
     transcript_digest: str = ""

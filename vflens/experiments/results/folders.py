@@ -204,10 +204,20 @@ class PartyRuns:
         held = {p.name: PartyInfo(p.name, p.role) for p in self.parties if p.role}
         return {name: info for name, info in {**held, **described}.items() if info.role in ROLES}
 
+    @property
+    def n_classes(self) -> int:
+        """The classes of the labels; 0 where no folder describes them, and of a number."""
+        return max((info.n_classes for info in self.infos().values()), default=0)
+
     def columns_of(self, target: str) -> tuple[ColumnInfo, ...]:
-        """The public columns of ``target``; () where no folder describes it."""
+        """The public columns of ``target``, of who has a numeric label that; () where nobody describes it."""
+        info, label = self.infos().get(target), self.label_of(target)
+        return (label,) if label else info.columns if info else ()
+
+    def label_of(self, target: str) -> ColumnInfo | None:
+        """The numeric label of ``target``; None where it has none."""
         info = self.infos().get(target)
-        return info.columns if info else ()
+        return None if info is None else info.label
 
     @property
     def alike(self) -> list[str]:
@@ -262,6 +272,21 @@ def party_folders(folders: Sequence[Path]) -> list[Path]:
     return list(dict.fromkeys(p.resolve() for given in folders for p in _party_folders(given, depth=2)))
 
 
+def runs_under(folder: Path) -> dict[Path, list[Path]]:
+    """The parties' folders that ``folder`` is or holds, at most four levels down, by the folder of their run,
+    sorted; {} without any, of no folder, and of one inside a party's.
+    """
+    found: dict[Path, list[Path]] = {}
+    if folder.is_dir() and not any(map(_is_party, folder.resolve().parents)):
+        for party in _descend(folder.resolve(), 4):
+            found.setdefault(party.parent, []).append(party)
+    return dict(sorted(found.items()))
+
+
+def _is_party(folder: Path) -> bool:
+    return any((folder / mark).exists() for mark in _MARKS)
+
+
 def _party_folders(folder: Path, *, depth: int) -> list[Path]:
     if not folder.is_dir():
         raise DataError(f"{folder} is no folder: give the folder that a party wrote, such as runs/RUN/PARTY")
@@ -272,7 +297,7 @@ def _party_folders(folder: Path, *, depth: int) -> list[Path]:
 
 
 def _descend(folder: Path, depth: int) -> list[Path]:
-    if any((folder / mark).exists() for mark in _MARKS):
+    if _is_party(folder):
         return [folder]
     inner = sorted(f for f in folder.iterdir() if f.is_dir()) if depth else []
     return [party for f in inner for party in _descend(f, depth - 1)]

@@ -11,6 +11,7 @@ from vflens.experiments.results.record import RecordedRun
 from vflens.experiments.results.titles import describe, labels
 from vflens.plugins.defense import GATE_HOOKS, installed_defense
 from vflens.recorded.crossings import Crossing
+from vflens.roles import ROLES
 from vflens.types import Document, Phase, Point
 
 if TYPE_CHECKING:  # only a terminal needs it
@@ -74,21 +75,35 @@ def in_bytes(nbytes: float) -> str:
 def lines(run: RecordedRun) -> list[Line]:
     """What crossed the wire in ``run``, phase by phase, then by sender, receiver and kind.
 
-    Receivers record it. What a party released to receivers whose folders were not given, its own logs have:
-    without the bytes and rows of training and disclosures, of which they keep digests only.
+    Receivers record it, but for masks that are dealt. What a party released to receivers whose folders were
+    not given, and these masks, its own logs have: without the bytes and rows of training and disclosures, of
+    which they keep digests only.
 
     Raises:
         DataError, StorageError: a log is damaged.
     """
     received = [c for party in run.parties for c in party.crossings()]
     kinds = {(c.sender, c.phase, c.point) for c in received}
-    sent = [c for p in run.parties for c in p.releases() if (c.sender, c.phase, c.point) not in kinds]
+    sent = [
+        _received(run, c)
+        for p in run.parties
+        for c in p.releases()
+        if (c.sender, c.phase, c.point) not in kinds
+    ]
     phases = [phase.value for phase in Phase]
     order = {
         phase: i for i, phase in enumerate(dict.fromkeys([*phases, *(c.phase for c in received + sent)]))
     }
     found = sorted(received + sent, key=lambda c: (order[c.phase], c.sender, c.receiver, c.point))
     return [Line(_with_rows(run, c), _defenses(run, c)) for c in found]
+
+
+def _received(run: RecordedRun, crossing: Crossing) -> Crossing:
+    """Masks are dealt to the active party, which does not record them."""
+    if crossing.phase != Phase.TRAIN or crossing.point != Point.SHARES:
+        return crossing
+    active = (name for name, info in run.infos().items() if ROLES[info.role].labelled)
+    return replace(crossing, receiver=next(active, ""))
 
 
 def _with_rows(run: RecordedRun, crossing: Crossing) -> Crossing:

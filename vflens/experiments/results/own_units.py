@@ -10,14 +10,22 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from vflens.experiments.results.folders import PartyRuns
-from vflens.experiments.results.results import Result, column_errors, final
+from vflens.experiments.results.results import Result, column_errors, final, half_width
 from vflens.numerics.measures.advantage import Advantage, advantage
-from vflens.plugins.attack import is_blind
+from vflens.plugins.attack import is_baseline, is_blind
+from vflens.score.worst import Shares
 from vflens.storage.metrics import Name
 from vflens.types import Document
 
 _EXACT = 1 - 1e-6  # of the blind guess's error taken away: what rounding and solvers leave
+IMPUTATION = "imputation"  # the attack that guesses from the adversary's own columns
 _SHOWN = 12  # columns of a result, in a table
+#: Shares that an attack finds → the same of the best constants.
+_SHARES = {
+    Name.CELLS_FOUND: Name.BLIND_CELLS_FOUND,
+    Name.ROWS_FOUND: Name.BLIND_ROWS_FOUND,
+    Name.ROWS_UNIQUE: Name.BLIND_ROWS_UNIQUE,
+}
 
 
 class OwnError(NamedTuple):
@@ -50,7 +58,7 @@ class OwnError(NamedTuple):
 
     @property
     def _is_exact(self) -> bool:
-        return not self.right and self.gain > _EXACT
+        return not self.right and is_exact(self.error, self.blind)
 
     def _worded(self, value: float) -> str:
         return f"right in {100 * value:.0f} % of rows" if self.right else f"to within ± {in_own_unit(value)}"
@@ -58,6 +66,11 @@ class OwnError(NamedTuple):
     def __str__(self) -> str:
         which = "" if self.right or self._is_exact else " (root mean squared error)"
         return f"{self.column} {self.found}{which}, a blind guess {self.guessed}"
+
+
+def is_exact(error: float, blind: float) -> bool:
+    """Whether a root mean squared ``error`` is that of rounding and solvers, beside the ``blind`` guess's."""
+    return error < (1 - _EXACT) * blind
 
 
 def best_own_errors(run: PartyRuns) -> tuple[OwnError, ...]:
@@ -87,6 +100,9 @@ def _distances(run: PartyRuns, result: Result) -> Iterator[OwnError]:
 
 def _shares(run: PartyRuns, result: Result) -> Iterator[OwnError]:
     blind = _of(run, Name.COLUMN_BLIND_RIGHT, result)
+    for guess in {m.attack for m in run.metrics(Name.COLUMN_RIGHT) if is_baseline(m.attack, result.attack)}:
+        imputed = _of(run, Name.COLUMN_RIGHT, result, guess)
+        blind = {column: max(share, imputed.get(column, 0.0)) for column, share in blind.items()}
     for column, share in _of(run, Name.COLUMN_RIGHT, result, result.attack).items():
         if column in blind:
             yield OwnError(result.target, result.attack, column, share, blind[column], right=True)
@@ -105,8 +121,9 @@ def _of(run: PartyRuns, metric: Name, result: Result, attack: str = "") -> dict[
 class WorstCase(NamedTuple):
     """What the most successful attack finds of the rows of ``target``: of ``rows`` the shares of ``cells``
     and ``rows_found`` within the columns' tolerances, and of rows found whose answer fits no other row of the
-    table (``unique``); those of the best blind guess, constants or imputation; the advantage over it with its
-    95 % interval, of cells as if a row were one; the error of the most exposed 1 % of rows.
+    table (``unique``); the same three of the best blind guess, constants or imputation, each by the best for
+    it; the advantage over it with its 95 % interval, of cells as if a row were one; the error of the most
+    exposed 1 % of rows.
     """
 
     target: str
@@ -118,18 +135,39 @@ class WorstCase(NamedTuple):
     unique: float
     control_cells: float
     control_rows: float
+    control_unique: float
     advantage_cells: Advantage
     advantage_rows: Advantage
     exposed_mse: float
 
+    @classmethod
+    def of(
+        cls,
+        place: tuple[str, str, str, int],
+        found: Shares,
+        control: Shares,
+        exposed_mse: float,
+    ) -> WorstCase:
+        """Of ``place``, target, attack, scored set and rows: what is ``found``, and by the best blind guess,
+        the ``control``.
+        """
+        cells = advantage(found.cells, control.cells, place[3])
+        rows = advantage(found.rows, control.rows, place[3])
+        return cls(*place, *found, *control, cells, rows, exposed_mse)
+
     @property
     def words(self) -> str:
         """It in one sentence."""
-        of_rows = f"{100 * self.rows_found:.1f} % of rows whole, {100 * self.unique:.1f} % alone"
-        return (
-            f"{self.attack} finds {100 * self.cells:.1f} % of cells (a blind guess "
-            f"{100 * self.control_cells:.1f} %), {of_rows}; advantage {_interval(self.advantage_cells)}"
+        of_cells, of_rows, alone = (
+            f"{100 * found:.1f} % {what} (a blind guess {100 * guess:.1f} %)"
+            for found, what, guess in (
+                (self.cells, "of cells", self.control_cells),
+                (self.rows_found, "of rows whole", self.control_rows),
+                (self.unique, "alone", self.control_unique),
+            )
         )
+        advantage_words = f"advantage in cells {_interval(self.advantage_cells)}"
+        return f"{self.attack} finds {of_cells}, {of_rows}, {alone}; {advantage_words}"
 
     @property
     def json(self) -> Document:
@@ -159,32 +197,90 @@ def _worst_case(run: PartyRuns, r: Result) -> WorstCase | None:
         place = (attack, r.target, r.scored_set, r.rows)
         return [m.value for m in run.metrics(name) if (m.attack, m.target, m.scored_set, m.rows) == place]
 
-    cells, blind = share(Name.CELLS_FOUND, r.attack), share(Name.BLIND_CELLS_FOUND)
-    if not cells or not blind:
+    if not share(Name.CELLS_FOUND, r.attack) or not share(Name.BLIND_ROWS_UNIQUE):
         return None
-    guesses = {m.attack for m in run.metrics(Name.CELLS_FOUND) if is_blind(m.attack)}
-    control_cells, control_rows = (
+    guesses = {m.attack for m in run.metrics(Name.CELLS_FOUND) if is_baseline(m.attack, r.attack)}
+    control = (
         max([*share(constants), *(value for guess in guesses for value in share(name, guess))])
-        for constants, name in (
-            (Name.BLIND_CELLS_FOUND, Name.CELLS_FOUND),
-            (Name.BLIND_ROWS_FOUND, Name.ROWS_FOUND),
-        )
+        for name, constants in _SHARES.items()
     )
-    whole = share(Name.ROWS_FOUND, r.attack)[0]
-    return WorstCase(
-        target=r.target,
-        attack=r.attack,
-        scored_set=r.scored_set,
-        rows=r.rows,
-        cells=cells[0],
-        rows_found=whole,
-        unique=share(Name.ROWS_UNIQUE, r.attack)[0],
-        control_cells=control_cells,
-        control_rows=control_rows,
-        advantage_cells=advantage(cells[0], control_cells, r.rows),
-        advantage_rows=advantage(whole, control_rows, r.rows),
-        exposed_mse=share(Name.EXPOSED_MSE, r.attack)[0],
-    )
+    found = Shares(*(share(name, r.attack)[0] for name in _SHARES))
+    place = (r.target, r.attack, r.scored_set, r.rows)
+    return WorstCase.of(place, found, Shares(*control), share(Name.EXPOSED_MSE, r.attack)[0])
+
+
+class FoundColumn(NamedTuple):
+    """Of ``rows`` rows of ``target`` the share of which ``attack`` finds the cell of ``column`` to within
+    ``tolerance``, in the column's own unit; that of the constant that finds most (``blind``), and of
+    imputation, None where it did not run.
+    """
+
+    attack: str
+    target: str
+    scored_set: str
+    rows: int
+    column: str
+    found: float
+    blind: float
+    imputation: float | None
+    tolerance: float
+
+
+def found_columns(run: PartyRuns) -> tuple[FoundColumn, ...]:
+    """Of every attack at its last milestone, but blind ones; none of pixels and of older runs."""
+    return tuple(found for r in final(run) if not is_blind(r.attack) for found in _found_of(run, r))
+
+
+def _found_of(run: PartyRuns, r: Result) -> Iterator[FoundColumn]:
+    blind, tolerance = _of(run, Name.COLUMN_BLIND_FOUND, r), _of(run, Name.COLUMN_TOLERANCE, r)
+    imputed = _of(run, Name.COLUMN_FOUND, r, IMPUTATION)
+    place = (r.attack, r.target, r.scored_set, r.rows)
+    for column, share in _of(run, Name.COLUMN_FOUND, r, r.attack).items():
+        if column in blind and column in tolerance:
+            yield FoundColumn(
+                *place,
+                column=column,
+                found=share,
+                blind=blind[column],
+                imputation=imputed.get(column),
+                tolerance=tolerance[column],
+            )
+
+
+class ColumnAverage(NamedTuple):
+    """The root mean squared error of ``attack`` on ``column``, in its own unit, with the ends of its 95 %
+    interval over ``rows`` rows, and that of the best blind guess.
+    """
+
+    attack: str
+    target: str
+    scored_set: str
+    rows: int
+    column: str
+    error: float
+    low: float
+    high: float
+    blind: float
+
+    @classmethod
+    def of(
+        cls, place: tuple[str, str, str, int, str], mse: float, stderr: float, *, blind: float, unit: float
+    ) -> ColumnAverage:
+        """From squared errors of the scaled column: ``mse``, its ``stderr`` and that of a ``blind`` guess."""
+        ends = (mse, max(0.0, mse - half_width(stderr)), mse + half_width(stderr), blind)
+        error, low, high, guess = (math.sqrt(square) * unit for square in ends)
+        return cls(*place, error=error, low=low, high=high, blind=guess)
+
+
+def column_averages(run: PartyRuns) -> Iterator[ColumnAverage]:
+    """Of every attack at its last milestone, but blind ones; none of pixels and of older runs."""
+    for r in (r for r in final(run) if not is_blind(r.attack)):
+        stderr, units = _of(run, Name.COLUMN_MSE_STDERR, r, r.attack), _of(run, Name.COLUMN_UNIT, r)
+        for e in column_errors(run, r):
+            if e.column in stderr and e.column in units:
+                place = (r.attack, r.target, r.scored_set, r.rows, e.column)
+                figures = {"blind": e.blind, "unit": units[e.column]}
+                yield ColumnAverage.of(place, e.mse, stderr[e.column], **figures)
 
 
 def in_own_unit(value: float) -> str:

@@ -20,9 +20,11 @@ from vflens.experiments.results.labels_membership import (
     membership_results,
 )
 from vflens.experiments.results.own_units import (
+    FoundColumn,
     OwnError,
     WorstCase,
     best_own_errors,
+    found_columns,
     own_errors,
     worst_cases,
 )
@@ -125,7 +127,9 @@ class RecordedRun(PartyRuns):
 
     @cached_property
     def utility(self) -> Mapping[str, float]:
-        """Accuracy and AUC, alone and gained, mean KL in nats, share of kept arg-max; means over clients."""
+        """Accuracy and AUC, alone, gained, of a protected run's clear twin, mean KL in nats, share of kept
+        arg-max; means over clients.
+        """
         return utility(self)
 
     @cached_property
@@ -209,6 +213,11 @@ class RecordedRun(PartyRuns):
     def worst_cases(self) -> tuple[WorstCase, ...]:
         """Cells, rows and unique rows that the most successful attack on each target finds."""
         return worst_cases(self)
+
+    @cached_property
+    def found_columns(self) -> tuple[FoundColumn, ...]:
+        """By attack and column the share of rows that it finds within the column's tolerance."""
+        return found_columns(self)
 
     def leaking_columns(self, target: str) -> tuple[Leak, ...]:
         """The columns of ``target`` with less than half the error of a blind guess, worst first."""

@@ -8,14 +8,15 @@ if the upper end of its 95 % interval (1.96 standard errors over rows) is below 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
 from vflens.experiments.results.folders import Metric, PartyRuns
+from vflens.names import colluders_in
 from vflens.numerics.measures.intervals import least_first, over_blind
-from vflens.plugins.attack import installed_attack, is_blind
+from vflens.plugins.attack import installed_attack, is_baseline
 from vflens.score.service import MIN_ROWS
 from vflens.storage.metrics import Name
 from vflens.types import Phase
@@ -28,17 +29,19 @@ BLIND_GUESSES = {
     "column_means": "the column means",
     "imputation": "imputation from the adversary's own columns",
 }
-_UTILITY = (
-    *(
-        Name.ACCURACY,
-        Name.ACCURACY_ALONE,
-        Name.ACCURACY_RELEASED,
-        Name.AUC,
-        Name.AUC_ALONE,
-        Name.AUC_RELEASED,
-    ),
-    *(Name.MEAN_KL, Name.ARGMAX_KEPT),
-)
+#: What tells of a run's utility, in words.
+UTILITY: Mapping[str, str] = {
+    **{Name.ACCURACY: "accuracy", Name.ACCURACY_ALONE: "accuracy alone", "accuracy_gain": "accuracy gained"},
+    Name.ACCURACY_RELEASED: "accuracy, released tables",
+    Name.ACCURACY_CLEAR: "accuracy, trained in the clear",
+    **{Name.AUC: "AUC", Name.AUC_ALONE: "AUC alone", "auc_gain": "AUC gained"},
+    **{Name.AUC_RELEASED: "AUC, released tables", Name.AUC_CLEAR: "AUC, trained in the clear"},
+    **{Name.R2: "R²", Name.R2_ALONE: "R² alone", "r2_gain": "R² gained"},
+    **{Name.R2_RELEASED: "R², released tables", Name.R2_CLEAR: "R², trained in the clear"},
+    **{Name.RMSE: "RMSE in the label's unit", Name.RMSE_ALONE: "RMSE alone"},
+    **{Name.RMSE_RELEASED: "RMSE, released tables", Name.RMSE_CLEAR: "RMSE, trained in the clear"},
+    **{Name.MEAN_KL: "mean KL, nats", Name.ARGMAX_KEPT: "arg-max kept"},
+}
 
 
 @dataclass(frozen=True)
@@ -96,16 +99,17 @@ def results(run: PartyRuns) -> tuple[Result, ...]:
     """Every scored milestone of ``run``; of two figures, the adversary's and the target's, the target's."""
     errors = _first(run, Name.MSE) | _first(run, Name.MATCHED_MSE)
     affine = {attack for attack in {m.attack for m in errors.values()} if up_to_affine(attack)}
-    stderr, unusable, blind = _first(run, Name.MSE_STDERR), _first(run, Name.UNUSABLE), _best_blind(run)
+    stderr, unusable = _first(run, Name.MSE_STDERR), _first(run, Name.UNUSABLE)
     psnr, ssim = _first(run, Name.PSNR), _first(run, Name.SSIM)
+    guesses = {label: _best_blind(run, label) for label in {colluders_in(m.attack) for m in errors.values()}}
     granted = {(m.attack, m.target): m.detail for m in run.metrics(Name.GRANTED)}
     blind_psnr, blind_ssim = _largest(run, Name.BLIND_PSNR), _largest(run, Name.BLIND_SSIM)
     return tuple(
         Result(
             *(m.attack, m.target, m.scored_set, m.rows, m.value),
             half_width=half_width(stderr[key].value) if key in stderr else None,
-            blind=blind[key[1:]].value,
-            blind_guess=BLIND_GUESSES.get(blind[key[1:]].attack, blind[key[1:]].attack),
+            blind=blind.value,
+            blind_guess=BLIND_GUESSES.get(blind.attack, blind.attack),
             unusable=unusable[key].value if key in unusable else None,
             psnr=psnr[key].value if key in psnr else None,
             ssim=ssim[key].value if key in ssim else None,
@@ -114,7 +118,8 @@ def results(run: PartyRuns) -> tuple[Result, ...]:
             granted=granted.get((m.attack, m.target), ""),
         )
         for key, m in errors.items()
-        if key[1:] in blind and math.isfinite(m.value) and m.attack not in affine
+        if m.attack not in affine and math.isfinite(m.value)
+        if (blind := guesses[colluders_in(m.attack)].get(key[1:]))
     )
 
 
@@ -200,7 +205,7 @@ def column_errors(run: PartyRuns, result: Result) -> tuple[ColumnError, ...]:
     for m in filter(same, run.metrics(Name.COLUMN_MSE)):
         found = m.by_column(names)
         errors |= found if m.attack == result.attack else {}
-        if is_blind(m.attack):
+        if is_baseline(m.attack, result.attack):
             blind |= {c: min(e, blind[c]) for c, e in found.items() if c in blind}
     return tuple(ColumnError(c, e, blind[c]) for c, e in errors.items() if c in blind and math.isfinite(e))
 
@@ -251,15 +256,24 @@ def column_bits(run: PartyRuns, target: str) -> tuple[ColumnBits, ...]:
 
 
 def utility(run: PartyRuns) -> dict[str, float]:
-    """Utility: accuracy and AUC, alone and gained, mean KL (nats), arg-max kept; means over clients."""
+    """Accuracy and AUC, of a number R² and RMSE, alone, gained, of a protected run's clear twin; mean KL
+    (nats), arg-max kept; means over clients.
+    """
     found: dict[str, float] = {}
-    for name in _UTILITY:
-        if (value := _mean(run, name)) is not None:
+    for name in UTILITY:
+        together = name.removesuffix("_gain")
+        if together == name and (value := _mean(run, Name[name.upper()])) is not None:
             found[name] = value
-        together = name.removesuffix("_alone")
-        if together != name and together in found and name in found:
-            found[f"{together}_gain"] = found[together] - found[name]
+        elif together != name and {together, f"{together}_alone"} <= found.keys():
+            found[name] = found[together] - found[f"{together}_alone"]
     return found
+
+
+def worth(utility: Mapping[str, float]) -> Name:
+    """The name of the first measure in ``utility``: R² of a number, else accuracy; :data:`UTILITY` has the
+    words.
+    """
+    return Name.R2 if Name.R2 in utility else Name.ACCURACY
 
 
 def _mean(run: PartyRuns, metric: Name) -> float | None:
@@ -323,14 +337,13 @@ def _largest(run: PartyRuns, metric: Name) -> dict[tuple[str, str, int], float]:
     return best
 
 
-def _best_blind(run: PartyRuns) -> dict[tuple[str, str, int], Metric]:
+def _best_blind(run: PartyRuns, colluders: str) -> dict[tuple[str, str, int], Metric]:
     """(target, scored set, rows) → the least error of a guess; attacks that are blind stand among them."""
     best: dict[tuple[str, str, int], Metric] = {}
     errors = _first(run, Name.MSE).values()
-    blind = {name for name in {m.attack for m in errors} if is_blind(name)}
-    imputed = [m for m in errors if m.attack in blind]
+    blind = {name for name in {m.attack for m in errors} if is_baseline(name, f":{colluders}")}
     guessed = _first(run, Name.BLIND_MSE) | _first(run, Name.BLIND_MATCHED_MSE)
-    for m in (*guessed.values(), *imputed):
+    for m in (*guessed.values(), *(m for m in errors if m.attack in blind)):
         key = (m.target, m.scored_set, m.rows)
         if math.isfinite(m.value) and (key not in best or m.value < best[key].value):
             best[key] = m

@@ -32,7 +32,7 @@ def describe(plugin: Facts) -> str:
 
 def labels(runs: Sequence[RecordedRun]) -> list[str]:
     """A title for each run: its defences; also its name if two titles are equal or the defences unknown."""
-    plain = [_defended(r) or ("no defence" if _is_known(r) else r.name) for r in runs]
+    plain = [_defended(r) or ("no defence" if tells_defenses(r) else r.name) for r in runs]
     return [f"{p} · {r.name}" if plain.count(p) > 1 else p for p, r in zip(plain, runs, strict=True)]
 
 
@@ -47,7 +47,17 @@ def _defended(run: RecordedRun) -> str:
     return " + ".join(f"{d}{where}" for d, where in some.items())
 
 
-def _is_known(run: RecordedRun) -> bool:
+def places(runs: Sequence[RecordedRun]) -> list[str]:
+    """Each run by its defences, in a sentence: "with no defence", "with unknown defences"."""
+    told = [tells_defenses(r) or bool(defenses(r)) for r in runs]
+    unknown = "unknown defences" if told.count(False) == 1 else "unknown defences · {name}"
+    return [
+        f"with {label if known else unknown.format(name=r.name)}"
+        for known, label, r in zip(told, labels(runs), runs, strict=True)
+    ]
+
+
+def tells_defenses(run: RecordedRun) -> bool:
     """Whether the folders are there that name the defences: the coordinator's, or those of all clients."""
     everyone = set(run.alike)
     return run.holds(Role.COORDINATOR) or (bool(everyone) and everyone <= {p.name for p in run.parties})

@@ -8,10 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from vflens.experiments.results import theory
-from vflens.experiments.results.best_defense import best_defense
+from vflens.experiments.results.best_defense import best_defense, worst_column
 from vflens.experiments.results.clear_training import (
     assumption,
     besides,
@@ -22,9 +21,10 @@ from vflens.experiments.results.clear_training import (
     reads_training,
 )
 from vflens.experiments.results.record import RecordedRun
-from vflens.experiments.results.results import HARDLY, LargestLeak, Result, beside
+from vflens.experiments.results.results import HARDLY, UTILITY, LargestLeak, Result, beside, worth
 from vflens.experiments.results.titles import by_name, defenses, labels, rows_of
 from vflens.roles import ROLES
+from vflens.storage.json_file import finite
 from vflens.storage.metrics import Name
 from vflens.types import Document, Phase
 from vflens.words import counted
@@ -73,7 +73,13 @@ def verdict(runs: Sequence[RecordedRun]) -> Verdict:
     more = [f"{stand} in the heat map below."] if hidden > 0 else []
     return Verdict(
         _headline(runs[first], names[first]),
-        (*_predicted(runs[first]), *best_defense(runs, runs[first]), *others[:_SPOKEN_RUNS], *more),
+        (
+            *worst_column(runs[first]),
+            *best_defense(runs, runs[first]),
+            *_predicted(runs[first]),
+            *others[:_SPOKEN_RUNS],
+            *more,
+        ),
         assumption(runs),
         _caveats(runs),
     )
@@ -162,8 +168,8 @@ def _run_json(run: RecordedRun, label: str) -> Document:
         "largest_leaks": [_leak_json(run, leak) for leak in run.largest],
         "results": [
             {
-                **{k: _finite(v) for k, v in vars(r).items() if v or k != "granted"},
-                "relative": _finite(r.relative),
+                **{k: finite(v) for k, v in vars(r).items() if v or k != "granted"},
+                "relative": finite(r.relative),
                 "better_than_blind": r.better,
                 "own_units": [found._asdict() for found in run.own_units(r)],
             }
@@ -176,10 +182,10 @@ def _run_json(run: RecordedRun, label: str) -> Document:
         "skipped": [f._asdict() for f in run.skipped],
         "failed": [f._asdict() for f in run.failed],
         "hijacking_suspected": run.hijacked,
-        "labels": [{k: _finite(v) for k, v in vars(r).items()} for r in run.labels],
+        "labels": [{k: finite(v) for k, v in vars(r).items()} for r in run.labels],
         "membership": [r._asdict() for r in run.membership],
-        "utility": {k: _finite(v) for k, v in run.utility.items()},
-        "privacy": [{k: _finite(v) for k, v in vars(found).items()} for found in run.privacy],
+        "utility": {k: finite(v) for k, v in run.utility.items()},
+        "privacy": [{k: finite(v) for k, v in vars(found).items()} for found in run.privacy],
         **theory.to_json(run),
     }
 
@@ -191,10 +197,6 @@ def _leak_json(run: RecordedRun, leak: LargestLeak) -> Document:
         **{"phase": Phase.TRAIN if leak.of_training else Phase.PREDICT, "up_to_affine": leak.result is None},
         "words": _leak_sentence(run, leak),
     }
-
-
-def _finite(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _cell(r: Result) -> str:
@@ -221,8 +223,8 @@ def _leak_sentence(run: RecordedRun, leak: LargestLeak) -> str:
     if leak.result and not _read_in_training(leak.result):
         return _sentence(run, leak.result)
     whose = f"{named(run, leak.target)}'s {things(run, leak.target)}"
-    own = _in_own_unit(run, leak.result) if leak.result else ""
-    return f"{how_trained(run)}, {whose} leak: {found_in_training(leak, _measure(leak))}.{own}"
+    leak_s = f"leak{'s' if run.label_of(leak.target) else ''}"
+    return f"{how_trained(run)}, {whose} {leak_s}: {found_in_training(leak, _measure(leak))}."
 
 
 def _read_in_training(result: Result) -> bool:
@@ -255,7 +257,7 @@ def _sentence(run: RecordedRun, r: Result) -> str:
     if not _leaks(r):
         return f"{who} {_than_blind(r)} ({_errors(r)}){_but_columns(run, r.target)}."
     share = percent(1 - r.relative)
-    return f"{who}: it finds {share} of what a blind guess leaves open ({_errors(r)}).{_in_own_unit(run, r)}"
+    return f"{who}: it finds {share} of what a blind guess leaves open ({_errors(r)})."
 
 
 def _leaks(r: Result) -> bool:
@@ -267,17 +269,12 @@ def _than_blind(r: Result) -> str:
     return f"{'hardly' if r.better else 'no'} better than a blind guess"
 
 
-def _in_own_unit(run: RecordedRun, r: Result) -> str:
-    """The column that ``r`` finds best, in its own unit."""
-    return f" Its best column: {found[0]}." if (found := run.own_units(r)) else ""
-
-
 def _compared(run: RecordedRun, label: str, base: RecordedRun) -> str:
     largest = _largest(run)
     outcomes = [part for leak in largest for part in _outcomes(run, leak, several=len(largest) > 1)] or [
         "nothing was scored"
     ]
-    return f"With {label}: {', '.join([*outcomes, *_accuracy_change(run, base)])}."
+    return f"With {label}: {', '.join([*outcomes, *_worth_change(run, base)])}."
 
 
 def _outcomes(run: RecordedRun, leak: LargestLeak, *, several: bool) -> Iterator[str]:
@@ -308,22 +305,26 @@ def _but_columns(run: RecordedRun, target: str) -> str:
     return f", but {count}: {error.column} ({worst}, {errors})"
 
 
-def _accuracy_change(run: RecordedRun, base: RecordedRun) -> list[str]:
-    now, before = run.value(Name.ACCURACY), base.value(Name.ACCURACY)
-    if now is None or before is None:
-        return []
-    same = abs(now - before) < 0.0005
-    return ["accuracy unchanged" if same else f"accuracy {number(before)} → {number(now)}"]
+def _worth_change(run: RecordedRun, base: RecordedRun) -> Iterator[str]:
+    """What a run is worth beside ``base``: of two classes by AUC too."""
+    by_rank = [Name.AUC] if run.n_classes == 2 and Name.AUC in run.utility else []
+    for measure in (*by_rank, worth(run.utility)):
+        now, before = run.value(measure), base.value(measure)
+        if now is not None and before is not None:
+            same = abs(now - before) < 0.0005
+            change = "unchanged" if same else f"{number(before)} → {number(now)}"
+            yield f"{UTILITY[measure]} {change}"
 
 
 def attacker(run: RecordedRun, attack: str | None = None) -> str:
-    """The party that runs ``attack``, in words; any attacking party otherwise, or the active party, or the
-    server.
+    """The party that runs ``attack``, in words, with those that collude in it; any attacking party otherwise,
+    or the active party, or the server.
     """
-    names = [
-        p.name for p in run.parties if any(attack in (None, a.get("name")) for a in p.settings.attacks)
-    ] or run.attackers
-    return " and ".join(named(run, n) for n in names) or "the active party"
+    tables = [(p.name, a) for p in run.parties for a in p.settings.attacks if attack in (None, a.get("name"))]
+    names = list(dict.fromkeys(name for name, _ in tables)) or run.attackers
+    words = " and ".join(named(run, n) for n in names) or "the active party"
+    colluders = sorted({str(name) for _, table in tables if attack for name in table.get("colluders", ())})
+    return f"{words} with {' and '.join(colluders)}" if colluders else words
 
 
 def named(run: RecordedRun, party: str) -> str:
@@ -336,9 +337,9 @@ def named(run: RecordedRun, party: str) -> str:
 
 
 def things(run: RecordedRun, target: str) -> str:
-    """The word for the target's columns: "pixels" or "columns"."""
-    columns = run.columns_of(target)
-    return "pixels" if columns and all(c.pixel for c in columns) else "columns"
+    """The word for what is estimated of the target: "pixels", "columns", or its numeric "label"."""
+    pixels = (columns := run.columns_of(target)) and all(c.pixel for c in columns)
+    return "label" if run.label_of(target) else "pixels" if pixels else "columns"
 
 
 def broken(run: RecordedRun, label: str) -> list[str]:

@@ -1,17 +1,31 @@
 """What experiments of both settings share: one TOML file, from which the dealer configures every party."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from vflens.config import DEVICE, MODEL, Device, Disclosure, Limits, Name, Plugin, Recording, Settings
+from vflens.config import (
+    DEVICE,
+    MODEL,
+    AttackTable,
+    Device,
+    Disclosure,
+    Limits,
+    Name,
+    Plugin,
+    Recording,
+    Scoring,
+    Settings,
+)
+from vflens.errors import ConfigError
 from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
 from vflens.models.family import AnyModel
 from vflens.models.settings import Training
-from vflens.names import Title, did_you_mean
+from vflens.names import Title, did_you_mean, repeated
+from vflens.plugins.attack import Attack
 from vflens.plugins.defense import NamedDefense
 from vflens.randomness import secret_from_seed
 from vflens.tables.description import PartyFile
@@ -103,6 +117,7 @@ class AnyPartiesExperiment(Settings, ABC):
     scenarios: tuple[Scenario, ...] = Field((Scenario(name="run"),), min_length=1)
     limits: Limits = Limits()
     transcript: Recording = Recording()
+    scoring: Scoring = Scoring()
     network: NetworkSettings = NetworkSettings()
     restart: int = Field(
         0,
@@ -151,6 +166,34 @@ class AnyPartiesExperiment(Settings, ABC):
             ConfigError: naming one.
         """
 
+    def within(self, tolerance: Mapping[str, float]) -> Self:
+        """Itself with the ``tolerance`` of these columns, by which answers count as found.
+
+        Raises:
+            ConfigError: it has another one of a column.
+        """
+        stated = self.scoring.tolerance
+        for column, own in stated.items():
+            if tolerance.get(column, own) != own:
+                raise ConfigError(
+                    f"scoring.tolerance.{column} = {own:g}, and a threshold states {tolerance[column]:g}: "
+                    "state one distance"
+                )
+        scoring = self.scoring.model_copy(update={"tolerance": {**stated, **tolerance}})
+        return self.model_copy(update={"scoring": scoring}) if tolerance else self
+
+    def seated(self) -> list[tuple[AttackTable, str]]:
+        """Each of its attacks, and the party that it sits in; none in a setting where nobody attacks."""
+        return []
+
+    def attacked_by(self, attacks: Sequence[tuple[str, Attack]]) -> Self:
+        """Itself with ``attacks`` by name beside its own, each at a party that it is made for.
+
+        Raises:
+            ConfigError: nobody attacks in its setting.
+        """
+        raise ConfigError(f"attacks in a {self.setting} run: nobody attacks there, leave them out")
+
     def learns_from_public(self, party: str) -> bool:
         """Whether attacks in ``party`` may learn from the public rows."""
         return False
@@ -190,6 +233,19 @@ class AnyPartiesExperiment(Settings, ABC):
     def named(self) -> list[str]:
         """The parties that other settings name."""
         return [d.at for s in self.scenarios for d in s.defenses]
+
+
+def check_colluders(table: AttackTable, seat: str, aims: Collection[str]) -> None:
+    """Refuse colluders of the attack in the party ``seat`` on the parties ``aims`` that it cannot have.
+
+    Raises:
+        ValueError: names the attack, for pydantic.
+    """
+    given = f"attack {table.name!r} at {seat!r} with colluders {', '.join(table.colluders)}"
+    if repeated([seat, *table.colluders]) is not None:
+        raise ValueError(f"{given}: name other parties, each once")
+    if set(aims) <= set(table.colluders):
+        raise ValueError(f"{given}: nobody is left to attack")
 
 
 def token(root: str, a: str, b: str) -> str:

@@ -8,16 +8,24 @@ from tempfile import TemporaryDirectory
 from vflens.config import (
     ActiveConfig,
     DataPartyConfig,
+    LedConfig,
     PartyConfig,
     PassiveConfig,
     load_description,
     load_party,
     read_toml,
 )
-from vflens.config.compatibility import build_attacks, build_defenses, check_device, check_grants
+from vflens.config.compatibility import (
+    build_attacks,
+    build_defenses,
+    check_device,
+    check_grants,
+    check_tolerance,
+)
 from vflens.errors import StorageError
 from vflens.experiments.run.any_experiment import AnyPartiesExperiment
 from vflens.experiments.run.dealer import data_set, deal_tables, remove_sockets, write_parties
+from vflens.experiments.run.early import refuse_early
 from vflens.experiments.run.horizontal.check import check_horizontal
 from vflens.experiments.run.loading import load_any
 from vflens.experiments.run.own_tables import check_tables
@@ -59,6 +67,7 @@ def check(file: Path, see: Callable[[Mapping[str, TableCheck]], None] = lambda c
     experiment = load_any(file)
     see(check_tables(experiment.files))
     tables = deal_tables(experiment)
+    refuse_early(experiment, tables)
     facts: Document = {"experiment": experiment.name}
     if experiment.data is not None and (caveat := data_set(experiment.data).caveat):
         facts["data"] = caveat
@@ -71,7 +80,15 @@ def check(file: Path, see: Callable[[Mapping[str, TableCheck]], None] = lambda c
 def _check_description(spec: PartyFile, see: Callable[[Mapping[str, TableCheck]], None]) -> Document:
     see(check_tables({"table": spec}))
     table = read_party_table(spec)
-    return {"rows": len(table.ids), "columns": len(table.columns), "classes": list(table.class_names)}
+    return _facts(table)
+
+
+def _facts(table: Table) -> Document:
+    """Its rows, its columns and its classes, or its numeric label with bounds."""
+    facts: Document = {"rows": len(table.ids), "columns": len(table.columns)}
+    if (label := table.label) is None:
+        return {**facts, "classes": list(table.class_names)}
+    return {**facts, "label": f"{label.name}, a number from {label.low:g} to {label.high:g}"}
 
 
 def _parties(
@@ -108,10 +125,12 @@ def check_party(config: PartyConfig) -> Document:
     summary = f"{config.role} at {config.address}"
     if isinstance(config, DataPartyConfig):
         table = read_party_table(config.data)
-        facts |= {"rows": len(table.ids), "columns": len(table.columns), "classes": list(table.class_names)}
+        facts |= _facts(table)
         summary += f", {counted(len(table.ids), 'row')}, {counted(len(table.columns), 'column')}"
+        if isinstance(config, LedConfig):
+            check_tolerance(config.scoring.tolerance, table.names, config.party)
         for _, defense in built:
-            defense.check(config.party, len(table.class_names))
+            defense.check(config.party, table.n_classes)
         check_device(config)
     if isinstance(config, PassiveConfig | ActiveConfig):
         facts["alignment"] = alignment_cost(config.aligns_by, [len(table.ids)])
@@ -119,6 +138,9 @@ def check_party(config: PartyConfig) -> Document:
         check_grants(config, len(table.ids) - 1 if table.split is None else int((table.split == 0).sum()))
     if config.facts.estimates:
         attacks = facts["attacks"] = list(build_attacks(config))
+        for joint in (t for t in config.own_attacks if t.colluders):
+            facts.setdefault("colluders", {})[joint.name] = list(joint.colluders)
+            summary += f", with {' and '.join(joint.colluders)}: {joint.name}"
         summary += (
             f", {counted(len(attacks), 'attack')}" if attacks or isinstance(config, DataPartyConfig) else ""
         )

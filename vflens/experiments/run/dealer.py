@@ -26,9 +26,11 @@ from vflens.config.writing import toml_text
 from vflens.datasets._resolve import dataset
 from vflens.errors import ConfigError, StorageError
 from vflens.experiments.run.any_experiment import AnyPartiesExperiment, Data, Scenario, token
+from vflens.experiments.run.own_columns import names_by_party, scoring_of
 from vflens.plugins.dataset import Dataset
 from vflens.randomness import secret_from_seed, stream
 from vflens.registry import DEFENSES
+from vflens.roles import ROLES
 from vflens.services.folder import clear, exclusive
 from vflens.storage.private import write_private
 from vflens.tables.files import write_party_table
@@ -69,6 +71,16 @@ def deal_tables(experiment: AnyPartiesExperiment) -> dict[str, Table]:
     if experiment.data.sample is not None:
         table = _sampled(table, experiment.data.sample, stream(secret, "sample"))
     return experiment.dealt(table, secret)
+
+
+def column_names(experiment: AnyPartiesExperiment) -> list[str]:
+    """The names of all columns that its data parties hold, each once.
+
+    Raises:
+        DataError, ConfigError: a table, the data set or the split is unusable.
+    """
+    found = names_by_party(experiment, deal_tables(experiment))
+    return list(dict.fromkeys(name for columns in found.values() for name in columns))
 
 
 def _held_out(experiment: AnyPartiesExperiment, data: Data) -> tuple[Table, Table]:
@@ -123,11 +135,12 @@ def write_parties(
 
     Raises:
         ConfigError: a folder's party is running, or VFLENS_NETWORK is unknown.
-        ConfigError, PluginError: a defence that is unknown, made for another kind of model, or at the
-            coordinator and reads parameters not disclosed to it.
+        ConfigError, PluginError: a tolerance of an unknown column; a defence that is unknown, made for
+            another kind of model, or at the coordinator and reads parameters not disclosed to it.
         StorageError: the folder cannot be written.
     """
     _check_defenses(experiment, scenario)
+    scoring = scoring_of(experiment, tables)
     addresses = _addresses(experiment, folder)
     root = draw_root(experiment) if root is None else root
     homes = {party: folder / party for party in experiment.roles()}
@@ -140,7 +153,16 @@ def write_parties(
 
             deal_certificates(experiment.name, experiment.roles(), homes)
         for party, home in homes.items():
-            _write_party(experiment, scenario, party, home, tables=tables, addresses=addresses, root=root)
+            _write_party(
+                experiment,
+                scenario,
+                party,
+                home,
+                tables=tables,
+                addresses=addresses,
+                root=root,
+                scoring=scoring.get(party, {}),
+            )
     return {party: home / "config.toml" for party, home in homes.items()}
 
 
@@ -153,6 +175,7 @@ def _write_party(
     tables: Mapping[str, Table],
     addresses: Mapping[str, tuple[str, str]],
     root: str,
+    scoring: Document,
 ) -> None:
     """Write the table and the configuration of ``party`` into ``home``; an earlier run's files move aside."""
     role = experiment.roles()[party]
@@ -161,6 +184,7 @@ def _write_party(
         config = {
             **_common(experiment, scenario, party, role, addresses, root=root),
             **(_data(experiment, party, tables, home) if party in experiment.data_parties else {}),
+            **scoring,
             **experiment.settings_of(party, root),
             **(_public(experiment, home) if experiment.learns_from_public(party) else {}),
         }
@@ -231,14 +255,16 @@ def _common(
         "lab": experiment.lab,
         "peers": peers,
         "defenses": [{"name": d.name, **d.parameters} for d in scenario.defenses if d.at == party],
-        "limits": {**experiment.limits.model_dump(), "rejoin_seconds": _rejoin_seconds(experiment)},
+        "limits": _limits(experiment, role),
         "transcript": experiment.transcript.model_dump(),
     }
 
 
-def _rejoin_seconds(experiment: AnyPartiesExperiment) -> float:
-    """As set; with restarts a wait in any case."""
-    return experiment.limits.rejoin_seconds or (_REJOIN_SECONDS if experiment.restart else 0.0)
+def _limits(experiment: AnyPartiesExperiment, role: Role) -> Document:
+    """As set; with restarts a wait in any case, and that of scores where they leave."""
+    limits = experiment.limits.model_dump()
+    limits["rejoin_seconds"] = limits["rejoin_seconds"] or (_REJOIN_SECONDS if experiment.restart else 0.0)
+    return limits if ROLES[role].limits_scores else {**limits, "worst_error": None}
 
 
 def _data(experiment: AnyPartiesExperiment, party: str, tables: Mapping[str, Table], home: Path) -> Document:

@@ -243,5 +243,5 @@ def _missing_at(n: int, parties: Sequence[str], overlap: float, secret: bytes) -
 def _part(table: Table, columns: Sequence[int], rows: Array, *, labelled: bool) -> Table:
     part = table.take(columns)
     if labelled:
-        part = replace(part, labels=table.labels, class_names=table.class_names)
+        part = replace(part, labels=table.labels, class_names=table.class_names, label=table.label)
     return part.rows(rows)

@@ -27,10 +27,15 @@ Joined: TypeAlias = DataParty | Leader
 
 
 class LocalFederation:
-    """A leader and its data parties, joined by in-process links."""
+    """A leader and its data parties, joined by in-process links.
 
-    def __init__(self, configs: Mapping[str, Path], progress: Progress) -> None:
-        loaded = [load_party(file) for file in configs.values()]
+    Args:
+        configs: each party's configuration, or the file that has it.
+        progress: told of each stage.
+    """
+
+    def __init__(self, configs: Mapping[str, Path | PartyConfig], progress: Progress) -> None:
+        loaded = [c if isinstance(c, PartyConfig) else load_party(c) for c in configs.values()]
         _check_plugins(loaded)
         self.parties: dict[str, Joined] = {}  # by name: all links look here
         for config in loaded:

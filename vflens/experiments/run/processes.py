@@ -33,7 +33,7 @@ _END_SECONDS = 8.0  # after one party failed, for the others to notice it and en
 ENTRY = "vflens.cli.main"  # module of a party's process
 #: What every party loads, itself or at its first use.
 LOADED = (
-    "vflens.services.process", "vflens.cli.progress", "grpc._channel", "grpc._server", "numpy.ma",
+    "vflens.services.process", "vflens.cli.screen.progress", "grpc._channel", "grpc._server", "numpy.ma",
     "numpy.random", "pyarrow.compute", "pyarrow.parquet",
 )  # fmt: skip
 

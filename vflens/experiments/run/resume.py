@@ -6,6 +6,7 @@ from pathlib import Path
 from vflens.config import LeaderConfig, load_party
 from vflens.errors import ConfigError
 from vflens.experiments.pages.report import write_report
+from vflens.experiments.run.collusion import add_collusion
 from vflens.experiments.run.dealer import make_sockets, remove_sockets
 from vflens.experiments.run.processes import Processes, prepared
 from vflens.experiments.run.run import RunOutput, Tell
@@ -34,8 +35,8 @@ def resume(folder: Path, *, restart: int = 0, tell: Tell = lambda scenario, even
     for home in unfinished:
         _check_idle(home)
     loaded = {file: load_party(file) for home in unfinished for file in _unfinished(home).values()}
-    models = [config.model for config in loaded.values() if isinstance(config, LeaderConfig)]
-    with prepared(models) as forks:
+    leaders = [config for config in loaded.values() if isinstance(config, LeaderConfig)]
+    with prepared([leader.model for leader in leaders]) as forks:
         for home in unfinished:
             configs = _unfinished(home)
             roles = {party: loaded[file].role.value for party, file in configs.items()}
@@ -47,6 +48,11 @@ def resume(folder: Path, *, restart: int = 0, tell: Tell = lambda scenario, even
             finally:
                 if not _held(home):  # else another command's parties, started meanwhile, listen there
                     remove_sockets(configs)
+            if any(c.lab and c.training.is_protected for c in leaders):
+                from vflens.experiments.run.vertical.clear_twin import add_clear_twin  # every party's code
+
+                add_clear_twin(configs, lambda stage, done, total: None)
+            add_collusion(configs, lambda stage, done, total: None)
             tell(home.name, {"event": "finished"})
     return RunOutput(folder, tuple(homes), write_report(homes, folder / "report.html"))
 

@@ -1,17 +1,19 @@
 """Run an experiment: deal, start the parties, wait, report."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from vflens.errors import StorageError, VflensError
 from vflens.experiments.run.any_experiment import AnyPartiesExperiment, Scenario
+from vflens.experiments.run.collusion import add_collusion
 from vflens.experiments.run.dealer import deal_tables, draw_root, remove_sockets, write_parties
+from vflens.experiments.run.early import refuse_early
 from vflens.experiments.run.processes import Processes, prepared
 from vflens.services.forking.forks import Forks
 from vflens.storage.private import owner_only
-from vflens.types import Document
+from vflens.types import Document, Progress
 
 Tell = Callable[[str, Document], None]
 
@@ -39,15 +41,33 @@ def run(
     Raises:
         VflensError: the error of the party that failed. Earlier scenarios stay, with a report.
     """
+    scenarios = list[Path]()
+    try:
+        scenarios.extend(begun(experiment, in_process=in_process, tell=tell))
+    except BaseException:
+        if scenarios:
+            with suppress(VflensError):  # the run's error matters more than the report's
+                _write_report(scenarios)
+        raise
+    return RunOutput(scenarios[0].parent, tuple(scenarios), _write_report(scenarios))
+
+
+def begun(
+    experiment: AnyPartiesExperiment, *, in_process: bool = False, tell: Tell = lambda scenario, event: None
+) -> Iterator[Path]:
+    """The folder of each scenario of ``experiment``, which runs once the next one is asked for; no report.
+
+    Arguments and errors are those of :func:`run`.
+    """
     forked = nullcontext() if in_process else prepared([experiment.model])
     with forked as forks:  # it loads while tables are dealt
-        return _run(experiment, forks, tell)
+        yield from _begun(experiment, forks, tell)
 
 
-def _run(experiment: AnyPartiesExperiment, forks: Forks | None, tell: Tell) -> RunOutput:
+def _begun(experiment: AnyPartiesExperiment, forks: Forks | None, tell: Tell) -> Iterator[Path]:
     tables, root = deal_tables(experiment), draw_root(experiment)
+    refuse_early(experiment, tables)
     folder = fresh_folder(experiment.out / experiment.name)
-    report, scenarios = folder / "report.html", list[Path]()
     homes = [folder / scenario.name.replace(" ", "-") for scenario in experiment.scenarios]
     dealt = list[dict[str, Path]]()
     try:
@@ -56,25 +76,19 @@ def _run(experiment: AnyPartiesExperiment, forks: Forks | None, tell: Tell) -> R
         for scenario, home in zip(experiment.scenarios, homes, strict=True):
             dealt.append(write_parties(experiment, scenario, tables, home, root))
         for scenario, home, configs in zip(experiment.scenarios, homes, dealt, strict=True):
-            scenarios.append(home)
+            yield home
             tell(scenario.name, {"event": "started", "folder": str(folder)})
             _run_one(experiment, scenario, configs, forks, tell)
             tell(scenario.name, {"event": "finished"})
-    except BaseException:
-        if scenarios:
-            with suppress(VflensError):  # the run's error matters more than the report's
-                _write_report(scenarios, report)
-        raise
     finally:
         for configs in dealt:
             remove_sockets(configs)
-    return RunOutput(folder, tuple(scenarios), _write_report(scenarios, report))
 
 
-def _write_report(homes: Sequence[Path], file: Path) -> Path:
+def _write_report(homes: Sequence[Path]) -> Path:
     from vflens.experiments.pages.report import write_report  # loads much, so after the run
 
-    return write_report(homes, file)
+    return write_report(homes, homes[0].parent / "report.html")
 
 
 def fresh_folder(folder: Path) -> Path:
@@ -104,15 +118,23 @@ def _run_one(
     forks: Forks | None,
     tell: Tell,
 ) -> None:
+    def progress(stage: str, done: int, total: int) -> None:
+        tell(scenario.name, {"event": "progress", "stage": stage, "done": done, "total": total})
+
     if forks:
         roles = {party: role.value for party, role in experiment.roles().items()}
         with Processes(configs, roles, forks, restart=experiment.restart) as processes:
             processes.wait(lambda event: tell(scenario.name, event))
-        return
+    else:
+        _run_here(configs, progress)
+    if experiment.lab and experiment.training.is_protected:
+        from vflens.experiments.run.vertical.clear_twin import add_clear_twin  # the code of every party
 
-    def progress(stage: str, done: int, total: int) -> None:
-        tell(scenario.name, {"event": "progress", "stage": stage, "done": done, "total": total})
+        add_clear_twin(configs, progress)
+    add_collusion(configs, progress)
 
+
+def _run_here(configs: dict[str, Path], progress: Progress) -> None:
     from threadpoolctl import threadpool_limits
 
     from vflens.experiments.run.in_process import LocalFederation  # the code of every party

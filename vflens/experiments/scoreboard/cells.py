@@ -10,10 +10,10 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from vflens.errors import ConfigError, VflensError
 from vflens.experiments.pages.cost import use_of
@@ -35,8 +35,9 @@ Keyed = dict[str, tuple[str, Document]]
 COST = "cost"  # stands for an attack in rows of runs without attacks
 
 
-def scored(grid: ScoreboardGrid, pool: Pool) -> Rows:
-    """The rows of all federations of ``grid``, of which the missing ones are run.
+def scored(grid: ScoreboardGrid, pool: Pool, only: Collection[str] = ()) -> Rows:
+    """The rows of all federations of ``grid``, of which the missing ones are run; ``only`` those of these
+    attacks, and those behind these defences.
 
     Raises:
         VflensError: a data set is damaged, or a result cannot be kept.
@@ -44,30 +45,49 @@ def scored(grid: ScoreboardGrid, pool: Pool) -> Rows:
     with pool.alone(), tempfile.TemporaryDirectory(prefix="vflens-scoreboard-") as scratch:
         cells = [
             Cell({"keys": [k for k, _ in shared.values()]}, (place, shared))
-            for place, left in missing(grid, pool).items()
+            for place, left in missing(grid, pool, only).items()
             for shared in _runs_of(left)
         ]
         pool.run(partial(measured, scratch=scratch), cells)
-    return kept(grid, pool)
+    return kept(grid, pool, only)
 
 
-def kept(grid: ScoreboardGrid, pool: Pool) -> Rows:
+def kept(grid: ScoreboardGrid, pool: Pool, only: Collection[str] = ()) -> Rows:
     """The rows of ``grid`` that are there already, in its order; one that two files have comes once."""
     have = _by_key(pool.folder)
-    return [row for of in _wanted(grid).values() for key, _ in of.values() for row in have.get(key, ())]
+    return [row for of in _wanted(grid, only).values() for key, _ in of.values() for row in have.get(key, ())]
 
 
-def missing(grid: ScoreboardGrid, pool: Pool) -> dict[Place, Keyed]:
+def renewed(old: Rows, new: Rows) -> Rows:
+    """``old`` rows of which ``new`` ones take the place, where they are of the same attack and federation."""
+    fresh = {_what(row) for row in new}
+    return [*(row for row in old if _what(row) not in fresh), *new]
+
+
+def _what(row: Document) -> tuple[Any, ...]:
+    return (*(row[name] for name in Place._fields), row["attack"])
+
+
+def missing(grid: ScoreboardGrid, pool: Pool, only: Collection[str] = ()) -> dict[Place, Keyed]:
     """The federations of ``grid`` in which attacks, or costs, have no kept result, and these."""
     have = _by_key(pool.folder)
-    wanted = _wanted(grid).items()
+    wanted = _wanted(grid, only).items()
     left = {p: {name: one for name, one in of.items() if one[0] not in have} for p, of in wanted}
     return {place: attacks for place, attacks in left.items() if attacks}
 
 
-def _wanted(grid: ScoreboardGrid) -> dict[Place, Keyed]:
-    attacked = {place: keyed(place, grid.attacks) for place in grid.places()}
-    return attacked | {place: keyed(place, [COST]) for place in grid.cost_places()}
+def _wanted(grid: ScoreboardGrid, only: Collection[str] = ()) -> dict[Place, Keyed]:
+    """Section by section: an interrupted scoreboard has some of them whole."""
+
+    def chosen(place: Place, names: Sequence[str]) -> Keyed:
+        whole = not only or place.defense in only
+        return keyed(place, [name for name in names if whole or name in only])
+
+    wanted: dict[Place, Keyed] = {}
+    for section in grid.sections():
+        wanted |= {place: chosen(place, grid.attacks) for place in grid.places(*section)}
+        wanted |= {place: chosen(place, [COST]) for place in grid.cost_places(*section)}
+    return wanted
 
 
 def _runs_of(attacks: Keyed) -> Iterator[Keyed]:
@@ -173,13 +193,9 @@ def _run(place: Place, attacks: Keyed, scratch: str) -> Rows:
 
 def _use(done: RecordedRun) -> Document:
     """What the model is worth, and the active party's or clients' own."""
-    measure, use = use_of(done.utility, _classes(done))
+    measure, use = use_of(done.utility, done.n_classes)
     worth = use._asdict() if use else {"reason": "its use was not measured", "refused": False}
     return {"attack": COST, "measure": measure, "accuracy": done.utility.get("accuracy"), **worth}
-
-
-def _classes(done: RecordedRun) -> int:
-    return max(info.n_classes for info in done.infos().values())
 
 
 def _runs(place: Place, scratch: str) -> bool:
@@ -199,7 +215,7 @@ def _scores(done: RecordedRun) -> Iterator[Document]:
     for (attack, target), r2 in done.explained.items():
         errors = {"measure": "R²", "figure": r2, "blind": 0.0}
         yield {"attack": attack, "target": target, "rows": "train", **errors}
-    classes = _classes(done)
+    classes = done.n_classes
     for label in done.labels:
         # A ranking tells two classes apart where the share of right labels is that of the frequent class.
         by_rank = classes == 2 and label.auc is not None

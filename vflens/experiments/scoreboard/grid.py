@@ -12,7 +12,7 @@ from itertools import product
 from typing import NamedTuple
 
 from vflens.config.compatibility import acts_among
-from vflens.plugins.attack import Attack, installed_attack
+from vflens.plugins.attack import Attack, installed_attack, knowing
 from vflens.plugins.defense import installed_defense
 from vflens.registry import ATTACKS, DEFENSES
 from vflens.roles import ROLES
@@ -29,7 +29,7 @@ class Cast:
     """How the data are divided and a model is trained.
 
     ``members`` are the parties by name; a defence acts at all of those that hold rows if it can act there,
-    else at ``otherwise``.
+    else at ``otherwise``. ``defenses`` are those that it is run with; None: all.
     """
 
     title: str
@@ -38,14 +38,22 @@ class Cast:
     members: Mapping[str, Role]
     otherwise: str
     seats: Mapping[str, str] = field(default_factory=dict)  # what an attack estimates → the party it sits in
+    defenses: Sequence[str] | None = None
 
     def attack(self, name: str) -> Document | None:
-        """The table of the attack ``name``; None if it is not installed, or made for the other setting."""
+        """The table of the attack ``name``; None if it is not installed, or made for the other setting or a
+        numeric label.
+        """
         kind = installed_attack(name)
-        if kind is None or self.setting not in kind.settings:
+        if kind is None or self.setting not in kind.settings or kind.label_kind != "classes":
             return None
         seat = self.seats.get(kind.estimates)
         return {"name": name, **_bounded(kind), **({"at": seat} if seat else {})}
+
+    def made_for(self, defense: str) -> list[str]:
+        """The installed attacks that know ``defense`` in such a federation."""
+        known = knowing(self.setting, linear="model" not in self.settings)
+        return [attack for attack, of in known.items() if defense in of]
 
     def defended_by(self, name: str) -> list[Document]:
         """The tables of the defence ``name``, one for each party at which it acts."""
@@ -75,6 +83,10 @@ _GRANTED = [
     {"what": "auxiliary", "to": "active", "rows": KNOWN_ROWS},
     {"what": "labels", "to": "passive", "rows": KNOWN_ROWS},
 ]
+#: What predictions may be released as where training is protected: beside open scores.
+RELEASES = ("label_only", "scheme_1", "scheme_2", "scheme_3")
+_SHARED: Document = {"optimizer": "sgd", "epochs": 20, "batch_size": 64, "learning_rate": 0.5, "l2": 1e-3}
+PROTECTED, CLEAR = "protected", "protected-clear"
 _SERVED = [
     {"what": "moments", "to": "server"},
     *({"what": what, "to": "server", "rows": KNOWN_ROWS} for what in ("auxiliary", "labels")),
@@ -88,6 +100,20 @@ FEDERATIONS: Mapping[str, Cast] = {
         Setting.VERTICAL,
         {"training": {"epochs": 20, "batch_size": 64}, "disclose": _GRANTED},
         **_VERTICAL,
+    ),
+    PROTECTED: Cast(
+        "Vertical, protected training",
+        Setting.VERTICAL,
+        {"training": {**_SHARED, "protection": "shares"}, "disclose": _GRANTED},
+        **_VERTICAL,
+        defenses=RELEASES,
+    ),
+    CLEAR: Cast(
+        "Vertical, the clear twin of protected training",
+        Setting.VERTICAL,
+        {"training": _SHARED, "disclose": _GRANTED},
+        **_VERTICAL,
+        defenses=RELEASES,
     ),
     "vertical-split": Cast(
         "Vertical, split network",
@@ -122,16 +148,12 @@ FEDERATIONS: Mapping[str, Cast] = {
 }
 #: Data set → how its columns are cut in vertical federations.
 DATA: Mapping[str, Document] = {
-    "digits": {"kind": "image_halves"},
     "bank": {"kind": "fraction", "fraction": 0.5},
-    "adult": {"kind": "fraction", "fraction": 0.5},
-    "mnist": {"kind": "image_halves"},
+    "digits": {"kind": "image_halves"},
 }
 ROWS = 400  # of each data set
 COST_ROWS = 1000  # the same for what defences cost, which needs no attack: a fifth of them are predicted
-#: Data set → rows that attacks of vertical federations estimate; 392 pixels of a row are many unknowns.
-ATTACKED = {"mnist": 20}
-ATTACKED_OTHERWISE = 50
+ATTACKED = 50  # rows that attacks of vertical federations estimate
 
 
 class Place(NamedTuple):
@@ -150,7 +172,6 @@ class Place(NamedTuple):
         chosen = FEDERATIONS[self.federation]
         defenses = [] if self.defense == UNDEFENDED else chosen.defended_by(self.defense)
         vertical = chosen.setting is Setting.VERTICAL
-        attacked = ATTACKED.get(self.data, ATTACKED_OTHERWISE)
         public = {"public": KNOWN_ROWS} if vertical else {}
         return {
             "name": "cell",
@@ -159,7 +180,7 @@ class Place(NamedTuple):
             "split": DATA[self.data],
             "scoring": {"pictures": 0},
             **chosen.settings,
-            **({"attacked_rows": attacked} if vertical else {}),
+            **({"attacked_rows": ATTACKED} if vertical else {}),
             "scenarios": [{"name": "cell", "defenses": defenses}],
         }
 
@@ -175,16 +196,21 @@ class ScoreboardGrid:
     seeds: int = 5
     cost_seeds: int = 10
 
-    def places(self) -> Iterator[Place]:
-        """All federations with attacks, table by table of the page; in each the undefended come first."""
-        return self._places(self.seeds, ROWS)
+    def sections(self) -> Iterator[tuple[str, str]]:
+        """Federation and data set, in the order in which they are run."""
+        return ((federation, data) for data, federation in product(self.data, self.federations))
 
-    def cost_places(self) -> Iterator[Place]:
+    def places(self, federation: str, data: str) -> Iterator[Place]:
+        """The federations with attacks of one section; the undefended come first."""
+        return self._places(federation, data, self.seeds, ROWS)
+
+    def cost_places(self, federation: str, data: str) -> Iterator[Place]:
         """The federations without attacks, which say what a defence costs."""
-        return self._places(self.cost_seeds, COST_ROWS)
+        return self._places(federation, data, self.cost_seeds, COST_ROWS)
 
-    def _places(self, seeds: int, rows: int) -> Iterator[Place]:
-        for federation, data in product(self.federations, self.data):
-            for defense in (UNDEFENDED, *self.defenses):
-                for seed in range(1, seeds + 1):
-                    yield Place(data, federation, defense, seed, rows)
+    def _places(self, federation: str, data: str, seeds: int, rows: int) -> Iterator[Place]:
+        own = FEDERATIONS[federation].defenses
+        chosen = [name for name in self.defenses if own is None or name in own]
+        for defense in (UNDEFENDED, *chosen):
+            for seed in range(1, seeds + 1):
+                yield Place(data, federation, defense, seed, rows)

@@ -31,14 +31,15 @@ as *undefined*. An attack **beats a blind guess** if the 95 % interval of its re
 - **hides nothing**: the best attack's relative error is at most {HIDES} larger than without a defence;
 - **hides part**: it is larger by more; **nothing or part**: the interval of the difference holds {HIDES};
 - is **not decided**: none beats a blind guess, but one that did without it is below {1 - HIDES} on average;
+- is **not decided without** an attack that is made for it: one is installed and has no result here;
 - **acts on what is granted only**: it changes nothing that training or predictions send, so it gets no
   verdict on that; one on what is granted follows where attacks that read it ran.
 
 There is **no verdict** from fewer than {FEWEST} seeds with a finite result.
 
-Its **cost** is in AUC for two classes, else in accuracy: the mean difference from the undefended model, seed
-by seed, on runs without attacks. Beside it stands the **gain**: what the federation has over the active party
-alone (over each client alone). The words are
+Its **cost** is in AUC for two classes, in R² for a number, else in accuracy: the mean difference from the
+undefended model, seed by seed, on runs without attacks. Beside it stands the **gain**: what the federation
+has over the active party alone (over each client alone). The words are
 
 - **no use left**: the interval of the gain contains 0, or lies below it;
 - **not decided**: the half width of the interval of the difference is over {DECIDED};
@@ -114,16 +115,27 @@ def words(
     undefended: Sequence[CellResult] | None = None,
     *,
     on_grants_only: bool = False,
+    missing: Sequence[str] = (),
 ) -> str:
     """What attacks of one family achieve: where nothing defends, or against a defence beside what they
-    achieve ``undefended``; ``on_grants_only``: the defence acts on nothing else.
+    achieve ``undefended``; ``on_grants_only``: the defence acts on nothing else; ``missing``: attacks that
+    are made for the defence and have no result.
     """
     if undefended is None:
         return _success(found)
     if on_grants_only:
         reading, before = ([f for f in some if f.granted] for some in (found, undefended))
-        return ON_GRANTS_ONLY + (f"; of it: {protection(reading, before)}" if before else "")
-    return protection(found, undefended)
+        return ON_GRANTS_ONLY + (
+            f"; of it: {_without(missing, protection(reading, before))}" if before else ""
+        )
+    return _without(missing, protection(found, undefended))
+
+
+def _without(missing: Sequence[str], said: str) -> str:
+    """No verdict that a defence hides, where attacks are ``missing`` that are made for it."""
+    if missing and said.startswith(("hides all", "hides part")):
+        return f"not decided ({said} without {', '.join(missing)})"
+    return said
 
 
 def protection(found: Sequence[CellResult], undefended: Sequence[CellResult]) -> str:

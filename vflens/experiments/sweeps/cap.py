@@ -1,25 +1,34 @@
-"""FedAdOb's CAP of swept defences: accuracy times error of an attack, averaged over the strengths."""
+"""FedAdOb's CAP of swept defences: accuracy times error of an attack, averaged over the strengths.
+
+Of a numeric label R² takes the place of accuracy.
+"""
 
 from collections.abc import Mapping, Sequence
 
 from vflens.experiments.pages.drawing import TextTable
+from vflens.experiments.results.results import UTILITY, worth
 from vflens.experiments.sweeps.pool import Rows
 from vflens.experiments.sweeps.sweep_page import attacked, errors
 from vflens.numerics.measures.intervals import spread
 from vflens.numerics.theory.fedadob import Cap, DefenseStrength, against_best
+from vflens.storage.metrics import Name
 from vflens.types import Document, Facts
 
 WORDS = (
     "CAP is the mean over the grid of strengths of accuracy times error (FedAdOb, equation (13)): larger is "
     "better for the defence. It depends on the grid. Best attack: at each strength the one of least error. "
+    "Of a numeric label R² stands for accuracy (ours), 0 where it is negative. "
     "An adversary can guess blindly instead: min(best, blind)."
 )
 
 
 def scored(row: Facts) -> Document:
-    """``row`` with "error" and "blind" of one unit: MSE, or the share of wrong labels."""
+    """``row`` with "error" and "blind" of one unit, MSE or the share of wrong labels; of a number R² stands
+    as its "accuracy", 0 where it is negative.
+    """
     error, blind = errors(row)
-    return {**row, "error": error, "blind": blind}
+    number = {"accuracy": max(row[Name.R2], 0.0)} if row.get(Name.R2) is not None else {}
+    return {**row, "error": error, "blind": blind, **number}
 
 
 def by_seed(
@@ -57,7 +66,7 @@ def best(each: Sequence[Mapping[int, Cap]]) -> list[Cap]:
 
 def tables(rows: Rows, varied: Mapping[str, str]) -> list[TextTable]:
     """CAP of every defence, for each target's columns or labels and scored set whose cells all have an
-    accuracy.
+    accuracy or R².
 
     Args:
         rows: of a sweep.
@@ -78,7 +87,15 @@ def tables(rows: Rows, varied: Mapping[str, str]) -> list[TextTable]:
 def _table(title: str, rows: Rows, varied: Mapping[str, str]) -> TextTable:
     attacks = list(dict.fromkeys(r["attack"] for r in rows))
     defenses = dict.fromkeys(r["defense"] for r in rows)
-    heads = ["defence", "grid", "accuracy", *attacks, "best attack", "min(best, blind)", "blind alone"]
+    heads = [
+        "defence",
+        "grid",
+        UTILITY[worth(rows[0])],
+        *attacks,
+        "best attack",
+        "min(best, blind)",
+        "blind alone",
+    ]
     return TextTable(title, heads, [_line(d, attacks, rows, varied.get(d, "")) for d in defenses])
 
 

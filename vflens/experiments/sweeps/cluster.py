@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, TypeAlias, cast
 
-from vflens.errors import ConfigError, UnavailableError
+from vflens.errors import ConfigError, UnavailableError, install_extra
 from vflens.types import Document
 
 #: What is computed: a module's function, for pickling, and its arguments.
@@ -31,7 +31,7 @@ def cluster(backend: str, jobs: int) -> Iterator[Answers]:
         import_module(package)
     except ImportError as error:
         raise ConfigError(
-            f"backend = {backend!r} needs a package that is not installed ({error}): pip install {package}"
+            f"backend = {backend!r} needs another package ({error}): {install_extra('cluster')}"
         ) from error
     with connected(jobs) as answers:
         yield answers

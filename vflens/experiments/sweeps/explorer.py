@@ -3,12 +3,17 @@
 import math
 from typing import Any
 
+from vflens.experiments.results.results import UTILITY
 from vflens.experiments.sweeps.pool import Rows
 from vflens.experiments.sweeps.sweep_page import OF_ROUNDS
 from vflens.numerics.measures.intervals import quantile
+from vflens.storage.metrics import Name
 from vflens.types import Document
 
-_DIMENSIONS = ("defense", "strength", "seed", "attack", "adversary", "target", "scored_set")
+_DIMENSIONS = (
+    "data", "federation", "defense", "strength", "seed", "attack", "estimates", "measure", "adversary",
+    "target", "scored_set",
+)  # fmt: skip
 _WORDS = {
     "defense": "defence",
     "scored_set": "scored rows",
@@ -18,11 +23,14 @@ _WORDS = {
     "closed": "MSE in theory",
     "measured": "MSE before answers are moved into the box",
     "label_accuracy": "labels named rightly",
+    "share": "accuracy, AUC or R²",
     "label_auc": "AUC of the attack on labels",
     "membership_auc": "AUC of the attack on membership",
+    "half_width": "half the width of the MSE's 95 % interval over rows",
     "auc": "AUC of the federation",
     "mean_kl": "mean KL between true and released scores, nats",
     "argmax_kept": "rows that keep their class",
+    **{name: UTILITY[name] for name in (Name.R2, Name.R2_ALONE, "r2_gain", Name.RMSE, Name.RMSE_ALONE)},
 }
 #: What a blind guess reaches: a level, or the figure that holds it.
 _BLIND = {"relative": 1, "label_auc": 0.5, "membership_auc": 0.5, "mse": "blind", "label_accuracy": "blind"}

@@ -31,7 +31,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 from vflens.errors import ConfigError
 from vflens.experiments.sweeps.cluster import Call, cluster
-from vflens.storage.arrow import parquet_rows
+from vflens.storage.arrow import REFUSED, parquet_rows
 from vflens.storage.files import write_whole
 from vflens.types import Document, Facts
 
@@ -199,8 +199,8 @@ class Pool:
         self._remove_empty()
 
 
-def write_rows(file: Path, rows: Rows) -> None:
-    """Write ``rows`` as parquet, whole or not at all.
+def write_rows(file: Path, rows: Rows, refused: Rows | None = None) -> None:
+    """Write ``rows`` as parquet, whole or not at all; what was ``refused`` stands in the file's metadata.
 
     Raises:
         StorageError: it cannot be written.
@@ -213,6 +213,9 @@ def write_rows(file: Path, rows: Rows) -> None:
         name for row in rows for name in row
     )  # pyarrow alone would take the keys of the first row
     table = pa.Table.from_pylist([{name: row.get(name) for name in names} for row in rows])
+    if refused is not None:
+        known = [{name: value for name, value in row.items() if value is not None} for row in refused]
+        table = table.replace_schema_metadata({REFUSED: json.dumps(known, sort_keys=True)})
     pq.write_table(table, buffer, compression="zstd")
     write_whole(file, buffer.getvalue(), remedy="another --out")
 

@@ -29,10 +29,11 @@ from vflens.experiments.sweeps.sweep_file import AnySweep, SweepFile, cells
 from vflens.experiments.sweeps.sweep_page import called, drawing, of_variant
 from vflens.numerics.measures.intervals import over_blind
 from vflens.storage.files import write_whole
-from vflens.types import Document, Facts
+from vflens.types import ColumnInfo, Document, Facts
 
 if TYPE_CHECKING:
     from vflens.experiments.results.labels_membership import LabelResult, MembershipResult
+    from vflens.experiments.results.own_units import FoundColumn
     from vflens.experiments.results.record import RecordedRun
     from vflens.experiments.results.results import Result
 
@@ -68,13 +69,12 @@ def finished(settings: Document, scratch: str) -> Iterator[RecordedRun]:
         VflensError: the error of the party that failed.
     """
     from vflens.experiments.results.record import read_runs
-    from vflens.experiments.run.run import run
+    from vflens.experiments.run.run import begun
 
     Path(scratch).mkdir(parents=True, exist_ok=True)  # a cluster's machine may lack it
     with tempfile.TemporaryDirectory(dir=scratch) as home:
         experiment = experiment_kind(settings).model_validate({**settings, "out": home})
-        folder = run(experiment, in_process=True).scenarios[0]
-        (done,) = read_runs([folder])
+        (done,) = read_runs([*begun(experiment, in_process=True)])
         yield done
 
 
@@ -96,7 +96,12 @@ def _cell_rows(place: Document, done: RecordedRun, adversary: str) -> Rows:
     named = [{**place, **_label_row(r), **use} for r in labels]
     named += [{**place, **_membership_row(r), **use} for r in ranked]
     reconstructed = [
-        {**place, **_column_row(r), **theory.get((r.attack, r.target, r.scored_set), {}), **use}
+        {
+            **place,
+            **_column_row(r, done.found_columns, done.label_of(r.target)),
+            **theory.get((r.attack, r.target, r.scored_set), {}),
+            **use,
+        }
         for r in scored
     ]
     return without + named + reconstructed
@@ -130,9 +135,15 @@ def _membership_row(r: MembershipResult) -> Document:
     return {**row, "rows": r.rows, "membership_auc": r.auc, "blind": r.blind, "relative": relative}
 
 
-def _column_row(r: Result) -> Document:
+def _column_row(r: Result, found: Sequence[FoundColumn], label: ColumnInfo | None) -> Document:
+    """``found`` has by column the shares within its tolerance, as JSON; a numeric ``label`` is the column."""
     row = {"attack": r.attack, "target": r.target, "scored_set": r.scored_set, "rows": r.rows}
-    return {**row, "mse": r.mse, "blind": r.blind, "relative": r.relative}
+    own = [
+        f._asdict() for f in found if (f.attack, f.target, f.scored_set) == (r.attack, r.target, r.scored_set)
+    ]
+    errors = {"mse": r.mse, "blind": r.blind, "relative": r.relative}
+    of_label = {"label": label.name} if label else {}
+    return {**row, **errors, "half_width": r.half_width, "found": json.dumps(own), **of_label}
 
 
 def run_sweep(sweep: AnySweep, pool: Pool, out: Path, command: str) -> Document:
@@ -187,7 +198,7 @@ def _run_sweep(sweep: AnySweep, pool: Pool, out: Path, command: str) -> Document
             refused[0] if refused else "no attack was scored in any cell: run one with `vflens run`"
         )
     data, page = out / "sweep.parquet", out / "sweep.html"
-    write_rows(data, rows)
+    write_rows(data, rows, [r for r in everything if r.get("refused")])
     alarms = disagreements(rows)
     caveat = data_set(sweep.data).caveat if sweep.data is not None else ""
     stated = [f"{caveat}."] if caveat else []

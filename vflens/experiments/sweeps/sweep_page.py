@@ -7,11 +7,13 @@ from typing import NamedTuple, TypeAlias
 from vflens.experiments.pages.drawing import Drawing
 from vflens.experiments.pages.plots import Plot, Series, heat_map, lines
 from vflens.experiments.pages.report_charts import percent
+from vflens.experiments.results.results import UTILITY
 from vflens.experiments.results.titles import rows_of
 from vflens.experiments.results.verdict import number
 from vflens.experiments.sweeps.pool import Rows
 from vflens.numerics.measures.intervals import Pooled, interval, pooled
 from vflens.plugins.attack import up_to_renaming
+from vflens.storage.metrics import Name
 from vflens.types import Facts
 from vflens.words import counted
 
@@ -34,8 +36,8 @@ class TradeOff(NamedTuple):
 
 
 _OF_BLIND = ("relative", "error / blind error", 1.0)
-_ACCURACY = TradeOff("accuracy", "accuracy", *_OF_BLIND)
-_COSTS = (TradeOff("mean_kl", "mean KL between true and released scores, nats", *_OF_BLIND), _ACCURACY)
+_WORTH = [TradeOff(name, UTILITY[name], *_OF_BLIND) for name in (Name.ACCURACY, Name.R2)]
+_COSTS = (TradeOff("mean_kl", "mean KL between true and released scores, nats", *_OF_BLIND), *_WORTH)
 # The ranking of labels, which a few positives do not hide: FedAdOb's Figure 6.
 _RANKING = TradeOff("auc", "AUC of the federation", "label_auc", "AUC of the attack on labels", 0.5)
 
@@ -128,6 +130,8 @@ def attacked(row: Facts) -> str:
     thief, what = row.get("adversary"), row["target"]
     if row.get("membership_auc") is not None:
         what = f"membership in {what}, guessed by {thief}"
+    elif row.get("label"):
+        what = f"{row['label']}, the label of {what}"
     elif thief:
         what = f"labels of {what}, named by {thief}"
     return f"{what}, {rows_of(row['scored_set'])}{of_variant(row)}"
@@ -186,12 +190,12 @@ def _trade_offs(of: SubjectRows, defense: str) -> Iterator[Plot]:
 
 
 def _compared(of: SubjectRows) -> Iterator[Plot]:
-    """For each attack all defences in one plot: error over accuracy; of labels also their AUC over the
+    """For each attack all defences in one plot: error over accuracy or R²; of labels also their AUC over the
     federation's.
     """
     for attack in of.attacks:
         here = [r for r in of.rows if r["attack"] == attack]
-        of_several = [_ACCURACY] if len(of.defenses) > 1 and _have("accuracy", here) else []
+        of_several = [w for w in _WORTH if len(of.defenses) > 1 and _have(w.cost, here)]
         of_labels = [_RANKING] if of.defenses and _have("auc", here) and _have("label_auc", here) else []
         for what in of_several + of_labels:
             title = f"{of.where}, {attack}: the defences beside each other"

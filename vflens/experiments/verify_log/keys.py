@@ -1,4 +1,4 @@
-"""What a server told clients of one another: public keys of masks, and numbers of rows."""
+"""What a leader told parties of one another: public keys of masks, and numbers of rows."""
 
 from pathlib import Path
 
@@ -7,17 +7,17 @@ from vflens.experiments.verify_log.finding import Found
 from vflens.experiments.verify_log.words import Word, word
 from vflens.member.signer import key_statement
 
-#: Facts of a client, by their names: what they are called, and what another value would do.
+#: Facts of a member, by their names: what they are called, and what another value would do.
 _FACTS = {
-    "mask_key": ("key of masks", "could read updates"),
+    "mask_key": ("key of masks", "could take masks off"),
     "train_rows": ("number of training rows", "could change the weights of updates"),
 }
 
 
 def compare_keys(run: RecordedRun, trust: Path | None, found: Found) -> None:
-    """Compare the clients in ``federation.json`` of each party with what their owners have there.
+    """Compare the members in ``federation.json`` of each party with what their owners have there.
 
-    A client takes no federation that describes it otherwise than it is. A key that its owner signed shows who
+    A party takes no federation that gives it another key than its own. A key that its owner signed shows who
     put another in its place.
 
     Raises:

@@ -6,6 +6,8 @@ from vflens.types import Point, Role
 
 def is_recorded(sender: PartyRun, receiver: PartyRun, point: Point) -> bool:
     """Whether ``receiver`` records a training release of ``point`` of ``sender``."""
+    if point is Point.SHARES:
+        return False  # of masks, which the active party takes and does not keep
     if point is Point.OPENING:
         return {sender.name, receiver.name} == set(_computing(sender))
     if point is Point.GRADIENT and receiver.role is Role.PASSIVE:

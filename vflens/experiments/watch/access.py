@@ -27,21 +27,33 @@ _HEADERS = {
 
 
 class Access:
-    """The rights to one live page, which lies under ``path``; ``port`` names its cookie."""
+    """The rights to one live page, which lies under ``path``; ``port`` names its cookie. A page that
+    ``takes`` what its browser sends also admits POST, from itself only.
+    """
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, *, takes: bool = False) -> None:
         self.token, self.path = secrets.token_urlsafe(32), f"/{secrets.token_urlsafe(16)}/"
         self._cookie, self._session, self._used = f"vflens_{port}", secrets.token_urlsafe(32), False
+        self._takes = takes
 
     def answer(self, request: Request) -> Response | None:
         """The redirection of who brings the token, or a refusal; None for the owner's browser."""
-        if request.method != "GET":
+        if request.method != "GET" and not (self._takes and request.method == "POST"):
             return PlainTextResponse("This page is only read: use GET.\n", 405, {"Allow": "GET"})
+        if request.method == "POST" and not _same(
+            request.headers.get("origin", ""), f"http://{request.headers.get('host', '')}"
+        ):
+            return PlainTextResponse("This page takes nothing from other pages.\n", 403)
         path = request.url.path
         knows = _same(path[: len(self.path)], self.path)
         if _same(request.cookies.get(self._cookie, ""), self._session) and knows:
             return None
-        if path != "/" or self._used or not _same(request.query_params.get("token", ""), self.token):
+        if (
+            request.method != "GET"
+            or path != "/"
+            or self._used
+            or not _same(request.query_params.get("token", ""), self.token)
+        ):
             return PlainTextResponse(
                 "This page is for the browser that first opened the printed address, which serves once: "
                 "start the command again for a new one.\n",

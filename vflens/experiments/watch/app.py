@@ -8,10 +8,8 @@ import json
 import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from functools import cache
 from typing import Protocol
 
-from plotly.offline import get_plotlyjs
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.middleware import Middleware
@@ -21,7 +19,7 @@ from starlette.responses import HTMLResponse, PlainTextResponse, Response, Strea
 from starlette.routing import Mount, Route
 
 from vflens.errors import VflensError
-from vflens.experiments.pages.page import templates
+from vflens.experiments.pages.page import plotly, templates
 from vflens.experiments.watch.access import HOSTS, Access, Guard
 
 #: Between two readings, so that a page takes at most one core's twentieth from the parties.
@@ -45,8 +43,8 @@ class LivePage(Protocol):
         address: untrusted text.
         """
 
-    def report(self) -> str:
-        """The same as a page that stays: HTML that opens offline.
+    def report(self, chosen: Mapping[str, str]) -> str:
+        """The same as a page that stays: HTML that opens offline; ``chosen`` as for the panels.
 
         Raises:
             VflensError: it cannot be made now.
@@ -63,7 +61,11 @@ def live_app(page: LivePage, access: Access, ends: Callable[[], bool] = lambda: 
 
     async def show(request: Request) -> Response:
         nonce, found = secrets.token_urlsafe(16), await panels(request)
-        html = templates().get_template("live.html.j2").render(title=page.title, panels=found, nonce=nonce)
+        html = (
+            templates()
+            .get_template("live.html.j2")
+            .render(title=page.title, panels=found, nonce=nonce, query=request.url.query)
+        )
         return HTMLResponse(html, headers={"Content-Security-Policy": _POLICY.format(nonce)})
 
     async def live(request: Request) -> Response:
@@ -72,7 +74,7 @@ def live_app(page: LivePage, access: Access, ends: Callable[[], bool] = lambda: 
     async def report(request: Request) -> Response:
         async with reading:
             try:
-                html = await run_in_threadpool(page.report)
+                html = await run_in_threadpool(page.report, dict(request.query_params))
             except VflensError as error:  # as of a folder that was damaged meanwhile
                 return PlainTextResponse(f"{error}\n", 503)
         return HTMLResponse(html, headers={"Content-Disposition": 'attachment; filename="report.html"'})
@@ -88,10 +90,13 @@ def live_app(page: LivePage, access: Access, ends: Callable[[], bool] = lambda: 
 
 
 async def _changes(panels: Callable[[], Awaitable[Panels]], ends: Callable[[], bool]) -> AsyncIterator[str]:
-    """The panels as server-sent events, each again when it changed; a comment when none did."""
+    """The panels as server-sent events, each again when it changed; a comment when none did. The last state
+    is sent when the server ends.
+    """
     sent: dict[str, str] = {}
-    while not ends():
-        began = time.monotonic()
+    last = False
+    while not last:
+        last, began = ends(), time.monotonic()
         found = await panels()
         changed = {name: html for name, html in found.items() if sent.get(name) != html}
         sent.update(changed)
@@ -104,14 +109,8 @@ async def _changes(panels: Callable[[], Awaitable[Panels]], ends: Callable[[], b
             await asyncio.sleep(_TICK_SECONDS)
 
 
-@cache
-def _script() -> bytes:
-    script: str = get_plotlyjs()
-    return script.encode()
-
-
 async def _plotly(request: Request) -> Response:
     """Plotly's script; the browser keeps it."""
     return Response(
-        _script(), media_type="text/javascript", headers={"Cache-Control": "private, max-age=86400"}
+        plotly(), media_type="text/javascript", headers={"Cache-Control": "private, max-age=86400"}
     )

@@ -37,6 +37,7 @@ class RunsPage:
         if not self._folders.runs:
             read_runs(given)  # says why
         self._alarms: WeakKeyDictionary[RecordedRun, list[str]] = WeakKeyDictionary()
+        self._headlines: WeakKeyDictionary[RecordedRun, Document] = WeakKeyDictionary()
         self._panels: WeakKeyDictionary[RecordedRun, dict[str, str]] = WeakKeyDictionary()
 
     def panels(self, chosen: Mapping[str, str]) -> dict[str, str]:
@@ -46,14 +47,32 @@ class RunsPage:
         of_run = {} if run is None else self._of_results(run)
         return {
             "summary": of_run.get("summary", ""),
-            "parties": _panel("parties", lambda: self._parties(run)),
-            "alarms": _panel("alarms", self._attention),
+            "parties": panel("parties", lambda: self._parties(run)),
+            "alarms": panel("alarms", self._attention),
             **{name: of_run.get(name, "") for name in ("errors", "utility", "pictures")},
-            "ledger": "" if run is None else _panel("ledger", lambda: panels.traffic(run)),
+            "ledger": "" if run is None else panel("ledger", lambda: panels.traffic(run)),
         }
 
-    def report(self) -> str:
-        """The page of ``vflens report``.
+    def line(self) -> Document:
+        """What an index says of the first run: ``state``, ``defenses``, ``headline`` and last ``changed``; of
+        one with a damaged file why it cannot be read, in place of figures that may be those of a part.
+        """
+        self._folders.refresh()
+        run = next(iter(self._folders.runs), None)
+        parties = [now for p in run.parties if (now := self._folders[p].progress)] if run else []
+        told = {"state": ", ".join(sorted({party.state for party in parties})) or "gone"}
+        told |= {"defenses": "", "headline": "", **(self._headline(run) if run else {})}
+        if self._folders.problems:
+            told |= damaged(self._folders.problems[0])
+        return {**told, "changed": max((party.changed for party in parties), default="")}
+
+    def _headline(self, run: RecordedRun) -> Document:
+        if run not in self._headlines:
+            self._headlines[run] = _tried(lambda: panels.summary(run), damaged)
+        return self._headlines[run]
+
+    def report(self, chosen: Mapping[str, str]) -> str:
+        """The page of ``vflens report``, whatever is ``chosen``.
 
         Raises:
             ConfigError, DataError: as above.
@@ -72,7 +91,7 @@ class RunsPage:
         if run not in self._panels:
             made = {"summary": panels.summary, "errors": panels.errors, "utility": panels.utility}
             made |= {"pictures": panels.originals}
-            self._panels[run] = {name: _panel(name, partial(of, run)) for name, of in made.items()}
+            self._panels[run] = {name: panel(name, partial(of, run)) for name, of in made.items()}
         return self._panels[run]
 
     def _parties(self, chosen: RecordedRun | None) -> Document:
@@ -104,7 +123,12 @@ class RunsPage:
         return self._alarms[run]
 
 
-def _panel(name: str, facts: Callable[[], Document]) -> str:
+def damaged(words: str) -> Document:
+    """The state of a run that cannot be read, and why."""
+    return {"state": "damaged", "headline": words}
+
+
+def panel(name: str, facts: Callable[[], Document]) -> str:
     """A panel as HTML; "" without facts, and a sentence where its files are damaged."""
     return _tried(lambda: _rendered(name, facts()), lambda words: _rendered("unreadable", {"words": words}))
 

@@ -12,19 +12,15 @@ from vflens.experiments.results import verdict
 from vflens.experiments.results.clear_training import explained_number
 from vflens.experiments.results.ledger import absent, sampled, shown
 from vflens.experiments.results.record import RecordedRun
+from vflens.experiments.results.results import UTILITY
 from vflens.experiments.results.titles import defenses, describe
 from vflens.experiments.watch import charts
 from vflens.experiments.watch.events import sentence
 from vflens.plugins.defense import installed_defense
+from vflens.registry import ATTACKS
 from vflens.types import Claim, Document, Facts
 
 _NEAR = 0.8  # share of a budget of ε from which on it is an alarm
-_WORDS = {
-    **{"accuracy": "accuracy", "accuracy_alone": "accuracy alone", "accuracy_gain": "accuracy gained"},
-    **{"auc": "AUC", "auc_alone": "AUC alone", "auc_gain": "AUC gained"},
-    **{"accuracy_released": "accuracy, released tables", "auc_released": "AUC, released tables"},
-    **{"mean_kl": "mean KL, nats", "argmax_kept": "arg-max kept"},
-}
 
 
 def summary(run: RecordedRun) -> Document:
@@ -68,7 +64,7 @@ def alarms(run: RecordedRun) -> Iterator[str]:
 
 
 def errors(run: RecordedRun) -> Document:
-    """Errors of attacks on columns, labels and membership."""
+    """Errors of attacks on columns, labels and membership, and what each of these attacks does."""
     rows = [{**vars(r), "share": percent(r.relative)} for r in run.results]
     others = [
         *(
@@ -83,12 +79,20 @@ def errors(run: RecordedRun) -> Document:
     ]
     plots = list(charts.errors(run))
     found = {"rows": rows, "explained": affine, "others": others}
-    return {"plots": plots, **found} if any(found.values()) else {}
+    if not any(found.values()):
+        return {}
+    names = [r.attack for r in run.results] + [attack for attack, _ in run.explained]
+    names += [r.attack for r in run.labels] + [r.attack for r in run.membership]
+    return {
+        "plots": plots,
+        **found,
+        "attacks": {name: ATTACKS.summary(name) for name in dict.fromkeys(names)},
+    }
 
 
 def utility(run: RecordedRun) -> Document:
     """Figures of utility, the claims of defences, and the ε that was spent."""
-    figures = [(_WORDS[name], verdict.number(value)) for name, value in run.utility.items()]
+    figures = [(UTILITY[name], verdict.number(value)) for name, value in run.utility.items()]
     found = {"figures": figures, "claims": list(_claims(run)), "spent": run.privacy}
     return found if any(found.values()) else {}
 

@@ -76,4 +76,5 @@ def _state(party: PartyRun) -> str:
 def _changed(folder: Path) -> str:
     times = [f.stat().st_mtime for name in _LOGS if (f := folder / name).exists()]
     newest = min(max([0, *times]), _LAST_SECOND)
-    return datetime.fromtimestamp(newest).astimezone().strftime("%H:%M:%S") if times else ""
+    local, today = datetime.fromtimestamp(newest).astimezone(), datetime.now().astimezone().date()
+    return local.strftime("%H:%M:%S" if local.date() == today else "%Y-%m-%d %H:%M") if times else ""

@@ -6,22 +6,37 @@ import socket
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from typing import TypeAlias
 
 import uvicorn
+from starlette.applications import Starlette
 
 from vflens.errors import ConfigError
 from vflens.experiments.watch.access import Access
 from vflens.experiments.watch.app import LivePage, live_app
 from vflens.services.lifeline import end_with_launcher
 
+_END_SECONDS = 8  # for the last state of the page
+MakeApp: TypeAlias = Callable[[Access, Callable[[], bool]], Starlette]
 _NICENESS = 10  # the parties go first where processors are short
 
 
 def serve(page: LivePage, announce: Callable[[str], None], port: int = 0) -> None:
-    """Serve ``page`` until SIGINT, SIGTERM or, if a launcher started this process, until that is gone.
+    """Serve ``page``: see :func:`serve_app`."""
+
+    def app(access: Access, ends: Callable[[], bool]) -> Starlette:
+        page.panels({})  # the first reading takes longest: before a browser waits for it
+        return live_app(page, access, ends)
+
+    serve_app(app, announce, port)
+
+
+def serve_app(make: MakeApp, announce: Callable[[str], None], port: int = 0, *, takes: bool = False) -> None:
+    """Serve an application until SIGINT, SIGTERM or, if a launcher started this process, until that is gone.
 
     Args:
-        page: what is shown.
+        make: the application, for the browser of an access and until a function says that the server ends.
+        takes: whether it takes what its browser sends.
         announce: called with the address to open, once it answers connections.
         port: 0 means a free one.
 
@@ -31,13 +46,14 @@ def serve(page: LivePage, announce: Callable[[str], None], port: int = 0) -> Non
     with _listening(port) as listener:
         os.nice(_NICENESS)
         logging.getLogger("asyncio").setLevel(logging.ERROR)  # it warns of browsers that left
-        page.panels({})  # the first reading takes longest: before a browser waits for it
-        end_with_launcher()
         port = listener.getsockname()[1]
-        access = Access(port)
-        app = live_app(page, access, lambda: server.should_exit)
+        access = Access(port, takes=takes)
+        app = make(access, lambda: server.should_exit)
+        end_with_launcher()
         # A stream that does not end by itself must not hold the end back for ever.
-        config = uvicorn.Config(app, timeout_graceful_shutdown=1, log_config=None, lifespan="off", ws="none")
+        config = uvicorn.Config(
+            app, timeout_graceful_shutdown=_END_SECONDS, log_config=None, lifespan="off", ws="none"
+        )
         server = _Server(config, lambda: announce(f"http://127.0.0.1:{port}/?token={access.token}"))
         with suppress(KeyboardInterrupt):  # the usual end: uvicorn raises the signal again after its own
             server.run(sockets=[listener])

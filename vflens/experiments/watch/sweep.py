@@ -68,7 +68,7 @@ class SweepPage:
             shown[f"results-{first}"] = str(parts.rows(packed(rows)))  # type: ignore[attr-defined]
         return shown
 
-    def report(self) -> str:
+    def report(self, chosen: Mapping[str, str]) -> str:
         """The page of the finished sweep, or of what is there."""
         page = self._out / "sweep.html"
         if not self._folder.exists() and page.exists():

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from vflens.errors import ConfigError, DataError
+from vflens.errors import ConfigError, DataError, install_extra
 from vflens.experiments.weights.numbers import checked_numbers
 from vflens.experiments.weights.pickles import refuse_pickle
 from vflens.storage.files import load_arrays
@@ -61,9 +61,7 @@ def read_safetensors(file: Path) -> LinearModel:
     try:
         from safetensors import SafetensorError, safe_open
     except ImportError:
-        raise ConfigError(
-            f"{file} needs the package safetensors: install the extra, pip install 'vflens[weights]'"
-        ) from None
+        raise ConfigError(f"{file} needs the package safetensors: {install_extra('weights')}") from None
     try:
         with safe_open(file, framework="np") as opened:
             arrays = {key: opened.get_tensor(key) for key in opened.keys()}  # noqa: SIM118  # it has no iterator

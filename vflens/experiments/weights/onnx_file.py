@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from vflens.errors import ConfigError, DataError
+from vflens.errors import ConfigError, DataError, install_extra
 from vflens.experiments.weights.linear import LinearModel, of_weight
 from vflens.experiments.weights.network import Graph, Operation
 from vflens.experiments.weights.numbers import checked_numbers
@@ -35,9 +35,7 @@ def read_onnx(file: Path) -> Graph | LinearModel:
         import onnx
         from google.protobuf.message import DecodeError
     except ImportError:
-        raise ConfigError(
-            f"{file} needs the package onnx: install the extra, pip install 'vflens[weights]'"
-        ) from None
+        raise ConfigError(f"{file} needs the package onnx: {install_extra('weights')}") from None
     try:
         graph = onnx.load(str(file), load_external_data=False).graph
     except (DecodeError, OSError, ValueError) as error:

@@ -22,6 +22,8 @@ _READERS: Mapping[str, Callable[[Path], AnyModel]] = MappingProxyType(
         ".json": read_xgboost,
     }
 )
+#: The endings of files that hold a model.
+MODELS = tuple(_READERS)
 _LARGEST = 1 << 30  # bytes of a file: minutes
 
 

@@ -6,6 +6,7 @@ from vflens.models.family import ModelFamily
 from vflens.models.part import Site
 from vflens.models.softmax_regression import LinearBlock
 from vflens.numerics.linear_system import LinearSystem
+from vflens.numerics.shares.response import SIGMOID, Response
 from vflens.types import Array
 
 
@@ -14,6 +15,7 @@ class SoftmaxRegression(ModelFamily):
 
     title: ClassVar[str] = "softmax regression"
     linear: ClassVar[bool] = True
+    response: ClassVar[Response | None] = SIGMOID
     closed_forms: ClassVar[bool] = True
 
     family: Literal["softmax_regression"] = "softmax_regression"

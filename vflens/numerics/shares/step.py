@@ -1,23 +1,27 @@
-"""One step of logistic regression on shares: what a computing party does, and what the dealer gives.
+"""One step of logistic or linear regression on shares: what a computing party does, what the dealer gives.
 
 Two computing parties hold shares of the parameters θ (d, k) and of a mask U of the features X; E = X − U was
 opened once. A step opens four arrays, each with a fresh uniform mask: θ − v, z + r, the residual − w, and the
 change of θ + t. A product with a shared factor is local once the other one is open: X θ = E θ + U (θ − v) +
-U v (Beaver, 1991). The dealer knows all masks and no opened array. It gives shares of U v, of Uᵀw, of the
-waves of r, and of the pair of t.
+U v (Beaver, 1991). The dealer knows all masks and no opened array. It gives shares of U v, of Uᵀw, of what
+the response needs of r, and of the pair of t.
 """
 
 from collections.abc import Generator
+from functools import lru_cache
+from itertools import accumulate, pairwise
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
 
 from vflens.array import Array
+from vflens.numerics.shares.product import product
+from vflens.numerics.shares.response import Response
 from vflens.numerics.shares.scale import Scale
-from vflens.numerics.shares.sigmoid import HARMONICS, RESIDUAL_BITS, series, waves
 from vflens.numerics.shares.truncation import OFFSET, pair, truncated
 
-_HALF = np.uint64(1 << (RESIDUAL_BITS - 1))
+_NOTHING = np.uint64(0)
 _DRAWN = 4
 
 
@@ -25,7 +29,7 @@ class Masks(NamedTuple):
     """Masks of one step of n rows, d columns and k logits, or a party's shares of them, uint64.
 
     The first four are drawn: v and t (d, k), w and r (n, k), uniform and independent. The others follow from
-    them: U v (n, k), Uᵀw (d, k), the waves of r (2, 12, n, k), ⌊t/2ˢ⌋ and msb t (d, k).
+    them: U v (n, k), Uᵀw (d, k), what the response needs of r (m, n, k), ⌊t/2ˢ⌋ and msb t (d, k).
     """
 
     v: Array
@@ -34,31 +38,33 @@ class Masks(NamedTuple):
     r: Array
     uv: Array
     uw: Array
-    waves: Array
+    of_r: Array
     high: Array
     top: Array
 
 
-def _shapes(rows: int, columns: int, logits: int) -> list[tuple[int, ...]]:
+@lru_cache(maxsize=16)  # a run has batches of two sizes
+def _places(rows: int, columns: int, logits: int, response: Response) -> list[tuple[slice, tuple[int, ...]]]:
+    """Where each of the masks stands among a step's numbers, and its shape."""
     theta, z = (columns, logits), (rows, logits)
-    return [theta, theta, z, z, z, theta, (2, HARMONICS, *z), theta, theta]
+    shapes: list[tuple[int, ...]] = [theta, theta, z, z, z, theta, (response.dealt, *z), theta, theta]
+    ends = pairwise(accumulate(map(prod, shapes), initial=0))
+    return [(slice(*place), shape) for place, shape in zip(ends, shapes, strict=True)]
 
 
-def mask_sizes(rows: int, columns: int, logits: int) -> tuple[int, int]:
+def mask_sizes(rows: int, columns: int, logits: int, response: Response) -> tuple[int, int]:
     """How many numbers one step's masks are: those drawn, and those that follow from them."""
-    sizes = [int(np.prod(shape)) for shape in _shapes(rows, columns, logits)]
-    return sum(sizes[:_DRAWN]), sum(sizes[_DRAWN:])
+    ends = [place.stop for place, _ in _places(rows, columns, logits, response)]
+    return ends[_DRAWN - 1], ends[-1] - ends[_DRAWN - 1]
 
 
-def unpacked(numbers: Array, rows: int, columns: int, logits: int) -> Masks:
+def unpacked(numbers: Array, rows: int, columns: int, logits: int, response: Response) -> Masks:
     """The masks in ``numbers`` uint64 (m,): those drawn, then those that follow."""
-    shapes = _shapes(rows, columns, logits)
-    ends = np.cumsum([int(np.prod(shape)) for shape in shapes])
-    parts = np.split(numbers, ends[:-1])
-    return Masks(*(part.reshape(shape) for part, shape in zip(parts, shapes, strict=True)))
+    places = _places(rows, columns, logits, response)
+    return Masks(*(numbers[place].reshape(shape) for place, shape in places))
 
 
-def dealt(drawn: Array, other: Array, u: Array, logits: int, shift: int) -> Array:
+def dealt(drawn: Array, other: Array, u: Array, logits: int, scale: Scale) -> Array:
     """What the dealer sends one party: its shares of the masks that follow, uint64 (m,).
 
     Args:
@@ -66,19 +72,20 @@ def dealt(drawn: Array, other: Array, u: Array, logits: int, shift: int) -> Arra
         other: all shares of the other party, which draws those that follow as well, uint64.
         u: the mask U (n, d) of the batch, uint64.
         logits: k.
-        shift: s of the truncation.
+        scale: of the step.
     """
-    (rows, columns), own = u.shape, len(drawn)
-    masks = unpacked(np.append(drawn + other[:own], other[own:]), rows, columns, logits)
-    of_r = waves(masks.r).view(np.uint64)
-    follow = (u @ masks.v, u.T @ masks.w, of_r, *pair(masks.t, shift))
+    (rows, columns), own, response = u.shape, len(drawn), scale.response
+    masks = unpacked(np.append(drawn + other[:own], other[own:]), rows, columns, logits, response)
+    of_r = response.of_mask(masks.r)
+    follow = (product(u, masks.v), product(u.T, masks.w), of_r, *pair(masks.t, scale.shift))
     return np.concatenate([part.ravel() for part in follow]) - other[own:]
 
 
 class BatchShares(NamedTuple):
     """The rows of one step: the opened E (n, d), the party's shares of U (n, d) and of labels (n, k); uint64.
 
-    Labels have 28 fraction bits. The active party's share is the labels themselves, the other's is zero.
+    Labels have the response's fraction bits. The active party's share is the labels themselves, the other's
+    is zero.
     """
 
     e: Array
@@ -100,14 +107,15 @@ def computing(
         first: whether it is the one of the two that takes up what is public.
         decayed: the rows of θ that the penalty counts, bool (d, 1).
     """
+    response = scale.response
     delta = yield theta - masks.v
-    logits = batch.e @ theta + batch.u @ delta + masks.uv
-    opened = yield logits + masks.r
-    residual = series(opened, masks.waves) - batch.labels + (_HALF if first else np.uint64(0))
+    logits = product(batch.e, theta) + product(batch.u, delta) + masks.uv
+    opened = yield logits + masks.r + (response.offset if first else _NOTHING)
+    residual = response.share(opened, masks.of_r, first=first) - batch.labels
     rho = yield residual - masks.w
-    gradient = batch.e.T @ residual + batch.u.T @ rho + masks.uw
+    gradient = product(batch.e.T, residual) + product(batch.u.T, rho) + masks.uw
     change = _change(theta, gradient, scale, len(batch.e), decayed)
-    hidden = yield change + masks.t + (OFFSET if first else np.uint64(0))
+    hidden = yield change + masks.t + (OFFSET if first else _NOTHING)
     return theta - truncated(hidden, masks.high, masks.top, scale.shift, first=first)
 
 
@@ -122,7 +130,7 @@ def twin(
 
     Args:
         theta: θ uint64 (d, k).
-        rows: X uint64 (n, d) with 16 fraction bits, and labels (n, k) with 28.
+        rows: X uint64 (n, d) with 16 fraction bits, and labels (n, k) with the response's.
         opened: the arrays that were opened second and fourth. They are uniform whatever the data are, and say
             how logits and the change of θ are rounded.
         scale: the rates of the step.
@@ -130,13 +138,15 @@ def twin(
     """
     turned, hidden = opened
     features, labels = rows
-    residual = series(turned, waves(turned - features @ theta).view(np.uint64)) + _HALF - labels
+    response = scale.response
+    mask = turned - response.offset - features @ theta
+    residual = response.share(turned, response.of_mask(mask)) - labels
     change = _change(theta, features.T @ residual, scale, len(features), decayed)
     return theta - truncated(hidden, *pair(hidden - OFFSET - change, scale.shift), scale.shift)
 
 
 def _change(theta: Array, gradient: Array, scale: Scale, rows: int, decayed: Array | bool) -> Array:
     """What is subtracted from θ, before truncation."""
-    penalty = np.where(decayed, theta * np.uint64(scale.decay), np.uint64(0))
+    penalty = np.where(decayed, theta * np.uint64(scale.decay), _NOTHING)
     change: Array = gradient * np.uint64(scale.rate(rows)) + penalty
     return change

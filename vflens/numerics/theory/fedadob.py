@@ -1,7 +1,12 @@
-"""FedAdOb's figure of merit and its two theorems on passports, with their errata.
+"""FedAdOb's figure of merit, its lemma and its two theorems on passports, with their errata.
 
 **CAP** (definition 2, equation (13)): the mean of accuracy times recovery error over a grid of strengths. It
 depends on the grid, so a :class:`Cap` carries it.
+
+**Lemma 1** (equation (7)): of H = D W x with a secret scale D = diag(γ), γ = W s, who guesses γ' and inverts
+W errs by ‖x − x̂‖ ≥ ‖(D⁻¹ − D'⁻¹)H‖/‖W‖. *Erratum*: this holds for an invertible W. For a tall one W⁺ loses
+what lies outside the range of W; with P the projection onto it, ‖P(D⁻¹ − D'⁻¹)H‖/‖W‖ holds for every W of
+full column rank.
 
 **Theorem 1**: a linear layer H = W(x + s) has one secret key s, and W is known and of full column rank. A
 guess s' of the key gives an input x̂ with ‖x − x̂‖ = ‖s − s'‖. The key has m numbers with independent means
@@ -114,6 +119,22 @@ def against_best(caps: Iterable[Cap]) -> Cap:
 
 def _error(setting: DefenseStrength) -> float:
     return math.inf if math.isnan(setting.error) else setting.error
+
+
+def guessed_scale_error(W: Array, H: Array, scale: Array, guess: Array) -> Array:
+    """Lemma 1's lower bound (n,) of ‖x − x̂‖₂ for x̂ = W⁺ D'⁻¹ H, with the erratum; in units of the layer's
+    input.
+
+    Args:
+        W: the layer's weights (w, d), of full column rank.
+        H: what the layer gives, γ ⊙ W x (n, w).
+        scale: γ (w,) or (n, w), nowhere 0.
+        guess: the guessed γ', likewise.
+    """
+    apart = H / scale - H / guess
+    inside = np.linalg.lstsq(W, apart.T, rcond=None)[0].T @ W.T
+    bound: Array = np.linalg.norm(inside, axis=1) / np.linalg.norm(W, 2)
+    return bound
 
 
 def log_recovery_probability(epsilon: float, largest_mean: float, channels: int, entries: int = 1) -> float:

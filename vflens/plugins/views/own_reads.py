@@ -86,3 +86,17 @@ class OwnReads(CheckedReads):
                 "passport: choose another way to learn, or train a top model without other defences inside"
             )
         return found
+
+    def sending(self) -> Mapping[str, Array]:
+        """What the attack's own sending part kept at the end of training, by name.
+
+        Raises:
+            KnowledgeError: the party sent the gradients of its loss.
+        """
+        found = {n.removeprefix(SENDING): a for n, a in self._own.items() if n.startswith(SENDING)}
+        if not found:
+            raise KnowledgeError(
+                f"party {self.party!r} sent the gradients of its loss: run the federation with "
+                "malicious = true, and with this attack"
+            )
+        return found

@@ -10,7 +10,7 @@ from vflens.models.family import ModelFamily
 from vflens.numerics.shrinkage import estimated_moments
 from vflens.plugins.findings import Joint, SharedFindings
 from vflens.plugins.views.reads import CheckedReads
-from vflens.types import Array, ColumnInfo, Knowledge, Moments, PartyInfo, Point, Progress
+from vflens.types import Array, ColumnInfo, Knowledge, LabelKind, Moments, PartyInfo, Point, Progress
 
 if TYPE_CHECKING:
     from vflens.models.families.split_network import SplitNetwork
@@ -52,6 +52,11 @@ class TargetView(CheckedReads, SharedFindings):
         self._parties = {p.name: p for p in parties}
         self._model = model
         self._joint: Joint = [] if joint is None else joint
+
+    @property
+    def label_kind(self) -> LabelKind:
+        """What the labels of the federation are."""
+        return self._model.label_kind
 
     def metadata(self) -> Sequence[ColumnInfo]:
         """Names, bounds and finite alphabets of the target's columns."""

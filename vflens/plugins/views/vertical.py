@@ -18,12 +18,10 @@ from vflens.models.settings import Training
 from vflens.numerics.linear_system import LinearSystem
 from vflens.numerics.shrinkage import block_diagonal
 from vflens.plugins.findings import Joint
-from vflens.plugins.opened import OpenedStep, opened_steps
 from vflens.plugins.steps import silent
-from vflens.plugins.views.own_reads import SENDING, OwnReads
+from vflens.plugins.views.opened_reads import OpenedReads
+from vflens.plugins.views.own_reads import OwnReads
 from vflens.plugins.views.reads import POINT_KNOWLEDGE, Log, read_only
-from vflens.plugins.views.target import TargetView
-from vflens.protocol.vertical.shared_columns import shared_columns
 from vflens.types import (
     Array,
     ColumnInfo,
@@ -41,7 +39,7 @@ if TYPE_CHECKING:
     from torch.nn import Module
 
 
-class AdversaryView(TargetView, OwnReads):
+class AdversaryView(OpenedReads, OwnReads):
     """The view of an adversary in ``party`` on ``target``'s columns for ``rows``.
 
     Args:
@@ -65,6 +63,8 @@ class AdversaryView(TargetView, OwnReads):
             of those are given one list.
         own_model: makes a copy of the party's trained bottom model; None where it has none.
         progress: called by attacks that take long, with a stage, its steps done and in all.
+        colluders: other parties, whose messages are in ``transcript`` too; their data in ``own`` stand beside
+            those of ``party``: the active party's first, the others by name.
     """
 
     def __init__(
@@ -87,7 +87,9 @@ class AdversaryView(TargetView, OwnReads):
         joint: Joint | None = None,
         own_model: Callable[[], Module] | None = None,
         progress: Progress = silent,
+        colluders: Sequence[str] = (),
     ) -> None:
+        self.colluders = tuple(sorted(colluders))
         super().__init__(
             target=target,
             n_classes=n_classes,
@@ -104,13 +106,15 @@ class AdversaryView(TargetView, OwnReads):
             every=every,
             own=own,
             own_model=own_model,
+            schedule=schedule,
+            training=np.zeros(0, np.int32) if training is None else training,
         )
-        self.schedule = schedule
-        self.training_rows = read_only(np.zeros(0, np.int32) if training is None else training)
 
     def own_columns(self) -> Sequence[ColumnInfo]:
-        """The columns of the adversary's party itself."""
-        return self._parties[self.party].columns
+        """The columns of the adversary's party itself; of colluders the active one's, then by name."""
+        own = [p for p in self._parties.values() if p.name in {self.party, *self.colluders}]
+        own = sorted(own, key=lambda p: (p.role is Role.PASSIVE, p.name))
+        return tuple(column for party in own for column in party.columns)
 
     def unknown_columns(self) -> tuple[ColumnInfo, ...]:
         """The same of all unknown columns, in party-name order."""
@@ -118,8 +122,9 @@ class AdversaryView(TargetView, OwnReads):
         return tuple(c for party in self.widths() for c in self._parties[party].columns)
 
     def widths(self) -> dict[str, int]:
-        """The number of columns of every passive party other than the adversary, in name order."""
-        others = (p for p in self._parties.values() if p.role == Role.PASSIVE and p.name != self.party)
+        """The number of columns of every passive party other than the adversary's, in name order."""
+        own = {self.party, *self.colluders}
+        others = (p for p in self._parties.values() if p.role == Role.PASSIVE and p.name not in own)
         return {p.name: len(p.columns) for p in sorted(others, key=lambda p: p.name)}
 
     def columns(self) -> slice:
@@ -189,39 +194,6 @@ class AdversaryView(TargetView, OwnReads):
             if (r.sender == self.target) == direct
         )
 
-    def shared_columns(self) -> Mapping[str, slice]:
-        """Where the columns of each party stand in protected training; the one between is the bias."""
-        parts = shared_columns(list(self._parties.values()))
-        return {n: slice(p.start, p.start + len(self._parties[n].columns)) for n, p in parts.items()}
-
-    def opened_features(self) -> tuple[Array, Array]:
-        """The training rows int32 (n,) whose features were opened behind their masks, and these uint64
-        (n, d).
-
-        Raises:
-            KnowledgeError: nothing was opened at this party, or the attack did not declare OPENINGS.
-        """
-        found = [r for r in self.received(Point.SHARES) if "features" in (r.tensors or {})]
-        if not found:
-            raise KnowledgeError(f"no features of training rows were opened at {self.party!r}")
-        features = np.concatenate([r.tensor("features") for r in found]).view(np.uint64)
-        return np.concatenate([r.rows for r in found]), features
-
-    def opened_in(self) -> str:
-        """The name of the run in which features were opened, "" where none were."""
-        return next((r.exchange.run for r in self.received(Point.SHARES)), "")
-
-    def openings(self) -> list[OpenedStep]:
-        """What each step of protected training opened, as it arrived.
-
-        Raises:
-            KnowledgeError: as :meth:`opened_features`.
-        """
-        steps = opened_steps(self.received(Point.OPENING))
-        if not steps:
-            raise KnowledgeError(f"no step of protected training was opened at {self.party!r}")
-        return steps
-
     def public(self) -> Array:
         """The target's columns (M, d) of other people's rows, float64 in [0, 1]; see :meth:`own_public`.
 
@@ -239,20 +211,6 @@ class AdversaryView(TargetView, OwnReads):
         labels = self._public("public labels")
         own = self._own.get(f"public/{self.party}", np.zeros((len(labels), 0)))
         return own, labels
-
-    def sending(self) -> Mapping[str, Array]:
-        """What the attack's own sending part kept at the end of training, by name.
-
-        Raises:
-            KnowledgeError: the party sent the gradients of its loss.
-        """
-        found = {n.removeprefix(SENDING): a for n, a in self._own.items() if n.startswith(SENDING)}
-        if not found:
-            raise KnowledgeError(
-                f"party {self.party!r} sent the gradients of its loss: run the federation with "
-                "malicious = true, and with this attack"
-            )
-        return found
 
     def _public(self, name: str) -> Array:
         self._check(Knowledge.PUBLIC)
@@ -275,8 +233,13 @@ class AdversaryView(TargetView, OwnReads):
         """The received log-probabilities (N, k) of ``rows``.
 
         Raises:
-            KnowledgeError: the scores of a row never arrived.
+            KnowledgeError: the scores of a row never arrived, or are a number.
         """
+        if self.label_kind == "number":
+            raise KnowledgeError("the scores are predictions of a number: this attack is made for classes")
+        return self._scores()
+
+    def _scores(self) -> Array:
         found = ((r.rows, r.tensor("scores")) for r in self.received(Point.SCORES))
         return self._latest(found, None, "the scores").reshape(len(self.rows), self.n_classes)
 
@@ -290,7 +253,7 @@ class AdversaryView(TargetView, OwnReads):
             raise KnowledgeError(
                 f"the federation trains {self._model.title}: this attack is made for softmax regression"
             )
-        weights, bias = [], np.zeros(self.n_classes)
+        weights, bias = [], self._own.get("bias", np.zeros(self.n_classes))
         for sender in self.widths():
             released = self._only(Point.PARAMETERS, sender)
             weights.append(released.tensor("weight"))
@@ -298,18 +261,50 @@ class AdversaryView(TargetView, OwnReads):
                 bias = released.tensor("bias")
         return np.concatenate(weights, axis=1), bias
 
-    def linear_systems(self, known: Array, weight: Array) -> list[tuple[Array, LinearSystem]]:
-        """The equations that :meth:`scores` give; see :meth:`ModelFamily.linear_systems`.
+    def linear_systems(
+        self, known: Array, weight: Array, scores: Array | None = None
+    ) -> list[tuple[Array, LinearSystem]]:
+        """The equations that ``scores`` (N, k) give, by default the released ones; see
+        :meth:`ModelFamily.linear_systems`.
+
+        To an adversary with the coordinator partial logits give more: an equation for each class and party.
 
         Raises:
             KnowledgeError: the scores of a row never arrived, or give no linear equations.
         """
-        return self._model.linear_systems(self.scores(), known, weight)
+        if self._sees_partial_logits:
+            return [(np.arange(len(self.rows)), self._of_partial_logits(weight))]
+        return self._model.linear_systems(self._scores() if scores is None else scores, known, weight)
 
     def equations(self, weight: Array) -> Array:
         """A (m, d) of a row of which no score is 0, whatever it is; see :meth:`linear_systems`."""
+        if self._sees_partial_logits:
+            return self._blocks(weight)
         any_scores = np.zeros((1, self.n_classes))
         return self._model.linear_systems(any_scores, any_scores, weight)[0][1].A
+
+    @property
+    def _sees_partial_logits(self) -> bool:
+        """Whether a colluder is the coordinator, no data party."""
+        return self._model.linear and not self._parties.keys() >= set(self.colluders)
+
+    def _of_partial_logits(self, weight: Array) -> LinearSystem:
+        """W_p x_p = z_p − b_p of every party p with unknown columns."""
+        _, bias = self.unknown_parameters()
+        holder = min(p.name for p in self._parties.values() if p.role == Role.PASSIVE)
+        logits = [self._partial_logits(name) - (bias if name == holder else 0) for name in self.widths()]
+        return LinearSystem(self._blocks(weight), np.concatenate(logits, axis=1), saturated=False)
+
+    def _partial_logits(self, sender: str) -> Array:
+        sent = self._select(Point.EMBEDDING, phases=self._phases & {Phase.PREDICT}, sender=sender)
+        found = ((r.rows, r.tensor("embedding")) for r in sent)
+        return self._latest(found, None, f"partial logits of {sender!r}")
+
+    def _blocks(self, weight: Array) -> Array:
+        """``weight`` (k, d) with the columns of every party in rows of its own (k·parties, d)."""
+        ends = np.cumsum([*self.widths().values()])
+        places = np.searchsorted(ends, np.arange(weight.shape[1]), side="right")
+        return np.concatenate([np.where(places == i, weight, 0.0) for i in range(len(ends))])
 
     def moments(self) -> Moments:
         """Mean and covariance of all unknown columns: disclosed, or estimated from auxiliary rows.

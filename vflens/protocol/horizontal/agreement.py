@@ -62,6 +62,7 @@ class HorizontalAgreement(Agreement):
     def received_width(self) -> int:
         """See :attr:`Agreement.received_width`: that of the embedding of all columns."""
         width = self.model.width_of(self.columns, self.n_classes)
+        self.model.check_label(None)
         return self.model.combined_width([width], self.n_classes)
 
     def part_size(self, party: PartyInfo) -> Size:

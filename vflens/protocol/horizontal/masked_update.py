@@ -7,7 +7,7 @@ is then exact, and within K·2⁻⁴¹ of the weighted mean. Its masks come from
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -72,10 +72,24 @@ class MaskedRound:
                 f"no mask hides{after(self.received.tensors)}: check its table, its defences and the "
                 "learning rate"
             ) from None
-        publics = {name: self.federation.mask_keys[name] for name in self.participants}
-        given = self.received.digest + self.federation.digest
-        masked = self.masking.masked(whole, publics, round_, given)
+        given = given_of(self.federation, self.received)
+        masked = self.masking.masked(whole, keys_of(self.federation, self.participants), round_, given)
         return {_NAME: masked.view(np.int64)}
+
+
+def given_of(federation: HorizontalAgreement, received: Released) -> bytes:
+    """What the masks of a round depend on: the parameters that were ``received``, and the federation."""
+    return received.digest + federation.digest
+
+
+def keys_of(federation: HorizontalAgreement, participants: Collection[str]) -> dict[str, bytes]:
+    """The public keys of masks of the clients of a round."""
+    return {name: federation.mask_keys[name] for name in participants}
+
+
+def numbers(released: Released) -> Array:
+    """The numbers uint64 (m,) of a masked update."""
+    return released.tensor(_NAME).view(np.uint64)
 
 
 def check_masked(released: Released, like: Mapping[str, Array]) -> None:
@@ -102,10 +116,15 @@ def unmasked_mean(
         unmasked_sum,  # takes .1 s, which other runs need not wait
     )
 
-    received = {update.sender: update.tensor(_NAME).view(np.uint64) for update in updates}
+    received = {update.sender: numbers(update) for update in updates}
     drawn = federation.horizontal.participants is not None
     clients = list(received) if drawn else [party.name for party in federation.parties]
     total = decoded(unmasked_sum(received, clients, updates[0].exchange.round), FRACTION_BITS)
+    return as_tensors(total, like)
+
+
+def as_tensors(values: Array, like: Mapping[str, Array]) -> dict[str, Array]:
+    """``values`` (m,) as tensors with the names and shapes of ``like``."""
     ends = np.cumsum([value.size for value in like.values()])[:-1]
-    parts = zip(like.items(), np.split(total, ends), strict=True)
+    parts = zip(like.items(), np.split(values, ends), strict=True)
     return {name: part.reshape(value.shape) for (name, value), part in parts}

@@ -16,7 +16,7 @@ import numpy as np
 from vflens.errors import ConfigError, ProtocolError, UnavailableError
 from vflens.models.settings import FEWEST_SUMMED
 from vflens.protocol.pair_key import PairKey
-from vflens.randomness import masks
+from vflens.randomness import derive, masks
 from vflens.types import Array
 from vflens.words import counted
 
@@ -62,6 +62,11 @@ class Masking:
                 mask = masks(self._key.shared(peer, public, *names), len(values))
                 masked = masked + mask if self._name < peer else masked - mask
         return masked
+
+
+def masking_of(secret: bytes, nonce: str, run: str, name: str) -> Masking:
+    """The masks of the client ``name`` with ``secret``, whose start has this ``nonce``."""
+    return Masking(derive(secret, "masks", nonce), run, name)
 
 
 def check_clients(names: Sequence[str] | set[str]) -> None:

@@ -54,7 +54,7 @@ class VerticalAgreement(Agreement):
 
     @property
     def n_classes(self) -> int:
-        """k, from the active party."""
+        """k, from the active party; 1 with a numeric label."""
         return self.active.n_classes
 
     def rows_of(self, party: str, phase: Phase) -> Array:
@@ -79,8 +79,9 @@ class VerticalAgreement(Agreement):
         """Numbers per row that the active party receives.
 
         Raises:
-            ConfigError: the embeddings cannot be combined.
+            ConfigError: the embeddings cannot be combined, or the model learns no such label.
         """
+        self.model.check_label(self.active.label)
         return self.model.combined_width(list(self.widths.values()), self.n_classes)
 
     @property

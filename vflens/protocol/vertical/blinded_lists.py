@@ -1,9 +1,10 @@
-"""The lists of other parties that a data party has blinded in a run, on disk: each once, and no other."""
+"""The lists of ids that a data party has blinded in a run, on disk: each once, and no other."""
 
 import re
 from collections.abc import Collection
 from hashlib import blake2b
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -18,22 +19,46 @@ from vflens.words import counted
 _ANEW = "start all parties anew, each without --resume"
 
 
-class _List(BaseModel):
-    """``ids`` of another party, and a digest of each message of them so far."""
+FILE = "blinded.json"
+
+
+class BlindedList(BaseModel):
+    """``ids`` of another party, a digest of each message of them so far, and of each answer."""
 
     ids: int
     messages: list[str]
+    answers: list[str] = []
 
 
-class _Noted(BaseModel):
-    """A digest of the run's salts, and the lists by party."""
+class Noted(BaseModel):
+    """A digest of the run's salts, of each message of the party's own ids, and the ``lists`` by party."""
 
     salts: str = ""
-    lists: dict[str, _List] = {}
+    own: list[str] = []
+    lists: dict[str, BlindedList] = {}
+
+
+def noted_in(folder: Path) -> Noted | None:
+    """What a data party noted in its ``folder``, None where it blinded nothing.
+
+    Raises:
+        StorageError: the file cannot be read.
+    """
+    file = folder / FILE
+    try:
+        return read_as(Noted, file) if file.exists() else None
+    except (OSError, ValueError) as error:
+        raise StorageError(
+            f"{file} does not say what was blinded ({in_words(error)}): use a folder that nobody changed"
+        ) from error
+
+
+def _digest(elements: bytes) -> str:
+    return blake2b(elements, digest_size=32).hexdigest()
 
 
 class BlindedLists:
-    """Notes in ``file`` what was blinded, before it leaves: a restart repeats it, other ids are refused.
+    """Notes in ``folder`` what was blinded, before it leaves: a restart repeats it, other ids are refused.
 
     Whoever gets its guesses blinded learns which of them are ids of the owner: so one list a party, one
     alignment a run, and at most ``most`` ids of all other parties together.
@@ -42,14 +67,9 @@ class BlindedLists:
         StorageError: the file cannot be read.
     """
 
-    def __init__(self, file: Path, party: str, most: int) -> None:
-        self._file, self._party, self._most = file, party, most
-        try:
-            self._noted = read_as(_Noted, file) if file.exists() else _Noted()
-        except (OSError, ValueError) as error:
-            raise StorageError(
-                f"{file} does not say what was blinded ({in_words(error)}): use a folder that nobody changed"
-            ) from error
+    def __init__(self, folder: Path, party: str, most: int) -> None:
+        self._file, self._party, self._most = folder / FILE, party, most
+        self._noted = noted_in(folder) or Noted()
 
     def begin(self, salts: bytes) -> None:
         """Take ``salts`` as those of the run's one alignment.
@@ -58,14 +78,34 @@ class BlindedLists:
             StateError: it began with others.
             StorageError: the file cannot be written.
         """
-        digest = blake2b(salts, digest_size=32).hexdigest()
+        digest = _digest(salts)
         if self._noted.salts not in ("", digest):
             raise StateError(
                 f"party {self._party!r} began to align with other salts: a party has another table or folder "
                 f"since, and a run has one alignment. {_ANEW}"
             )
         if not self._noted.salts:
-            self._write(_Noted(salts=digest))
+            self._write(salts=digest)
+
+    def note_own(self, first: int, elements: bytes) -> None:
+        """Note a message of the party's own ids, from ``first`` on.
+
+        Raises:
+            StorageError: the file cannot be written.
+        """
+        if first // AT_ONCE["psi"] == len(self._noted.own):
+            self._write(own=[*self._noted.own, _digest(elements)])
+
+    def note_answer(self, act: Blind, elements: bytes) -> None:
+        """Note what this party made of ``act``.
+
+        Raises:
+            StorageError: the file cannot be written.
+        """
+        known = self._noted.lists[act.party]
+        if act.first // AT_ONCE["psi"] == len(known.answers):
+            longer = known.model_copy(update={"answers": [*known.answers, _digest(elements)]})
+            self._write(lists={**self._noted.lists, act.party: longer})
 
     def note(self, act: Blind) -> bool:
         """Take ``act`` as the next message of its list, or a repeated one; whether the list begins with it.
@@ -75,12 +115,12 @@ class BlindedLists:
             StateError: this message came before with other ids, or the list is too long.
             StorageError: the file cannot be written.
         """
-        known = self._noted.lists.get(act.party, _List(ids=act.ids, messages=[]))
+        known = self._noted.lists.get(act.party, BlindedList(ids=act.ids, messages=[]))
         self._check(act, known)
-        number, digest = act.first // AT_ONCE["psi"], blake2b(act.elements, digest_size=32).hexdigest()
+        number, digest = act.first // AT_ONCE["psi"], _digest(act.elements)
         if number == len(known.messages):
-            longer = _List(ids=act.ids, messages=[*known.messages, digest])
-            self._write(_Noted(salts=self._noted.salts, lists={**self._noted.lists, act.party: longer}))
+            longer = known.model_copy(update={"messages": [*known.messages, digest]})
+            self._write(lists={**self._noted.lists, act.party: longer})
         elif known.messages[number] != digest:
             raise StateError(
                 f"blinded ids of {act.party!r} from {act.first} on came with others before: a run has one "
@@ -88,7 +128,7 @@ class BlindedLists:
             )
         return not known.messages
 
-    def _check(self, act: Blind, known: _List) -> None:
+    def _check(self, act: Blind, known: BlindedList) -> None:
         if act.party == self._party or not re.fullmatch(NAME, act.party):
             raise ProtocolError(
                 f"party {self._party!r} blinds no ids of {from_peer(act.party)!r}: those of other data "
@@ -131,6 +171,7 @@ class BlindedLists:
                 f"parties of the run are {', '.join(others)}: align anew, with the same parties"
             )
 
-    def _write(self, noted: _Noted) -> None:
+    def _write(self, **changes: Any) -> None:
+        noted = self._noted.model_copy(update=changes)
         write_whole(self._file, noted.model_dump_json().encode())
         self._noted = noted

@@ -23,8 +23,9 @@ from functools import cached_property
 
 import numpy as np
 
-from vflens.errors import ProtocolError
+from vflens.errors import ConfigError, ProtocolError
 from vflens.models.settings import Training
+from vflens.numerics.shares.response import Response
 from vflens.numerics.shares.scale import Scale, fitting
 from vflens.numerics.shares.step import mask_sizes
 from vflens.protocol.checks import check_origin
@@ -39,13 +40,17 @@ _DEALT_NUMBERS = 1 << 17  # 1 MiB
 _WIRE = np.dtype("<i8")  # uint64 as tensors carry it
 
 
-def scale_of(training: Training) -> Scale:
+def scale_of(response: Response, training: Training, columns: int, steps: int) -> Scale:
     """The scale of the integers.
 
     Raises:
         ValueError: none fits the settings; names them and the remedy.
     """
-    return fitting(training.learning_rate, training.l2, training.batch_size)
+    rates = training.learning_rate, training.l2, training.batch_size
+    try:
+        return fitting(response, *rates, columns=columns, steps=steps)
+    except ValueError as error:
+        raise ValueError(f"training.{error}") from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,16 +64,39 @@ class SharedRun:
         """The names of the two parties that compute; the first is the active one."""
         return self.federation.active.name, self.federation.passive[0].name
 
+    @property
+    def response(self) -> Response:
+        """Of a logit.
+
+        Raises:
+            ConfigError: the model has none.
+        """
+        found = self.federation.model.response
+        if found is None:
+            raise ConfigError(f"{self.federation.model.title} is not trained on shares")
+        return found
+
     @cached_property
     def scale(self) -> Scale:
-        """See :func:`scale_of`."""
-        return scale_of(self.federation.training)
+        """See :func:`scale_of`.
+
+        Raises:
+            ConfigError: none fits the settings; names them and the remedy.
+        """
+        try:
+            return scale_of(self.response, self.federation.training, self.width, self.federation.steps)
+        except ValueError as error:
+            raise ConfigError(str(error)) from None
+
+    @property
+    def two_classes(self) -> bool:
+        """Whether the first class has the logit 0, and the other one the only logit."""
+        return self.federation.n_classes == 2
 
     @property
     def logits(self) -> int:
-        """Logits of a row: one for two classes, whose first has the logit 0, else one for each class."""
-        classes = self.federation.n_classes
-        return 1 if classes == 2 else classes
+        """Logits of a row: one for two classes or a number, else one for each class."""
+        return 1 if self.two_classes else self.federation.n_classes
 
     @cached_property
     def columns(self) -> Mapping[str, slice]:
@@ -105,7 +133,7 @@ class SharedRun:
 
     def mask_sizes(self, rows: int) -> tuple[int, int]:
         """See :func:`vflens.numerics.shares.step.mask_sizes`."""
-        return mask_sizes(rows, self.width, self.logits)
+        return mask_sizes(rows, self.width, self.logits, self.response)
 
     def rows_in(self, step: int) -> int:
         """How many rows ``step`` has."""
@@ -126,13 +154,19 @@ class SharedRun:
             self.federation.checked_rows(rows, Phase.TRAIN)
 
     def dealt_steps(self, step: int) -> range:
-        """The steps from ``step`` on for which the dealer answers at once."""
+        """The steps for which the dealer answers at once, ``step`` among them: after a restart the same."""
         most = max(1, _DEALT_NUMBERS // self.mask_sizes(self.federation.training.batch_size)[1])
-        return range(step, min(step + most, self.federation.steps))
+        first = step - step % most
+        return range(first, min(first + most, self.federation.steps))
 
     def exchange(self, number: int) -> Exchange:
         """Of the message ``number``."""
         return Exchange(self.federation.run, Phase.TRAIN, number // 2 // self.federation.epoch_steps, number)
+
+    def dealt_exchange(self, step: int) -> Exchange:
+        """Of what the dealer sends for ``step``; its number is that of the first step that it is for."""
+        first = self.dealt_steps(step).start
+        return Exchange(self.federation.run, Phase.TRAIN, first // self.federation.epoch_steps, first)
 
     def shapes(self, number: int, rows: int, *, answer: bool) -> dict[str, tuple[int, ...]]:
         """The arrays of the message ``number`` of a step of ``rows``, or of its answer; see the table."""
@@ -151,8 +185,8 @@ class SharedRun:
         return {**before, **({"delta": theta, "logits share": z} if answer else {"delta share": theta})}
 
     def parameters(self, theta: Array) -> dict[str, Array]:
-        """The classes' weights (k, d) of the parameters ``theta`` float64 (d, k'), as the model has them."""
-        if self.logits == 1:
+        """The model's weights (k, d) of the parameters ``theta`` float64 (d, k'), as the model has them."""
+        if self.two_classes:
             theta = np.hstack([np.zeros_like(theta), theta])
         return {"weight": theta.T}
 

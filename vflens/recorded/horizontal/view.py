@@ -12,7 +12,6 @@ from vflens.plugins.views.horizontal import CANDIDATES, Parameters, ServerView, 
 from vflens.plugins.views.reads import Log, read_only
 from vflens.protocol.acts import BATCHES
 from vflens.protocol.horizontal.agreement import HorizontalAgreement
-from vflens.storage.journal import Reader
 from vflens.types import Array, Phase, Point, Progress
 
 _NO_ROWS = np.zeros(0, np.int32)
@@ -25,7 +24,7 @@ def server_view(
     party: str,
     target: str,
     parameters: Callable[[int], Parameters],
-    transcript: Reader,
+    transcript: Log,
     every: int,
     device: str,
     progress: Progress = silent,

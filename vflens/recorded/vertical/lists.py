@@ -48,7 +48,7 @@ class Lists:
             StorageError: it kept none, or the file is damaged.
         """
         file = folder / _FILE
-        arrays = load_arrays(file, remedy="give the folder of the coordinator, of a run in lab mode")
+        arrays = load_arrays(file, remedy="give the coordinator's folder of a run with lab = true")
         mode = str(arrays.pop("mode", ""))
         if mode not in get_args(AlignMode) or not all(map(_is_list, arrays.values())):
             raise StorageError(f"{file} holds no digests of row ids: use a folder that nobody changed")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,13 +10,19 @@ import numpy as np
 from vflens.plugins.attack import Attack
 from vflens.plugins.findings import Joint
 from vflens.plugins.steps import silent
+from vflens.plugins.views.reads import Log
 from vflens.plugins.views.vertical import AdversaryView
 from vflens.protocol.vertical.agreement import VerticalAgreement
-from vflens.storage.journal import Reader
 from vflens.types import Array, Point, Progress
 
 if TYPE_CHECKING:
     from torch.nn import Module
+
+
+def knows_rows(transcript: Log, target: str) -> bool:
+    """Whether ``target`` granted rows of its columns to the party that received ``transcript``."""
+    granted = transcript.select(Point.AUXILIARY, sender=target)
+    return any("features" in (released.tensors or {}) for released in granted)
 
 
 def view_of(
@@ -26,13 +32,14 @@ def view_of(
     party: str,
     target: str,
     rows: Array,
-    transcript: Reader,
+    transcript: Log,
     own: Mapping[str, Array],
     every: int,
     device: str,
     joint: Joint | None = None,
     own_model: Callable[[], Module] | None = None,
     progress: Progress = silent,
+    colluders: Sequence[str] = (),
 ) -> AdversaryView:
     """The view of ``attack`` in ``party`` on ``federation``, in a run or from its record; see
     :class:`AdversaryView`.
@@ -56,10 +63,11 @@ def view_of(
         joint=joint,
         own_model=own_model,
         progress=progress,
+        colluders=colluders,
     )
 
 
-def scored_training_rows(federation: VerticalAgreement, transcript: Reader, target: str) -> Array:
+def scored_training_rows(federation: VerticalAgreement, transcript: Log, target: str) -> Array:
     """All training rows but those that ``target`` granted, which are not scored."""
     granted = [r.rows for r in transcript.select(Point.AUXILIARY, sender=target)]
     return np.setdiff1d(federation.train, np.concatenate([np.zeros(0, np.int32), *granted]))

@@ -19,21 +19,22 @@ _MEMBERS = [role for role in Role if role is not Role.OPERATOR]
 
 def encode_party(info: PartyInfo) -> pb.PartyInfo:
     """``info`` as a message."""
-    columns = [
-        pb.Column(name=c.name, low=c.low, high=c.high, alphabet=c.alphabet or (), pixel=c.pixel or ())
-        for c in info.columns
-    ]
     return pb.PartyInfo(
         name=info.name,
         role=info.role.value,
-        columns=columns,
+        columns=map(_encoded, info.columns),
         n_classes=info.n_classes,
+        label=None if info.label is None else _encoded(info.label),
         classes=info.classes,
         train_rows=info.train_rows,
         predict_rows=info.predict_rows,
         mask_key=info.mask_key,
         signature=encode_signature(info.signature),
     )
+
+
+def _encoded(c: ColumnInfo) -> pb.Column:
+    return pb.Column(name=c.name, low=c.low, high=c.high, alphabet=c.alphabet or (), pixel=c.pixel or ())
 
 
 def decode_parties(messages: Iterable[pb.PartyInfo]) -> tuple[PartyInfo, ...]:
@@ -56,7 +57,8 @@ def decode_party(message: pb.PartyInfo, columns: tuple[ColumnInfo, ...] | None =
     """The party in ``message``, whose ``columns`` are known where another has the same.
 
     Raises:
-        ProtocolError: an unknown role, too many columns or classes, a bound or a pixel that is none.
+        ProtocolError: an unknown role, too many columns or classes, a label that is none, a bound or a pixel
+            that is none.
     """
     if message.role not in _MEMBERS:
         raise ProtocolError(
@@ -83,6 +85,7 @@ def decode_party(message: pb.PartyInfo, columns: tuple[ColumnInfo, ...] | None =
         Role(message.role),
         columns=columns,
         n_classes=message.n_classes,
+        label=_label(message),
         classes=classes,
         train_rows=message.train_rows,
         predict_rows=message.predict_rows,
@@ -104,6 +107,19 @@ def _check_numbers(message: pb.PartyInfo) -> None:
         )
     if min(message.train_rows, message.predict_rows) < 0:
         raise ProtocolError(f"party {message.name!r} announces a negative number of rows: count from 0")
+
+
+def _label(message: pb.PartyInfo) -> ColumnInfo | None:
+    if not message.HasField("label"):
+        return None
+    label = _column(message.label)
+    bounded = label.low is not None and label.high is not None and 0 < label.high - label.low < math.inf
+    if not bounded or label != ColumnInfo(label.name, label.low, label.high) or message.n_classes != 1:
+        raise ProtocolError(
+            f"party {message.name!r} announces {counted(message.n_classes, 'class')} and the numeric label "
+            f"{label.name!r} from {label.low} to {label.high}: one number with bounds is due"
+        )
+    return label
 
 
 def _signature(message: pb.PartyInfo) -> Signature | None:

@@ -7,12 +7,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from vflens.errors import ConfigError, DataError, VflensError
+from vflens.experiments.audit.bench import Plan
+from vflens.experiments.audit.given import Source, joint
 from vflens.experiments.audit.subject import AuditSubject, load_subject
+from vflens.experiments.weights.xgboost import TreeModel
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
 
@@ -33,12 +37,35 @@ def test_sources(tmp_path: Path) -> None:
     assert described.columns[-1].alphabet == (0.0, 1.0)
     party = _load(EXAMPLES / "passive.toml", classes=2)
     assert len(party.columns) > 1
+    assert party.tolerance == {}
+    assert party.ids is not None
+    assert len(set(party.ids.tolist())) == len(party.x)
     wine = _load("wine")
     assert (len(wine.columns), wine.classes) == (7, 3)
     assert wine.other is not None
     assert wine.labels is not None
     pq.write_table(pa.table({"key": ["a", "b"], "v": [1.0, 2.0]}), tmp_path / "t.parquet")
     assert _load(tmp_path / "t.parquet", classes=2, id_column="key").x.tolist() == [[0.0], [1.0]]
+
+
+def test_what_counts_as_found_is_what_the_configuration_says(tmp_path: Path) -> None:
+    text = (EXAMPLES / "passive.toml").read_text()
+    text = text.replace('"bank_passive.csv"', f'"{EXAMPLES / "bank_passive.csv"}"')
+    begin, end = text.index("[data.bounds]"), text.index("[[disclose]]")  # each is of a column
+    text = f'{text[:begin]}columns = ["age", "income", "credit_score"]\n{text[end:]}'
+    (tmp_path / "p.toml").write_text(f"{text}\n[scoring.tolerance]\nage = 2\n")
+    assert _load(tmp_path / "p.toml", classes=2).tolerance == {"age": 2.0}
+    assert _load(tmp_path / "p.toml", classes=2, columns=["income"]).tolerance == {}
+    asked = Source(str(tmp_path / "p.toml"), 2, ["age", "income"], "id", None)
+    trees = TreeModel((), np.zeros(0, int), scores=1, width=2, names=("age", "income"))
+    assert joint(asked, trees, Plan(known=0)).bench.subject.tolerance == {"age": 2.0}
+    (tmp_path / "p.toml").write_text(f"{text}\n[scoring.tolerance]\nagee = 2\n")
+    for columns in (None, ["income"]):
+        with pytest.raises(ConfigError) as refused:
+            _load(tmp_path / "p.toml", classes=2, columns=columns)
+        assert str(refused.value) == (
+            "scoring.tolerance.agee: no column of p.toml is called 'agee', did you mean age?"
+        )
 
 
 REFUSED: list[tuple[str, dict[str, Any], type[VflensError], str]] = [
@@ -100,6 +127,14 @@ def test_text_is_encoded_as_asked(tmp_path: Path) -> None:
         _load(tmp_path / "mine.toml", classes=2, encode={"opened": encode["opened"]}).x.tolist()
         == mine.x.tolist()
     )
+
+
+def test_beside_a_trained_model_a_text_is_its_one_hot_columns(tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text("id,v,job\n1,3,cook\n2,4,nurse\n")
+    asked = Source(str(tmp_path / "mine.csv"), 2, None, "id", inputs=None, encode={"job": "one_hot"})
+    read = asked.read(["job", "v"])
+    assert [c.name for c in read.columns] == ["job=cook", "job=nurse", "v"]
+    assert read.features.tolist() == [[1, 0, 3], [0, 1, 4]]
 
 
 def test_rows_with_gaps_become_what_is_asked(tmp_path: Path) -> None:

@@ -20,8 +20,8 @@ from vflens.experiments.audit.subject import AuditSubject, load_subject
 from vflens.experiments.audit.words import sentences, table, write_audit
 from vflens.experiments.results.clear_training import given_away
 from vflens.experiments.scoreboard import grid
+from vflens.experiments.scoreboard.board import Board
 from vflens.experiments.scoreboard.cells import COST, keyed, measured
-from vflens.experiments.scoreboard.page import Board
 from vflens.experiments.scoreboard.verdicts import protection as board_verdict
 from vflens.plugins.defense import Defense
 from vflens.types import ColumnInfo, Document
@@ -83,7 +83,7 @@ def test_how_training_is_protected_stands_first(bank: Document, tmp_path: Path) 
     write_audit(bank, tmp_path / "audit.html")
     page = (tmp_path / "audit.html").read_text(encoding="utf-8")
     assert f"<h1>{join}</h1>" in page
-    assert page.index(first) < page.index(column) < page.index("What attacks reach")
+    assert page.index(column) < page.index(first) < page.index(strongest) < page.index("What attacks reach")
     assert "training rows each" in {row[0]: row[1] for row in table(bank)}["clear_columns"]
 
 
@@ -204,6 +204,16 @@ def _defended(attack: str, *tried: str, price: str = "at no measured cost (± .0
             "allow 20 % of a column), and no installed defence that is worth its cost mends it.",
         ),
         (
+            _made_up("secure", wanted=LEAK, leak=0.204),
+            "Do not join as planned: an attack takes more than 20 % of what a blind guess leaves open of "
+            "income (you allow 20 % of a column), and no installed defence that is worth its cost mends it.",
+        ),
+        (
+            _made_up("secure", fitting=[_defended("")]),
+            "Join with mist, if nobody sees the messages of training: no attack here could run against it "
+            "(you ask for .080); at no measured cost (± .001).",
+        ),
+        (
             _made_up(read=0.0),
             "Do not join as planned: the strongest attack that ran errs by .000 (you ask for .080), and no "
             "installed defence that is worth its cost mends it.",
@@ -219,7 +229,12 @@ def _defended(attack: str, *tried: str, price: str = "at no measured cost (± .0
             "blind guess (you allow 20 % of a column).",
         ),
         (
-            _made_up("secure", wanted=LEAK, fitting=[_defended("ls")]),
+            _made_up("secure", wanted=LEAK, fitting=[_defended("") | {"leak": 0.0}]),
+            "Join with mist, if nobody sees the messages of training: no attack here could run against it "
+            "(you allow 20 % of a column); at no measured cost (± .001).",
+        ),
+        (
+            _made_up("secure", wanted=LEAK, fitting=[_defended("ls", "ls")]),
             "Join with mist, if nobody sees the messages of training: an attack takes 10 % of what a blind "
             "guess leaves open of income (you allow 20 % of a column); at no measured cost (± .001).",
         ),
@@ -229,13 +244,20 @@ def test_whether_to_join_in_every_case(found: Document, words: str) -> None:
     assert decision(found) == words
 
 
+def test_of_two_exact_attacks_all_sentences_name_the_strongest() -> None:
+    """Up to an affine map another one may be exact to a few more digits."""
+    found = _made_up(read=1e-22)
+    found["attacks"].append({"attack": "clear_features", "phase": "train", "mse": 1e-23, "leak": 1.0})
+    assert found["strongest"]["attack"] == "clear_columns"
+    assert protection(found).endswith("exactly, once a few are known (clear_columns).")
+
+
 def test_protection_in_every_case() -> None:
     assert "finds every training row, exactly" in protection(_made_up(read=0.0))
     assert "finds 40 % of what a blind guess leaves open" in protection(_made_up(read=0.06))
     assert "was not measured: expect every training row" in protection(_made_up())
-    assert "trains that way with training.protection = 'shares', softmax regression only." in protection(
-        _made_up("secure")
-    )
+    families = "softmax or linear regression only."
+    assert f"that way with training.protection = 'shares', {families}" in protection(_made_up("secure"))
 
 
 @pytest.mark.parametrize(

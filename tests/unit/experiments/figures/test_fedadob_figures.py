@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from scipy import stats
 
 from vflens.errors import ConfigError, DataError
 from vflens.experiments.figures import FigureOptions, Size, figures, page, reproduce
@@ -24,7 +22,7 @@ from vflens.experiments.figures.fedadob import (
     times,
     trade_offs,
 )
-from vflens.experiments.figures.fedadob.cells import best, caps, cells, missed, run, unlearned
+from vflens.experiments.figures.fedadob.cells import cells, run
 from vflens.experiments.figures.fedadob.methods import (
     ATTACKS,
     AUTHORS,
@@ -42,17 +40,15 @@ from vflens.experiments.figures.fedadob.methods import (
 )
 from vflens.experiments.figures.fedadob.printed import (
     CAPS,
-    LARGEST_MEANS,
-    MODELS,
     VARIANCES,
-    VERTICAL_SECONDS,
 )
 from vflens.experiments.figures.fedadob.studies import Study
 from vflens.experiments.run.vertical.experiment import Experiment
 from vflens.experiments.sweeps.pool import Pool
-from vflens.numerics.measures.intervals import spread
+from vflens.plugins.attack import installed_attack
 from vflens.registry import ATTACKS as INSTALLED_ATTACKS
 from vflens.registry import DEFENSES as INSTALLED_DEFENSES
+from vflens.types import Setting
 
 pytest.importorskip("torch")
 NAMES = [name for name in figures() if name.startswith("fao-")]
@@ -63,6 +59,7 @@ EFFORT |= {
     name: FEW | {"learning_steps": 2}
     for name in ("bmi", "bmi:moments", "bmi:printed", "wmi_moments", "moments_only")
 }
+EFFORT |= dict.fromkeys(("wmi_signs", "wmi_averaged", "wmi_masked"), FEW)
 EFFORT |= {"wgi": FEW, "bgi": FEW | {"learning_steps": 2}}
 EFFORT |= {"pmc": {"steps": 2}, "pmc:printed": {"fine_tune_steps": 1}}
 TINY = Study(
@@ -145,16 +142,6 @@ def test_attacks_of_a_server_see_one_client(tiny: None, tmp_path: Path) -> None:
     assert settings["scenarios"][0]["defenses"] == []
 
 
-def test_an_attack_that_misses_its_own_undefended_number_is_named_first() -> None:
-    assert missed("CAFE", [0.05], 0.033).startswith(
-        "CAFE as printed errs 0.050 without a defence here, 0.033"
-    )
-    assert missed("CAFE", [0.05, 0.07, 0.06], 0.033)
-    assert (
-        missed("CAFE", [0.03], 0.033) == missed("CAFE", [0.02, 0.08], 0.033) == missed("CAFE", [], 0.1) == ""
-    )
-
-
 def test_table_3_has_both_of_its_attacks(tiny: None, tmp_path: Path) -> None:
     """And begins with what they miss without passports."""
     facts, text = made("fao-table3", tmp_path)
@@ -165,7 +152,7 @@ def test_table_3_has_both_of_its_attacks(tiny: None, tmp_path: Path) -> None:
         shown = [f"{ours[method.title, attack]:.3f}" for attack in ("bgi", "bmi")]
         assert lines[method.title][3::2][:2] == shown
     assert ours[clients.SPLITFED, "bmi"] > 0.052
-    assert "BMI under SplitFed as printed errs" in text
+    assert "BMI under SplitFed as printed has error" in text
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in ("fao-table4", "fao-fig4")])
@@ -180,6 +167,12 @@ def test_every_page_is_whole(name: str, tiny: None, tmp_path: Path) -> None:
     if name in ("fao-table5", "fao-table6"):
         titles = [table["title"].partition(" beside")[0] for table in facts["tables"]]
         assert titles == [f"tiny, {FEDADOB},", f"tiny, {AUTHORS},"]
+        column, printed = ("CAFE", "cafe") if name == "fao-table5" else ("PMC", "pmc:printed")
+        (own,) = [r for r in read_rows(facts) if (r["defense"], r["attack"]) == (UNDEFENDED, printed)]
+        alone = own["accuracy"] * own["error"]
+        paper = CAPS[column, "AlexNet-CIFAR10", UNDEFENDED].mean
+        said = f"tiny: {column} as printed has CAP {alone:.3f} without a defence here, {paper:.3f} in"
+        assert (said in text) == (alone > paper)
     if name == "fao-fig5":
         assert text.count("data:image/png;base64,") >= 6 * 3
 
@@ -189,7 +182,7 @@ def test_two_pages_of_one_experiment_share_its_cells(
 ) -> None:
     _, text = made("fao-table4", tmp_path)
     assert "kept = 0.5" in text
-    assert "Paper only, not run in this size: AlexNet-CIFAR10, ResNet-CIFAR10, LeNet-ModelNet." in text
+    assert "Paper only, not run here: AlexNet-CIFAR10, ResNet-CIFAR10, LeNet-ModelNet." in text
 
     def never(*arguments: Any, **named: Any) -> None:
         raise AssertionError("computed again")
@@ -237,34 +230,15 @@ def test_finished_cells_of_one_seed_stay_for_the_next(
         reproduce("fao-fig5", FigureOptions(finished, "quick"), tmp_path)
 
 
-def test_losses_of_accuracy_are_those_of_each_seed() -> None:
-    """In points, against no defence of the same seed; a form without a result has a line of its own."""
-    none, printed = forms.FORMS[:2]
-    places = [(none, 0.0, (0.95, 0.97)), (printed, 2, (0.94, 0.93))]
-    rows = [
-        {**row(value, seed, attack, found, error), "defense": method.title}
-        for method, value, accuracies in places
-        for seed, found in enumerate(accuracies)
-        for attack, error in (("inverse_network:linear", 0.02), ("inverse_network:keyless", 0.03))
-    ]
-    lines = {(r[0], r[1]): list(r[2:]) for r in forms._lines(rows)}
-    losses = [1.0, 4.0]
-    assert lines[FEDADOB, "2"][1] == spread(losses, digits=1)
-    assert lines[FEDADOB, "2"][2:] == ["0.0200 ± 0.0000", "0.0300 ± 0.0000", "0.0600 ± 0.0000"]
-    assert lines[UNDEFENDED, "–"][:2] == [spread([0.95, 0.97]), "–"]
-    assert lines[FEDADOB, "10"] == lines[AUTHORS, "2"] == ["–"] * 5
-    layers = [m.defenses(2)[0] for m in forms.FORMS[1:]]
-    assert [(d.get("normalise"), d.get("keys")) for d in layers] == [
-        (None, None),
-        ("authors", "redrawn"),
-        ("authors", "fixed"),
-    ]
-
-
-def test_the_papers_one_number_stands_beside_both_forms_of_the_layer() -> None:
-    drawn = trade_offs._bars(TINY, [row(2.0, 0, "wmi", 1.0, 0.3)], FEATURES, DEFENSES[-2:])
-    paper = {d["name"]: d["y"] for d in drawn["spec"]["data"]}["CAFE, paper (LeNet-MNIST)"]
-    assert paper == [CAPS["CAFE", "LeNet-MNIST", FEDADOB].mean] * 2
+def test_one_model_of_a_size_runs_alone(tmp_path: Path) -> None:
+    pool = Pool(tmp_path / ".cells")
+    alone = [studies.studies(FigureOptions(pool, "full", model=m)) for m in ("lenet", "resnet18")]
+    assert [[s.beside for s in found] for found in alone] == [["LeNet-MNIST"], ["ResNet-CIFAR10"]]
+    assert len(studies.studies(FigureOptions(pool, "full"))) == 3
+    with pytest.raises(ConfigError, match=r"^--model 'vgg': this size runs cnn, choose one of them$"):
+        reproduce("fao-table5", FigureOptions(pool, "quick", model="vgg"), tmp_path)
+    with pytest.raises(ConfigError, match=r"^figure 'fao-table3' has one model, or none: leave --model out$"):
+        reproduce("fao-table3", FigureOptions(pool, "quick", model="cnn"), tmp_path)
 
 
 def test_an_absent_data_set_is_refused_before_any_federation(
@@ -304,7 +278,7 @@ def test_an_attack_meets_the_defences_of_what_it_estimates() -> None:
     attacks = {"features": Against("CAFE", "wmi"), "labels": Against("PMC", "pmc")}
     for method in DEFENSES:
         assert {on for on, a in attacks.items() if a.meets(method)} == set(method.against)
-    adaptive = next(a for a in ATTACKS if a.only)
+    adaptive = next(a for a in ATTACKS if a.only == FEDADOB)
     assert [m.title for m in DEFENSES if adaptive.meets(m)] == [FEDADOB, AUTHORS]
     granted = next(a for a in ATTACKS if a.name == "wmi:granted")  # it starts where the adaptive one does
     assert all(granted.meets(m) for m in DEFENSES if FEATURES in m.against)
@@ -312,85 +286,20 @@ def test_an_attack_meets_the_defences_of_what_it_estimates() -> None:
     assert sum(a.printed for a in ATTACKS if a.on == FEATURES) >= 1
 
 
-def row(strength: float, seed: int, attack: str, accuracy: float, error: float) -> dict[str, Any]:
-    named = {"defense": "DP", "strength": strength, "seed": seed, "attack": attack}
-    return {**named, "accuracy": accuracy, "error": error, "blind": 0.06}
-
-
-def test_cap_is_the_mean_over_the_grid_and_the_best_attack_its_minimum() -> None:
-    dp = Method("DP", (FEATURES,), {"passive": "dp_gaussian"}, "level", values=(0.1, 1.0))
-    rows = [
-        *(row(0.1, s, "wmi", 0.9, 0.02 + 0.01 * s) for s in (0, 1)),
-        *(row(1.0, s, "wmi", 0.5, 0.20) for s in (0, 1)),
-        *(row(0.1, s, "bmi", 0.9, 0.05) for s in (0, 1)),
-        *(row(1.0, s, "bmi", 0.5, 0.10) for s in (0, 1)),
-    ]
-    assert [c.value for c in caps(rows, dp, "wmi")] == pytest.approx([(0.018 + 0.1) / 2, (0.027 + 0.1) / 2])
-    strongest = best(rows, dp, FEATURES)
-    assert [c.value for c in strongest] == pytest.approx([(0.018 + 0.05) / 2, (0.027 + 0.05) / 2])
-    assert [c.or_blind for c in strongest] == pytest.approx([(0.018 + 0.03) / 2, (0.027 + 0.03) / 2])
-    assert len(caps(rows[1:], dp, "wmi")) == 1  # a mean over part of the grid is another figure
-
-
-def test_an_attack_that_failed_in_one_seed_leaves_the_others() -> None:
-    """Each seed has its best attack, among those that were scored throughout in it."""
-    dp = Method("DP", (FEATURES,), {"passive": "dp_gaussian"}, "level", values=(0.1, 1.0))
-    rows = [row(v, s, "wmi", 1.0, 0.3) for v in (0.1, 1.0) for s in (0, 1, 2)]
-    rows += [row(v, s, "bmi", 1.0, 0.1) for v, s in ((0.1, 0), (1.0, 0), (0.1, 1))]
-    assert [len(caps(rows, dp, name)) for name in ("wmi", "bmi")] == [3, 1]
-    assert [c.value for c in best(rows, dp, FEATURES)] == pytest.approx([0.1, 0.3, 0.3])
-    assert best(rows[6:], dp, FEATURES)[0].settings[0].attack == "bmi"
-    assert best([], dp, FEATURES) == []
-
-
-def test_federations_that_learn_nothing_are_named() -> None:
-    """Two seeds of .95 and one of .1 have a mean of .67 that no federation has."""
-    rows = [
-        {**row(v, s, a, 0.9, 0.1), "model": "tiny", "accuracy_gain": 0.01 if (v, s) == (1.5, 1) else 0.8}
-        for a in ("wmi", "bmi")
-        for v in (0.1, 1.5)
-        for s in (0, 1, 2)
-    ]
-    (sentence,) = unlearned(rows)
-    assert sentence.startswith("tiny, DP: 1 of 6 federations learn nothing")
-    assert sentence.endswith("Strengths (seed): 1.5 (1).")
-    assert unlearned(rows[:3]) == []
-
-
-def test_what_was_not_scored_has_no_bar() -> None:
-    shown = trade_offs._bars(TINY, [row(2.0, 0, "wmi", 1.0, 0.3)], FEATURES, [Method("DP", (FEATURES,))])
-    heights = {d["name"]: d["y"] for d in shown["spec"]["data"]}
-    assert heights.pop("CAFE, paper (LeNet-MNIST)") == [CAPS["CAFE", "LeNet-MNIST", "DP"].mean]
-    assert heights.pop("MI, paper (LeNet-MNIST)") == [CAPS["MI", "LeNet-MNIST", "DP"].mean]
-    assert set(map(tuple, heights.values())) == {(None,)}
-
-
-def test_a_method_is_timed_against_no_defence_of_its_own_turn() -> None:
-    """Its first turn was refused: the second is not set against another method's first."""
-    seconds = [(UNDEFENDED, 0, 1.0), (UNDEFENDED, 1, 2.0), (FEDADOB, 1, 3.0)]
-    rows = [{"defense": d, "seed": s, "train": t, "infer": t / 10} for d, s, t in seconds]
-    assert times._times(rows, FEDADOB, "LeNet-MNIST")[:2] == ["3.000", "1.50"]
-
-
-def test_intervals_are_students() -> None:
-    values = [0.1, 0.2, 0.4]
-    half = stats.t.ppf(0.975, 2) * stats.tstd(values) / math.sqrt(3)
-    assert spread(values) == f"{sum(values) / 3:.3f} ± {half:.3f}"
-    assert (spread([0.25]), spread([])) == ("0.250", "–")
-
-
-def test_the_papers_tables_are_whole() -> None:
-    """Numbers read off the text, cell by cell, against a few that its prose or other tables repeat."""
-    assert len(CAPS) == 4 * (5 + 5 + 7)
-    assert {m for _, m, _ in CAPS} == set(MODELS)
-    assert CAPS["CAFE", "LeNet-MNIST", FEDADOB] == (0.137, 0.002)
-    assert CAPS["PMC", "ResNet-CIFAR10", "GradPerturb"] == (0.276, 0.119)
-    large = [a * e for n, (a, e) in LARGEST_MEANS.items() if n >= 5]
-    mean = sum(large) / len(large)
-    assert mean == pytest.approx(CAPS["CAFE", "AlexNet-CIFAR10", FEDADOB].mean, abs=1e-3)
-    accuracy, error = VARIANCES[0]
-    assert accuracy * error == pytest.approx(CAPS["PMC", "AlexNet-CIFAR10", UNDEFENDED].mean, abs=2e-3)
-    assert VERTICAL_SECONDS["InstaHide"][0] / VERTICAL_SECONDS[UNDEFENDED][0] == pytest.approx(3.1, abs=0.01)
+def test_a_defence_meets_the_attacks_that_know_it_and_no_other_does() -> None:
+    """CAP over the best attack compares defences only where each meets an adversary made for it."""
+    kinds = {name: installed_attack(name) for name in INSTALLED_ATTACKS.names()}
+    vertical = {n: k for n, k in kinds.items() if k is not None and Setting.VERTICAL in k.settings}
+    made = {name: kind.knows for name, kind in vertical.items() if kind.knows}
+    estimates = {n: k.estimates for n, k in vertical.items()}
+    found = set()
+    for method in (*DEFENSES, *IMAGES):
+        met = {a.name.partition(":")[0] for a in ATTACKS if a.meets(method)} & made.keys()
+        knowing = {n for n, knows in made.items() if knows & {*method.at.values()}}
+        assert met == {n for n in knowing if estimates[n] in method.against}, method.title
+        found |= {(method.title, n) for n in met}
+    passports = {"FedAdOb", "FedAdOb, authors' code"}
+    assert {title for title, _ in found} == {"sparsification", "DP", "InstaHide", "CAE"} | passports
 
 
 def test_a_variance_is_run_as_its_deviation() -> None:

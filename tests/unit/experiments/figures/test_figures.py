@@ -81,7 +81,9 @@ def test_a_coarse_figure_leaves_the_full_one_where_it_is(tmp_path: Path) -> None
 
 
 def test_an_unknown_name_lists_the_known_ones(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"^figure 'fig4' is none of .*rvg-fig6.*: choose one of them$"):
+    with pytest.raises(ConfigError, match=r"^figure 'rvgfig6' .*: choose one of them, did you mean rvg-fig6"):
+        reproduce("rvgfig6", options(tmp_path), tmp_path)
+    with pytest.raises(ConfigError, match=r"^figure 'fig4' is none of .*rvg-fig6.*: choose one of them"):
         reproduce("fig4", options(tmp_path), tmp_path)
 
 

@@ -7,8 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from vflens.experiments.pages.cost import Cost, Use, use_of
+from vflens.experiments.results.verdict import number
 
 STEADY = [0.9, 0.9, 0.9, 0.9, 0.9]
 
@@ -54,6 +56,39 @@ def test_two_classes_are_measured_by_auc_others_by_accuracy() -> None:
     assert use_of(utility, 2) == ("AUC", Use(0.8, 0.6))
     assert use_of(utility, 3) == ("accuracy", Use(0.88, 0.87))
     assert use_of({"accuracy": 0.88}, 3) == ("accuracy", None)
+
+
+def test_a_number_is_measured_by_r2_and_what_the_federation_gains_by_it() -> None:
+    """Ten seeds: the words follow from SciPy's interval of the paired differences."""
+    rng = np.random.default_rng(3)
+    before, alone = rng.normal(0.5, 0.1, 10), rng.normal(0.2, 0.05, 10)
+    after = before - 0.04 + rng.normal(0, 0.005, 10)
+    uses = [
+        {
+            seed: use_of({"r2": r2, "r2_alone": own, "r2_gain": r2 - own, "rmse": 9.0, "rmse_alone": 11.0}, 1)
+            for seed, (r2, own) in enumerate(zip(figures.tolist(), alone.tolist(), strict=True))
+        }
+        for figures in (after, before)
+    ]
+    assert {measure for of_seeds in uses for measure, _ in of_seeds.values()} == {"R²"}
+    defended, undefended = ({s: use for s, (_, use) in found.items() if use} for found in uses)
+    found = Cost.of("R²", defended, undefended)
+    paired, gain = (stats.ttest_1samp(x, 0).confidence_interval() for x in (before - after, after - alone))
+    half, half_of_gain = ((i.high - i.low) / 2 for i in (paired, gain))
+    assert half < 0.01 < stats.ttest_ind(before, after).confidence_interval().high  # unpaired: undecided
+    assert str(found) == f"at a cost of {number((before - after).mean())} ± {number(half)} R²"
+    assert found.gain == f"{number((after - alone).mean())} ± {number(half_of_gain)}"
+    assert use_of({"r2": 0.5, "rmse": 9.0}, 1) == ("R²", None)
+
+
+def test_a_model_that_predicts_worse_than_the_mean_has_no_use_left() -> None:
+    """R² has no lower end: below the active party's own it is a loss, not a gain."""
+    worse = {seed: Use(-3.0 - seed / 100, 0.2) for seed in range(6)}
+    plain = {seed: Use(0.5, 0.2) for seed in range(6)}
+    assert str(Cost.of("R²", worse, plain)) == "no use left (gain -3.225 ± .020)"
+    assert str(Cost.of("R²", worse, dict(enumerate([Use(0.2, 0.2)] * 6)))).startswith(
+        "the model is of no use"
+    )
 
 
 def test_the_interval_of_the_cost_covers_it() -> None:

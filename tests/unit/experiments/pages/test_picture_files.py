@@ -87,7 +87,7 @@ def test_a_browser_that_draws_nothing_is_told(tmp_path: Path, monkeypatch: pytes
 
 def test_a_browser_that_draws_no_svg_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     runs = read_runs([write_run(tmp_path / "demo")])
-    drawn = "<pre>one</pre>" * (sum(map(len, charts(runs).values())) + len(ledger(runs[0])["sankeys"]))
+    drawn = "<pre>one</pre>" * (sum(map(len, charts(runs).values())) + len(ledger(runs[0])["flows"]))
     (tmp_path / "chromium").write_text(f"#!/bin/sh\necho '{drawn}'\n")
     (tmp_path / "chromium").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")

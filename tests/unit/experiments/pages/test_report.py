@@ -8,7 +8,7 @@ import io
 import json
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -235,12 +235,17 @@ def test_failed_attacks_are_not_called_skipped(tmp_path: Path) -> None:
 def test_the_heat_map_is_relative_to_the_blind_error(tmp_path: Path) -> None:
     a = write_run(tmp_path / "a", {"lmmse": 0.02, "ls": 0.4})
     b = write_run(tmp_path / "b", {"lmmse": 0.04}, defenses=[{"name": "round_scores", "digits": 1}])
-    drawn = [figure["data"][0] for figure in Page([a, b], tmp_path / "report.html").figures]
-    heat = next(of for of in drawn if of["type"] == "heatmap")
-    assert heat["x"] == ["no defence", "round_scores (digits 1)"]
-    assert heat["y"] == ["lmmse", "ls"]
-    assert heat["z"] == [[pytest.approx(0.25), pytest.approx(0.5)], [1.0, None]]
-    assert heat["text"] == [["25 %", "50 %"], ["500 %", ""]]
+    figures = Page([a, b], tmp_path / "report.html").figures
+    figure = cast(Any, next(f for f in figures if "texttemplate" not in f and "text" in f["data"][0]))
+    heat, layout = figure["data"][0], figure["layout"]
+    assert layout["xaxis"]["ticktext"] == ["no defence", "round_scores (digits 1)"]
+    assert layout["yaxis"]["ticktext"] == ["lmmse", "ls"]
+    assert list(zip(heat["x"], heat["base"], heat["text"], strict=True)) == [
+        (0, -0.48, "25 %"),
+        (1, -0.48, "50 %"),
+        (0, 0.52, "500 %"),
+    ]
+    assert heat["marker"]["color"] == ["#d94801", "#fd8d3c", "#eef2f6"]  # the scale's stops at 1/4, 1/2, 1
 
 
 def test_figures_that_are_not_finite_do_not_break_the_page(tmp_path: Path) -> None:

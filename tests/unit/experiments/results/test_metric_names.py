@@ -13,12 +13,12 @@ from vflens.experiments.results.folders import read_party
 from vflens.storage.metrics import Name
 
 ROOT = Path(__file__).parents[4]
-WRITERS = ("clients", "coordinator", "vflens/member", "vflens/score")
+WRITERS = ("clients", "coordinator", "vflens/member", "vflens/score", "vflens/experiments/run")
 READERS = ("vflens/experiments",)
 #: Read by nothing here: `vflens score` prints some, the others are in the file for who wants them.
 FOR_PEOPLE = {
     *(Name.AFFINE_MSE, Name.COLUMN_MATCH, Name.COLUMN_BLIND_MATCH),
-    *(Name.ROUNDS, Name.HIJACK_SCORE, Name.COLUMN_TOLERANCE, Name.LARGEST_LOGIT),
+    *(Name.ROUNDS, Name.HIJACK_SCORE, Name.LARGEST_LOGIT),
 }
 
 

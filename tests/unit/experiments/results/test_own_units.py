@@ -60,7 +60,7 @@ def test_an_error_is_that_of_the_owners_file(folder: Path) -> None:
             for guess in (low, (low + high) / 2, _training_mean(folder, name))
         )
         assert own[name].blind == pytest.approx(np.sqrt(least), rel=1e-9)
-    assert str(max(own.values(), key=lambda e: e.gain)) in verdict([found]).headline
+    assert str(max(own.values(), key=lambda e: e.gain)) in verdict([found]).others[0]
 
 
 def _training_mean(folder: Path, name: str) -> float:
@@ -85,6 +85,7 @@ def test_nobody_but_the_owner_has_such_a_figure(folder: Path, party: str) -> Non
     assert "to within" not in json.dumps(to_json([alone]))
 
 
+RIGHT = {"ls": 0.9, "imputation": 0.8}
 WHERE = {"target": "passive", "scored_set": "predict", "rows": 360}
 
 
@@ -110,6 +111,16 @@ def test_what_is_said_of_columns(made: RecordedRun) -> None:
         "income to within ± 10,000 (root mean squared error), a blind guess to within ± 20,000",
     ]
     assert [e.gain for e in best_own_errors(made)] == pytest.approx([0.75, 0.5])
+
+
+def test_a_share_of_right_values_is_compared_with_imputation(tmp_path: Path) -> None:
+    kept = [m for m in scores({"ls": 0.02, "imputation": 0.03}) if not m["metric"].startswith("column")]
+    kept += [metric("column_right", r, attack=a, column="married", **WHERE) for a, r in RIGHT.items()]
+    kept += [metric("column_blind_right", 0.6, column="married", **WHERE)]
+    folder = write_run(tmp_path / "demo")
+    write_party(folder / "passive", "passive", metrics=kept)
+    (own,) = best_own_errors(read_runs([folder])[0])
+    assert str(own) == "married right in 90 % of rows, a blind guess right in 80 % of rows"
 
 
 @pytest.mark.parametrize(

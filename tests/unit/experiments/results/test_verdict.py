@@ -11,7 +11,7 @@ from unittest.mock import patch
 import pytest
 from runfolder import metric, scores, target, write_party, write_run
 
-from vflens.cli.result_tables import result_tables
+from vflens.cli.screen.result_tables import result_tables
 from vflens.experiments.pages.report import render
 from vflens.experiments.results import clear_training
 from vflens.experiments.results.record import RecordedRun, read_runs
@@ -63,6 +63,22 @@ def test_a_defence_that_fails_and_costs_accuracy(runs: Runs) -> None:
     assert verdict(runs(plain={}, guarded=guarded)).others == (
         "With label_only: 50 % found (MSE .040), accuracy .960 → .900.",
     )
+
+
+def test_of_two_classes_the_auc_stands_before_the_accuracy(
+    runs: Runs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A defended model that answers "no" to everybody keeps the accuracy of most tables."""
+    plain, guarded = runs(plain={}, guarded={"errors": {"lmmse": 0.04}, "defenses": LABEL_ONLY})
+    figures = {plain.name: 0.81, guarded.name: 0.52}
+    measured = property(lambda run: {"auc": figures[run.name], "accuracy": 0.96})
+    monkeypatch.setattr(RecordedRun, "utility", measured)
+    monkeypatch.setattr(RecordedRun, "value", lambda run, name: run.utility[name])
+    of_ten = "With label_only: 50 % found (MSE .040), accuracy unchanged."
+    assert verdict((plain, guarded)).others == (of_ten,)
+    monkeypatch.setattr(RecordedRun, "n_classes", 2)
+    of_two = "With label_only: 50 % found (MSE .040), AUC .810 → .520, accuracy unchanged."
+    assert verdict((plain, guarded)).others == (of_two,)
 
 
 def test_a_leak_of_two_per_cent_is_hardly_one(runs: Runs) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from runfolder import metric, scores, target
 
 from vflens.experiments.results.clear_training import PROTECTED
+from vflens.experiments.results.record import RecordedRun
 from vflens.experiments.results.results import final
 from vflens.experiments.results.verdict import (
     to_json,
@@ -153,3 +154,35 @@ def test_a_run_on_shares_is_not_said_to_train_in_the_clear(tmp_path: Path) -> No
     assert leaks.startswith(
         "From what was opened in training, the passive party's pixels leak: openings finds"
     )
+
+
+def test_protected_training_is_priced_beside_its_clear_twin_once_or_with_the_run_s_name(
+    tmp_path: Path,
+) -> None:
+    def run(folder: str, shares: float, clear: float | None) -> RecordedRun:
+        twin = [] if clear is None else [metric("accuracy_clear", clear, rows=114)]
+        figures = [metric("accuracy", shares, rows=114), *twin, *scores({"lmmse": 0.021})]
+        facts = {"training": {"protection": "shares"}, "run": folder}
+        return target(tmp_path / folder, figures, facts=facts)
+
+    both = (
+        "rained on shares the model names 95.6 % of prediction rows rightly, trained in the clear with the "
+        "same seed 96.5 %."
+    )
+    one, same, other = run("one", 0.956, 0.965), run("same", 0.956, 0.965), run("other", 0.9, 0.91)
+    assert f"colludes with nobody. T{both}" in verdict([one]).assumption
+    assert str(verdict([one, same])).count("trained in the clear with") == 1
+    several = verdict([one, same, other]).assumption
+    assert f" In one, t{both} In other, trained on shares the model names 90.0 %" in several
+    assert "trained in the clear with" not in str(verdict([run("remote", 0.956, None)]))
+    figures = to_json([one])["runs"][0]["utility"]
+    assert (figures["accuracy"], figures["accuracy_clear"]) == (0.956, 0.965)
+
+
+def test_a_number_on_shares_is_priced_by_r2_and_rmse(tmp_path: Path) -> None:
+    worth = {"r2": 0.4321, "rmse": 57.891, "r2_clear": 0.4329, "rmse_clear": 57.852}
+    figures = [metric(name, value, rows=114) for name, value in worth.items()]
+    facts = {"training": {"protection": "shares"}}
+    found = verdict([target(tmp_path, [*figures, *scores({"lmmse": 0.021})], facts=facts)]).assumption
+    assert "Trained on shares the model has R² = 0.432 and RMSE = 57.89 (in the label's unit) on" in found
+    assert "prediction rows, trained in the clear with the same seed 0.433 and 57.85." in found

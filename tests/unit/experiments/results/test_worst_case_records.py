@@ -23,6 +23,7 @@ def _metrics(constants: float, imputed: float | None) -> list[dict[str, object]]
         *scores(errors),
         metric("blind_cells_found", constants, **PLACE),
         metric("blind_rows_found", 0.05, **PLACE),
+        metric("blind_rows_unique", 1 / 360, **PLACE),
         *(metric("cells_found", cells, attack=a, **PLACE) for a, (cells, _, _) in found.items()),
         *(metric("rows_found", rows, attack=a, **PLACE) for a, (_, rows, _) in found.items()),
         *(metric("rows_unique", unique, attack=a, **PLACE) for a, (_, _, unique) in found.items()),
@@ -42,7 +43,11 @@ def test_the_control_is_the_best_blind_guess(
     assert case.control_cells == control
     assert case.control_rows == (0.05 if imputed is None else 0.1)
     assert case.advantage_cells == advantage(0.8, control, 360)
-    assert f"of cells (a blind guess {100 * control:.1f} %), 30.0 % of rows whole, 25.0 % alone" in case.words
+    assert case.control_unique == 1 / 360
+    rows, alone = f"30.0 % of rows whole (a blind guess {100 * case.control_rows:.1f} %)", "25.0 % alone"
+    assert (
+        f"of cells (a blind guess {100 * control:.1f} %), {rows}, {alone} (a blind guess 0.3 %)" in case.words
+    )
     told = json.loads(json.dumps(to_json([run]), allow_nan=False))["runs"][0]["worst_cases"]
     assert told[0]["advantage_cells"]["value"] == pytest.approx((0.8 - control) / (1 - control))
     assert case.words in render([run]).replace("&#39;", "'")
@@ -51,8 +56,17 @@ def test_the_control_is_the_best_blind_guess(
 def test_a_control_that_is_always_right_leaves_the_advantage_undefined(tmp_path: Path) -> None:
     (case,) = target(tmp_path, _metrics(1.0, None)).worst_cases
     assert math.isnan(case.advantage_cells.value)
-    assert case.words.endswith("advantage undefined")
+    assert case.words.endswith("advantage in cells undefined")
+
+
+def test_imputation_that_singles_out_more_is_the_control(tmp_path: Path) -> None:
+    metrics = [m for m in _metrics(0.4, 0.6) if (m["metric"], m["attack"]) != ("rows_unique", "imputation")]
+    more = metric("rows_unique", 0.07, attack="imputation", **PLACE)
+    (case,) = target(tmp_path, [*metrics, more]).worst_cases
+    assert case.control_unique == 0.07
 
 
 def test_an_older_run_has_no_worst_cases(tmp_path: Path) -> None:
-    assert target(tmp_path, scores({"lmmse": 0.02})).worst_cases == ()
+    assert target(tmp_path / "a", scores({"lmmse": 0.02})).worst_cases == ()
+    older = [m for m in _metrics(0.4, None) if m["metric"] != "blind_rows_unique"]
+    assert target(tmp_path / "b", older).worst_cases == ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,9 @@ from vflens.experiments.scoreboard.page import page
 from vflens.experiments.scoreboard.sources import digest
 from vflens.experiments.sweeps.pool import Pool, Rows, write_rows
 from vflens.registry import ATTACKS, DEFENSES
+from vflens.storage.arrow import parquet_rows
+
+DOCS = Path(__file__).parents[4] / "docs"
 
 
 def grid(*attacks: str) -> ScoreboardGrid:
@@ -40,8 +44,9 @@ def test_a_tiny_scoreboard_resumes_keeps_its_results_and_says_what_they_mean(
     with pytest.raises(KeyboardInterrupt):
         scored(grid(), pool)
     assert len(missing(grid(), pool)) == 7
-    part = page(grid(), kept(grid(), pool), missing(grid(), pool), {})
-    assert "Not complete: 7 federations" in part
+    part = page(grid(), kept(grid(), pool))
+    assert "Not complete: costs with no defence were not run. `make scoreboard` runs them." in part
+    assert "**Missing**: not all was run of Vertical, softmax regression, digits." in part
     assert "| no defence |" in part
     assert "| round_scores |" not in part
     rows = scored(grid(), pool)
@@ -54,7 +59,8 @@ def test_a_tiny_scoreboard_resumes_keeps_its_results_and_says_what_they_mean(
         (r["attack"], r["seed"]): r["figure"] for r in rows if r["defense"] == UNDEFENDED and "blind" in r
     }
     assert plain["gradient_sign", 1] == plain["gradient_sign", 2] == 1.0  # c − y shows every label
-    text = page(grid(), rows, {}, {})
+    text = page(grid(), rows)
+    assert "**Missing**" not in text
     verdict = next(line for line in text.splitlines() if line.startswith("| round_scores |"))
     assert verdict.count("no verdict: 2 of at least 5 results") == 2  # columns and labels: two seeds
     assert "| not measured (1 of at least 5 results) |" in verdict
@@ -97,9 +103,17 @@ def test_an_attack_that_sends_has_a_run_to_itself(tmp_path: Path, monkeypatch: p
     assert "malicious" not in module._experiment(Place("digits", "vertical-split", UNDEFENDED, 1), ["half"])
 
 
-def test_a_data_set_that_is_not_here_is_named() -> None:
-    text = page(grid(), [], {}, {"digits": "VFLENS_DATA is not set"})
-    assert "Not run: VFLENS_DATA is not set." in text
+def test_a_section_that_was_not_run_is_named() -> None:
+    text = page(grid(), [])
+    assert "**Missing**: not all was run of Vertical, softmax regression, digits." in text
+    assert "### Vertical, softmax regression, digits\n\nNot run yet: `make scoreboard` runs it.\n" in text
+
+
+def test_the_committed_page_is_made_of_the_committed_results() -> None:
+    rows = parquet_rows(DOCS / "scoreboard.parquet")
+    assert len({row["key"] for row in rows}) > 1000
+    records = {file.stem: json.loads(file.read_text()) for file in (DOCS / "reproduced").glob("*.json")}
+    assert page(ScoreboardGrid(), rows, records) == (DOCS / "scoreboard.md").read_text()
 
 
 def test_attacks_and_defences_find_their_places_by_what_they_declare() -> None:

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from vflens.experiments.scoreboard import verdicts
+from vflens.experiments.scoreboard.board import Board
 from vflens.experiments.scoreboard.grid import UNDEFENDED
-from vflens.experiments.scoreboard.page import Board
 from vflens.experiments.scoreboard.verdicts import over_seeds
 from vflens.experiments.sweeps.pool import Rows
 
@@ -54,6 +54,19 @@ def beside(after: Rows, before: Rows, family: str = "features") -> str:
     return Board("bank", "vertical-lr", after + before).words("fog", family)
 
 
+def known(
+    after: Sequence[float],
+    before: Sequence[float],
+    more: Sequence[Any] = (),
+    *,
+    federation: str = "vertical-split",
+    **marks: Any,
+) -> str:
+    """The words of the page on InstaHide, for which an attack is made."""
+    rows = made("instahide", after, **marks) + made(UNDEFENDED, before, **marks) + [*more]
+    return Board("bank", federation, rows).words("instahide", "features")
+
+
 def alone(*rows: Rows, family: str = "features") -> str:
     """The words of the page where nothing defends."""
     return Board("bank", "vertical-lr", [r for some in rows for r in some]).words(UNDEFENDED, family)
@@ -80,6 +93,17 @@ AGAINST: list[tuple[str, str]] = [
         ("hides nothing (ls, 0.20 ± 0.00, of 6 seeds 1 undefined)"),
     ),
     (said(STRONG, ()), "no verdict: 0 of at least 5 results"),
+]
+MADE_FOR: list[tuple[str, str]] = [
+    (known(BLIND, STRONG), "not decided (hides all without wmi_signs)"),
+    (known(HALF, STRONG), "not decided (hides part (ls, 0.50 ± 0.00) without wmi_signs)"),
+    (known(STRONG, STRONG), "hides nothing (ls, 0.20 ± 0.00)"),
+    (known(BLIND, STRONG, made("instahide", BLIND, attack="wmi_signs")), "hides all"),
+    (known(BLIND, STRONG, federation="vertical-lr"), "hides all"),
+    (
+        known(BLIND, STRONG, on_grants_only=True, granted=True),
+        "acts on what is granted only; of it: not decided (hides all without wmi_signs)",
+    ),
 ]
 ON_GRANTS: list[tuple[str, str]] = [
     (said(BLIND, STRONG, on_grants_only=True), "acts on what is granted only"),
@@ -112,7 +136,7 @@ SUMMARIES: list[tuple[str, str]] = [
         "no verdict: 4 of at least 5 results of ls"
     )),
 ]  # fmt: skip
-EVERY = AGAINST + ON_GRANTS + UNDEFENDED_WORDS + SUMMARIES
+EVERY = AGAINST + MADE_FOR + ON_GRANTS + UNDEFENDED_WORDS + SUMMARIES
 
 
 @pytest.mark.parametrize(("found", "expected"), EVERY)

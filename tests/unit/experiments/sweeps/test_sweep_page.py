@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from vflens.experiments.sweeps import cap
+from vflens.experiments.sweeps import cap, explorer
 from vflens.experiments.sweeps.sweep_page import drawing
 
 
@@ -67,6 +67,34 @@ def test_cap_stands_on_the_page_with_its_grid() -> None:
     assert cap.tables([{**r, "accuracy": None} for r in rows], {}) == []
 
 
+def _predicted(defense: str, strength: float, r2: float, mse: float) -> dict[str, Any]:
+    place = {"target": "p", "scored_set": "predict", "attack": "ls", "seed": 0, "defense": defense}
+    errors = {"strength": strength, "mse": mse, "blind": 0.3, "relative": mse / 0.3}
+    return {**place, **errors, "r2": r2, "r2_alone": 0.1, "rmse": 5.0}
+
+
+def test_a_number_has_r2_where_classes_have_their_accuracy() -> None:
+    """On the axis as it is; in CAP 0 where the defended model is worse than the mean."""
+    rows = [
+        _predicted("undefended", 0.0, 0.6, 0.1),
+        *(_predicted("noise", s, r2, e) for s, r2, e in ((1.0, 0.4, 0.2), (2.0, -5.0, 0.3))),
+        _predicted("cut", 1.0, 0.5, 0.15),
+    ]
+    plots = {p["title"]: p["spec"] for p in drawing(rows, []).plots}
+    noise = plots["p, predict rows, noise: what it buys and costs"]
+    assert noise["layout"]["xaxis"]["title"]["text"] == "R²"
+    assert noise["data"][0]["x"] == [0.6, 0.4, -5.0]
+    beside = plots["p, predict rows, ls: the defences beside each other"]
+    assert [curve["x"] for curve in beside["data"] if curve["name"] in ("noise", "cut")] == [
+        [0.6, 0.4, -5.0],
+        [0.6, 0.5],
+    ]
+    (table,) = cap.tables(rows, {"noise": "sigma"})
+    shown = {r[0]: dict(zip(table.heads[1:], r[1:], strict=True)) for r in table.rows}
+    assert (shown["noise"]["R²"], shown["noise"]["ls"]) == ("0.200", "0.040")  # (.4 + 0)/2, (.4 · .2 + 0)/2
+    assert explorer.explained(1)["words"]["r2_gain"] == "R² gained"
+
+
 def _labelled(defense: str, strength: float, auc: float, attack: str = "pmc") -> dict[str, Any]:
     place = {"target": "active", "adversary": "p", "scored_set": "train", "attack": attack, "seed": 0}
     errors = {"relative": 0.8 * strength, "label_accuracy": 1 - 0.4 * strength, "blind": 0.5}
@@ -109,7 +137,8 @@ def test_defences_stand_in_one_plot_per_attack_with_the_level_of_a_blind_guess()
 def test_one_seed_is_given_no_interval() -> None:
     page = drawing([measured(0.0, 0, 0.0), measured(1.0, 0, 0.1)], [])
     assert "One seed gives no interval." in page.lead
-    assert page.plots[0]["spec"]["data"][0]["customdata"][0][0] == ".500 of blind, 1 seed"
+    (words,) = {w.partition("<br>")[2] for w in page.plots[0]["spec"]["data"][0]["customdata"]}
+    assert words == ".500 of blind, 1 seed"
 
 
 def test_a_cell_that_was_not_scored_is_empty_on_the_heat_map() -> None:
@@ -119,5 +148,4 @@ def test_a_cell_that_was_not_scored_is_empty_on_the_heat_map() -> None:
         {**row, "defense": "x", "strength": 1.0, "attack": "ls", "relative": math.inf, "blind": 0.0},
     ]
     heat = drawing(rows, []).plots[0]["spec"]["data"][0]
-    assert heat["z"] == [[0.5, None]]
-    assert heat["text"] == [["50 %", "–"]]
+    assert (heat["x"], heat["text"]) == ([0], ["50 %"])

@@ -13,6 +13,7 @@ from pathlib import Path
 import httpx
 import psutil
 import pytest
+from axe import serious
 from browser import chromium, page
 from commandline import Refused, Run, refused, vflens
 from livepage import watching
@@ -20,8 +21,8 @@ from playwright.sync_api import Page, expect
 from processes import ENVIRONMENT, experiment_file
 from runfolder import crossing, write_party, write_pictures, write_run
 
+from vflens.cli.screen.watched import Watched
 from vflens.cli.watch import open_browser
-from vflens.cli.watched import Watched
 
 _FIXTURES = (chromium, page, refused, vflens)  # used by name
 PAINT = "performance.getEntriesByName('first-contentful-paint').map(entry => entry.startTime)"
@@ -47,6 +48,7 @@ def test_a_page_of_a_run(page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyP
             page.get_by_role("img", name="passive, predict rows").locator(".main-svg").first
         ).to_be_attached()
 
+        assert serious(page) == []
         page.keyboard.press("Tab")
         expect(page.get_by_role("link", name="report as a file")).to_be_focused()
         page.keyboard.press("Tab")
@@ -133,7 +135,7 @@ def test_a_page_on_a_terminal_stays_until_interrupted(tmp_path: Path) -> None:
     """After the command the page stays; Ctrl-C ends both, with the code of the command."""
     run, (leader, follower) = write_run(tmp_path / "demo"), os.openpty()
     code = (
-        "import sys; from pathlib import Path; from vflens.cli.watched import Watched\n"
+        "import sys; from pathlib import Path; from vflens.cli.screen.watched import Watched\n"
         f"with Watched(True) as page: page.show(Path({str(run)!r}))\nsys.exit(3)"
     )
     with subprocess.Popen(
@@ -156,7 +158,7 @@ def test_a_page_on_a_terminal_stays_until_interrupted(tmp_path: Path) -> None:
 
 def test_a_page_ends_with_a_command_that_was_killed(tmp_path: Path) -> None:
     code = (
-        "import time; from pathlib import Path; from vflens.cli.watched import Watched\n"
+        "import time; from pathlib import Path; from vflens.cli.screen.watched import Watched\n"
         f"with Watched(True) as page: page.show(Path({str(write_run(tmp_path / 'demo'))!r})); time.sleep(600)"
     )
     command = [sys.executable, "-c", code]
@@ -175,8 +177,8 @@ def test_a_missing_extra_is_named(refused: Refused, tmp_path: Path, monkeypatch:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     run = write_run(tmp_path / "demo")
     sentence = refused(2, "watch", run)
-    assert "pip install 'vflens[watch]'" in sentence
-    assert "pip install 'vflens[watch]'" in refused(2, "run", "examples/demo.toml", "--watch")
+    assert "pip install './WHEEL[watch]'" in sentence
+    assert "pip install './WHEEL[watch]'" in refused(2, "run", "examples/demo.toml", "--watch")
 
 
 def test_a_folder_without_a_run_is_refused(refused: Refused, tmp_path: Path) -> None:

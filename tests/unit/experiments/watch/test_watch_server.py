@@ -13,10 +13,10 @@ import httpx
 import pytest
 import uvicorn
 from livepage import Browser
-from plotly.offline import get_plotlyjs
 from runfolder import write_run
 
 from vflens.cli.watch import open_browser
+from vflens.experiments.pages.page import plotly
 from vflens.experiments.watch import server
 from vflens.experiments.watch.page import RunsPage
 
@@ -30,7 +30,7 @@ class _Page:
     def panels(self, chosen: Mapping[str, str]) -> dict[str, str]:
         return {"one": next(self._texts), "two": "stays"}
 
-    def report(self) -> str:
+    def report(self, chosen: Mapping[str, str]) -> str:
         return "<p>report"
 
 
@@ -157,7 +157,7 @@ def test_a_stream_sends_what_changed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_script_is_the_library() -> None:
-    assert _admitted().get("/plotly.js").text == get_plotlyjs()
+    assert _admitted().get("/plotly.js").text == plotly()
 
 
 def test_the_report_is_a_download() -> None:

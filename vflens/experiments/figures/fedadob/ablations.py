@@ -7,11 +7,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from vflens.experiments.figures import FigureOptions
-from vflens.experiments.figures.fedadob.cells import best, caps, cells, run, unit, unlearned
+from vflens.experiments.figures.fedadob.cells import (
+    best,
+    caps,
+    cells,
+    missed_undefended,
+    run,
+    unit,
+    unlearned,
+)
 from vflens.experiments.figures.fedadob.methods import (
     FEATURES,
     FEDADOB,
     LABELS,
+    NONE,
     PASSPORTS,
     Method,
     printed_attack,
@@ -95,16 +104,18 @@ def _drawn(options: FigureOptions, what: Ablation) -> Drawing:
     everything = studies(options)
     done = [s for s in everything if s.beside == _BESIDE] or everything
     forms = (what, what.as_in_the_authors_code())
-    wanted = [c for s in done for c in cells(s, [form.method for form in forms], options.seed)]
+    undefended = replace(NONE, against=what.method.against)
+    methods = [undefended, *(form.method for form in forms)]
+    wanted = [c for s in done for c in cells(s, methods, options.seed)]
     rows, refused = run(options, wanted)
-    lead = (
+    lead = "".join(missed_undefended(s.name, rows, [what.column], _BESIDE) for s in done) + (
         f"{what.letter} varies, {what.fixed}, passports at both parties: as the paper prints the layer, and "
         f"as the authors' code has it. Beside the paper's numbers, of {_BESIDE}, stand those against its own "
         "attack and against the best attack at each strength. An error above the blind guess's shows a "
         "failed attack, not hidden data. Intervals are 95 % over seeds (Student's t)."
     )
     each = [(s, form, [r for r in rows if r["model"] == s.name]) for s in done for form in forms]
-    other = [f"{_BESIDE} is paper only in this size." for s in done if s.beside != _BESIDE]
+    other = [f"{_BESIDE} is paper only here." for s in done if s.beside != _BESIDE]
     return Drawing(
         rows,
         [_plot(s, own, form) for s, form, own in each],

@@ -6,7 +6,16 @@ from functools import partial
 
 from vflens.datasets._resolve import dataset
 from vflens.experiments.figures import FigureOptions
-from vflens.experiments.figures.fedadob.methods import ATTACKS, FEATURES, Against, Method
+from vflens.experiments.figures.fedadob.methods import (
+    ATTACKS,
+    FEATURES,
+    NONE,
+    UNDEFENDED,
+    Against,
+    Method,
+    printed_attack,
+)
+from vflens.experiments.figures.fedadob.printed import CAPS
 from vflens.experiments.figures.fedadob.studies import Study
 from vflens.experiments.pages.plots import Series
 from vflens.experiments.sweeps import cap
@@ -105,17 +114,28 @@ def series(method: Method, seeds: Sequence[Cap]) -> Series:
     return Series(method.title, x, [e[0] for e in errors], [e[1] for e in errors], names=names)
 
 
-def missed(attack: str, errors: Sequence[float], paper: float) -> str:
-    """A sentence where ``attack`` errs more without a defence, seed by seed, than the ``paper`` says: with it
-    a page begins. Else "".
+def missed(attack: str, found: Sequence[float], paper: float, figure: str = "error") -> str:
+    """A sentence where the ``figure`` of ``attack`` without a defence is larger, seed by seed, than the
+    ``paper`` says: with it a page begins. Else "".
     """
-    mean, half = interval(errors) if errors else (0.0, 0.0)
+    mean, half = interval(found) if found else (0.0, 0.0)
     if mean - half <= paper:
         return ""
     return (
-        f"{attack} as printed errs {spread(errors)} without a defence here, {paper:.3f} in the paper: not "
-        "all of its error behind a defence is the defence's. "
+        f"{attack} as printed has {figure} {spread(found)} without a defence here, {paper:.3f} in the paper: "
+        "not all of its error behind a defence is the defence's. "
     )
+
+
+def missed_undefended(model: str, rows: Rows, columns: Sequence[str], beside: str) -> str:
+    """:func:`missed` of the paper's attack in each of ``columns`` on our ``model``, by its CAP, beside that
+    which the paper prints of ``beside`` without a defence.
+    """
+    own, said = [r for r in rows if r["model"] == model], []
+    for column in columns:
+        found = [c.value for c in caps(own, NONE, printed_attack(column))]
+        said.append(missed(f"{model}: {column}", found, CAPS[column, beside, UNDEFENDED].mean, "CAP"))
+    return "".join(said)
 
 
 def unit(on: str) -> str:

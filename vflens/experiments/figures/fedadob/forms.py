@@ -10,8 +10,8 @@ from vflens.experiments.figures.fedadob.methods import (
     FEDADOB,
     LINEAR_INVERSE,
     LINEAR_KEYLESS,
+    NONE,
     PASSPORTS,
-    UNDEFENDED,
     Method,
 )
 from vflens.experiments.figures.fedadob.studies import Study, studies, whole_mnist
@@ -20,13 +20,12 @@ from vflens.experiments.sweeps.pool import Rows
 from vflens.numerics.measures.intervals import spread
 from vflens.words import counted
 
-_NONE = Method(UNDEFENDED, (FEATURES,))
 _PRINTED = Method(FEDADOB, (FEATURES,), PASSPORTS, "largest_mean", values=(2, 10))
 _AUTHORS = _PRINTED.as_in_the_authors_code()
 _REDRAWN = replace(
     _AUTHORS, title=f"{FEDADOB}, authors' layer, keys redrawn", fixed={**_AUTHORS.fixed, "keys": "redrawn"}
 )
-FORMS = (_NONE, _PRINTED, _REDRAWN, _AUTHORS)
+FORMS = (NONE, _PRINTED, _REDRAWN, _AUTHORS)
 _INVERSES = (LINEAR_INVERSE, LINEAR_KEYLESS)
 _LEAD = (
     "Accuracy on the test rows, as the paper prints the layer and as the authors' code has it: with a batch "
@@ -62,7 +61,7 @@ def _study(options: FigureOptions) -> Study:
 
 
 def _lines(rows: Rows) -> Sequence[Sequence[str]]:
-    undefended = _by_seed(rows, _NONE, 0.0, LINEAR_INVERSE.name, "accuracy")
+    undefended = _by_seed(rows, NONE, 0.0, LINEAR_INVERSE.name, "accuracy")
     shown = []
     for method in FORMS:
         for value in method.values:

@@ -82,7 +82,7 @@ def _measured(
     found, refused = run(options, cells(of, methods, options.seed, attacks), "train")
     rows = [r for r in found if r["target"] == of.names[0]]
     only = [m for m in HORIZONTAL_MODELS if m != of.beside]
-    return rows, [*of.notes, f"Paper only, not run in this size: {', '.join(only)}.", *refused]
+    return rows, [*of.notes, f"Paper only, not run here: {', '.join(only)}.", *refused]
 
 
 def _found(rows: Rows, method: Method, column: str) -> list[Cap]:

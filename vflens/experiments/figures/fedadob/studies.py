@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from vflens.datasets._resolve import dataset
+from vflens.errors import ConfigError
 from vflens.experiments.figures import FigureOptions
 from vflens.experiments.figures.fedadob.methods import Against, Method
 from vflens.types import Document
@@ -59,7 +60,8 @@ class Study:
             "attacks": [a.configured(self.effort.get(a.name, {})) for a in attacks],
             "attacked_rows": self.attacked,
             "disclose": grants,
-            "transcript": {"every": self.training["epochs"]},  # an epoch of LeNet's is 100 MB at each party
+            # an epoch of LeNet's is 100 MB at each party
+            "transcript": {"every": 1 if any(a.whole for a in attacks) else self.training["epochs"]},
             "scenarios": [{"name": "cell", "defenses": method.defenses(strength)}],
         }
 
@@ -88,9 +90,18 @@ class Study:
 
 
 def studies(options: FigureOptions) -> list[Study]:
-    """The studies that a size runs; the paper's other models are "paper only"."""
+    """The studies that a size runs, or that of the model which is asked for; the paper's other models are
+    "paper only".
+
+    Raises:
+        ConfigError: the size does not run the model.
+    """
     found = {"quick": [_digits()], "default": [_mnist_short()], "full": _full()}[options.size]
-    return [replace(s, seeds=options.seeds or s.seeds) for s in found]
+    known = [s.model["architecture"] for s in found]
+    if options.model not in ("", *known):
+        raise ConfigError(f"--model {options.model!r}: this size runs {', '.join(known)}, choose one of them")
+    wanted = [s for s in found if options.model in ("", s.model["architecture"])]
+    return [replace(s, seeds=options.seeds or s.seeds) for s in wanted]
 
 
 def _digits() -> Study:

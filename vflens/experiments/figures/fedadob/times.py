@@ -51,7 +51,7 @@ def table7(options: FigureOptions) -> Drawing:
         for s in done
     ]
     only = [m for m in MODELS[:3] if m not in {s.beside for s in done}]
-    notes = [*stated, *([f"Paper only, not run in this size: {', '.join(only)}."] if only else [])]
+    notes = [*stated, *([f"Paper only, not run here: {', '.join(only)}."] if only else [])]
     printed = _printed("Table VII as printed: training / inference", VERTICAL_SECONDS, MODELS[:3])
     return Drawing(found, [], lead, [*notes, *refusals(rows)], tables=[*tables, printed])
 
@@ -80,7 +80,7 @@ def table8(options: FigureOptions) -> Drawing:
     only = [m for m in HORIZONTAL_MODELS if m != of.beside]
     notes = [
         f"{of.name}: {counted(of.clients, 'client')}.",
-        f"Paper only, not run in this size: {', '.join(only)}.",
+        f"Paper only, not run here: {', '.join(only)}.",
     ]
     printed = _printed("Table VIII as printed: training / inference", HORIZONTAL_SECONDS, HORIZONTAL_MODELS)
     return Drawing(found, [], lead, [*notes, *refusals(rows)], tables=[table, printed])

@@ -3,13 +3,21 @@
 from collections.abc import Sequence
 
 from vflens.experiments.figures import FigureOptions
-from vflens.experiments.figures.fedadob.cells import best, caps, cells, missed, run, series, unit, unlearned
+from vflens.experiments.figures.fedadob.cells import (
+    best,
+    caps,
+    cells,
+    missed_undefended,
+    run,
+    series,
+    unit,
+    unlearned,
+)
 from vflens.experiments.figures.fedadob.methods import (
     ATTACKS,
     DEFENSES,
     FEATURES,
     LABELS,
-    UNDEFENDED,
     Method,
     printed_attack,
 )
@@ -62,16 +70,8 @@ def figure4(options: FigureOptions) -> Drawing:
 
 
 def _missed(done: Sequence[Study], rows: Rows) -> str:
-    """Sentences on the printed attacks that miss the CAP that the paper prints of no defence."""
-    undefended = next(m for m in DEFENSES if m.title == UNDEFENDED)
-    said = []
-    for study in done:
-        own = [r for r in rows if r["model"] == study.name]
-        for column in (c for columns in _COLUMNS.values() for c in columns):
-            found = [c.value for c in caps(own, undefended, printed_attack(column))]
-            paper = CAPS[column, study.beside, UNDEFENDED].mean
-            said.append(missed(f"{study.name}: {column}", found, paper))
-    return "".join(said)
+    columns = [c for several in _COLUMNS.values() for c in several]
+    return "".join(missed_undefended(s.name, rows, columns, s.beside) for s in done)
 
 
 def _measured(options: FigureOptions) -> tuple[list[Study], Rows, list[str]]:
@@ -79,7 +79,7 @@ def _measured(options: FigureOptions) -> tuple[list[Study], Rows, list[str]]:
     rows, refused = run(options, [c for s in done for c in cells(s, methods, options.seed)])
     only = [m for m in MODELS if m not in {s.beside for s in done}]
     notes = [note for s in done for note in s.notes]
-    notes += [f"Paper only, not run in this size: {', '.join(only)}."] if only else []
+    notes += [f"Paper only, not run here: {', '.join(only)}."] if only else []
     return done, rows, [*notes, *unlearned(rows), *refused]
 
 

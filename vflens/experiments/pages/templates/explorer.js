@@ -64,8 +64,8 @@ function explore(root) {
     return point.seen[name];
   }
   // A row's error and its blind guess's, of one unit: MSE, or shares of wrong answers.
-  function errors({mse, label_accuracy, membership_auc, blind}) {
-    const right = label_accuracy ?? membership_auc;
+  function errors({mse, label_accuracy, membership_auc, share, blind}) {
+    const right = label_accuracy ?? membership_auc ?? share;
     return typeof mse === "number" ? [mse, blind] : typeof right === "number" ? [1 - right, 1 - blind] : [];
   }
   // Errors are added before they are divided, and 0/0 is left out; the interval is that of the ratio estimator.
@@ -193,7 +193,7 @@ function explore(root) {
     box.ariaLabel = `${title}: ${named(chosen.y)} over ${named(chosen.x)}${left}`;
     const layout = {height: 360, xaxis: {title: {text: escaped(named(chosen.x))}}, yaxis: {title: {text: escaped(named(chosen.y))}, rangemode: "tozero"}, ...blindLevels(found)};
     const traces = drawn.slice(0, CURVES).map((curve) => trace(curve, colours, seen, dims));
-    Plotly.react(box, traces, themed(layout), {displayModeBar: false, responsive: true});
+    react(box, traces, layout);
   }
   function drawCurves(found, {dims}) {
     const facets = new Map();

@@ -1,22 +1,16 @@
-// Plots are drawn when they come into view: hundreds of them do not hold the page up.
-const inView = new IntersectionObserver((entries) => {
-  for (const {isIntersecting, target} of entries)
-    if (isIntersecting) { target.dataset.drawn = ""; draw(target); inView.unobserve(target); }
-});
-const observe = (section) => section.querySelectorAll(".plot:not([data-drawn])").forEach((box) => inView.observe(box));
-dark.addEventListener("change", () => document.querySelectorAll(".plot[data-drawn]").forEach(draw));
-
 // A replaced panel keeps its drawn plots, its open details, how far it is scrolled, and the focus.
 const FOCUSABLE = "a, button, summary, input, [tabindex]";
 const byLabel = (section) => new Map([...section.querySelectorAll(".plot[data-drawn]")].map((box) => [box.ariaLabel, box]));
 function kept(section) {
   const all = (selector) => [...section.querySelectorAll(selector)];
   return {open: all("details").map((one) => one.open), left: all(".scroll").map((one) => one.scrollLeft),
+    typed: all("input").map((one) => one.value),
     focus: all(FOCUSABLE).indexOf(document.activeElement), plots: byLabel(section)};
 }
-function restore(section, {open, left, focus, plots}) {
+function restore(section, {open, left, typed, focus, plots}) {
   section.querySelectorAll("details").forEach((one, i) => { one.open = open[i] ?? one.open; });
   section.querySelectorAll(".scroll").forEach((one, i) => { one.scrollLeft = left[i] ?? 0; });
+  section.querySelectorAll("input").forEach((one, i) => { one.value = typed[i] ?? one.value; });
   for (const box of section.querySelectorAll(".plot")) {
     const drawn = plots.get(box.ariaLabel);
     if (drawn) { drawn.style.height = box.style.height; box.replaceWith(drawn); draw(drawn); }
@@ -34,6 +28,18 @@ function show({panel, html}) {
   restore(section, state);
   document.dispatchEvent(new Event("panels"));
 }
+
+// The box of an index leaves the lines that hold each of its words.
+function find() {
+  const box = document.querySelector("#index input");
+  if (!box) return;
+  const words = box.value.toLowerCase().split(/\s+/), lines = [...document.querySelectorAll("#index tbody tr")];
+  for (const line of lines) line.hidden = !words.every((word) => line.textContent.toLowerCase().includes(word));
+  document.querySelector("#index .count").textContent = `${lines.filter((line) => !line.hidden).length} of ${lines.length} runs`;
+}
+document.addEventListener("input", find);
+document.addEventListener("panels", find);
+find();
 
 // A hidden page asks for nothing: a browser has few connections to one server, and the parties need the processor.
 const connection = document.getElementById("connection");

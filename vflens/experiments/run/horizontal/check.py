@@ -15,6 +15,7 @@ from vflens.config import (
 )
 from vflens.config.compatibility import known_claims
 from vflens.errors import ConfigError
+from vflens.experiments.run.adaptive import adaptive_notes
 from vflens.experiments.run.any_experiment import AnyPartiesExperiment
 from vflens.experiments.run.horizontal.experiment import HorizontalExperiment
 from vflens.experiments.run.horizontal.knowledge import check_served
@@ -48,7 +49,8 @@ def check_horizontal(
     rows = agreed.parties
     trained, predicted = sum(p.train_rows for p in rows), sum(p.predict_rows for p in rows)
     words = f"{trained} to train, {predicted} to predict at {counted(len(rows), 'client')}"
-    return {"model": described(agreed), "rows": words}
+    notes = adaptive_notes(experiment.scenarios, experiment.attacks, experiment.model, experiment.setting)
+    return {"model": described(agreed), "rows": words, **notes}
 
 
 def check_clients(

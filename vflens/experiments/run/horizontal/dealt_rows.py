@@ -48,10 +48,12 @@ def deal_rows(
 
     Raises:
         ConfigError: a client gets no row to train or to predict.
-        DataError: the table has no labels.
+        DataError: the table has no labels, or numbers.
     """
     if table.labels is None:
         raise DataError("the table has no labels: clients train on them, deal one that has")
+    if table.label is not None:
+        raise DataError(f"the label {table.label.name!r} is a number: clients train on classes")
     labels = table.labels
     if table.split is None:
         drawn = drawn_split(len(table.ids), predict_share, stream(secret, "deal", "split"))

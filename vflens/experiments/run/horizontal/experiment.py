@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Self
 
 from pydantic import Field, model_validator
 
 from vflens.config import (
+    AttackTable,
     Disclosure,
     Name,
-    Plugin,
-    Scoring,
     Settings,
     check_absence,
     check_attacks,
@@ -19,9 +19,10 @@ from vflens.config import (
     check_rounds,
 )
 from vflens.config.compatibility import check_wrapped
-from vflens.experiments.run.any_experiment import AnyPartiesExperiment, Grant
+from vflens.experiments.run.any_experiment import AnyPartiesExperiment, Grant, check_colluders
 from vflens.experiments.run.horizontal.dealt_rows import ClientRows, deal_rows
 from vflens.models.settings import Horizontal
+from vflens.plugins.attack import Attack
 from vflens.plugins.defense import NamedDefense
 from vflens.tables.table import Table
 from vflens.types import Document, Role, Setting
@@ -63,11 +64,18 @@ class HorizontalExperiment(AnyPartiesExperiment):
     horizontal: Horizontal
     split: ClientRows = Field(ClientRows(), description="who holds which rows of `data`")
     parties: Group = Group()
-    attacks: tuple[Plugin, ...] = Field((), description="the server's, against every client")
+    attacks: tuple[AttackTable, ...] = Field((), description="the server's, against every client")
     disclose: tuple[Grant, ...] = Field(
         (), description="what clients grant to the server; `by` one client, by default every one"
     )
-    scoring: Scoring = Scoring()
+
+    @model_validator(mode="after")
+    def _has_no_passive_party(self) -> HorizontalExperiment:
+        if self.limits.worst_error is not None:
+            raise ValueError(
+                "limits.worst_error is that of a passive party's scores, and here is none: leave it out"
+            )
+        return self
 
     @model_validator(mode="after")
     def _has_no_public_rows(self) -> HorizontalExperiment:
@@ -80,6 +88,8 @@ class HorizontalExperiment(AnyPartiesExperiment):
     @model_validator(mode="after")
     def _attacks_are_distinct(self) -> HorizontalExperiment:
         check_attacks(self.attacks)
+        for attack in self.attacks:
+            check_colluders(attack, self.parties.server, self.parties.names)
         return self
 
     @model_validator(mode="after")
@@ -106,7 +116,8 @@ class HorizontalExperiment(AnyPartiesExperiment):
         return [Disclosure(**g.model_dump(exclude={"by"})) for g in granted]
 
     def named(self) -> list[str]:
-        return [*super().named(), *(g.by for g in self.disclose if g.by)]
+        colluders = (name for a in self.attacks for name in a.colluders)
+        return [*super().named(), *(g.by for g in self.disclose if g.by), *colluders]
 
     @property
     def data_parties(self) -> tuple[str, ...]:
@@ -119,6 +130,15 @@ class HorizontalExperiment(AnyPartiesExperiment):
     def are_peers(self, one: Role, other: Role) -> bool:
         """See :meth:`AnyPartiesExperiment.are_peers`: the server and each client."""
         return Role.SERVER in (one, other)
+
+    def seated(self) -> list[tuple[AttackTable, str]]:
+        """See :meth:`AnyPartiesExperiment.seated`: in the server."""
+        return [(attack, self.parties.server) for attack in self.attacks]
+
+    def attacked_by(self, attacks: Sequence[tuple[str, Attack]]) -> Self:
+        """See :meth:`AnyPartiesExperiment.attacked_by`: in the server."""
+        tables = [AttackTable(name=name, **a.model_dump(exclude_unset=True)) for name, a in attacks]
+        return self.model_copy(update={"attacks": (*self.attacks, *tables)})
 
     def check_defenses(self, built: Mapping[str, Sequence[NamedDefense]]) -> None:
         """See :meth:`AnyPartiesExperiment.check_defenses`: those that the method leaves nothing to act on."""
@@ -136,10 +156,10 @@ class HorizontalExperiment(AnyPartiesExperiment):
                 "training": self.training.model_dump(),
                 "model": self.model.model_dump(),
                 "horizontal": self.horizontal.model_dump(exclude_none=True),
-                "attacks": [{"name": a.name, **a.parameters} for a in self.attacks],
+                "attacks": [a.dealt for a in self.attacks],
                 "device": self.device,
             }
         own = {"secure_aggregation": True} if self.horizontal.secure_aggregation else {}
         granted = [g.model_dump() for g in self.granted_by(party)]
-        shared = {"device": self.device, "disclose": granted, "scoring": self.scoring.model_dump()}
+        shared = {"device": self.device, "disclose": granted}
         return {"predict_share": self.predict_share, **shared, **own}

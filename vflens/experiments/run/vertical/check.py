@@ -13,18 +13,21 @@ from vflens.clients.vertical.spending import Spending
 from vflens.config import MIB, ActiveConfig, Limits, PartyConfig, PassiveConfig
 from vflens.config.compatibility import build_attacks, build_defenses, check_grants, known_claims
 from vflens.errors import ConfigError, StateError
+from vflens.experiments.run.adaptive import adaptive_notes
 from vflens.experiments.run.any_experiment import AnyPartiesExperiment
 from vflens.experiments.run.vertical.experiment import Experiment
 from vflens.experiments.run.vertical.knowledge import check_granted
 from vflens.models.family import ModelFamily
 from vflens.models.part import Keys, Site, plain
 from vflens.models.settings import Training
+from vflens.numerics.shares.response import largest_rate
 from vflens.plugins.chain import DefenseChain
 from vflens.protocol.vertical.agreement import VerticalAgreement
 from vflens.protocol.vertical.alignment import AT_ONCE, DIGEST_BYTES, HMAC_SECONDS, align, digests
 from vflens.protocol.vertical.blinding import BLIND_SECONDS, HASH_SECONDS
 from vflens.protocol.vertical.row_ids import Identities
 from vflens.protocol.vertical.shares import SharedRun
+from vflens.tables.files import read_party_table
 from vflens.tables.table import Table
 from vflens.types import AlignMode, Document, Exchange, Owner, PartyInfo, Phase, Role
 from vflens.words import counted
@@ -46,6 +49,7 @@ def check_vertical(
     for scenario, parties in zip(experiment.scenarios, aligned, strict=True):
         for config in parties:
             notes |= clip_notes(scenario.name, config)
+    notes |= adaptive_notes(experiment.scenarios, experiment.attacks, experiment.model, experiment.setting)
     return {**notes, "rows": f"{len(federation.train)} to train, {len(federation.predict)} to predict"}
 
 
@@ -57,7 +61,9 @@ def _check_aligned(
     """Refuse what the coordinator or a data party would refuse; the federation as it will be aligned."""
     check_granted(experiment)
     data_parties = [config for parties in scenarios for config in parties]
-    federation = check_rows(experiment, data_parties, tables)
+    federation = agreed(experiment, tables)
+    for config in data_parties:
+        check_grants(config, len(federation.train))
     ids, mode = {p: len(t.ids) for p, t in tables.items()}, data_parties[0].aligns_by
     check_messages(federation, experiment.limits, ids, mode)
     for member in federation.parties:
@@ -69,13 +75,27 @@ def _check_aligned(
     return federation
 
 
+def check_numbers(experiment: AnyPartiesExperiment, tables: Mapping[str, Table]) -> None:
+    """Refuse a protected training whose numbers have no room; ``tables`` are those that are dealt, if any.
+
+    Raises:
+        ConfigError: names the setting and the remedy.
+        AlignmentError, DataError: the tables have no common row, or one is unusable.
+    """
+    assert isinstance(experiment, Experiment)
+    own = {party: read_party_table(spec) for party, spec in experiment.files.items()}
+    _ = SharedRun(agreed(experiment, {**own, **tables})).scale
+
+
 def number_bounds(run: SharedRun) -> str:
     """What the integers of a protected training have room for, and which learning rate they stand for."""
     training, scale, rows = run.federation.training, run.scale, run.rows_in(0)
+    most = "" if run.response.bounded else f" (at most {largest_rate(run.width, training.l2):g})"
     return (
         f"shares, {counted(rows, 'row')} in a batch of at most {scale.largest_batch}, "
         f"{counted(run.width, 'column')} with the bias, learning_rate = {training.learning_rate:g} taken as "
-        f"{scale.effective_rate(rows):.6g}, largest sum 2^{math.log2(scale.largest_change(rows)):.2f} of 2^62"
+        f"{scale.effective_rate(rows):.6g}{most}, "
+        f"largest sum 2^{math.log2(scale.largest_change(rows)):.2f} of 2^62"
     )
 
 
@@ -97,30 +117,27 @@ def clip_notes(scenario: str, config: PartyConfig) -> dict[str, str]:
     }
 
 
-def check_rows(
-    experiment: Experiment, configs: Sequence[PassiveConfig | ActiveConfig], tables: Mapping[str, Table]
-) -> VerticalAgreement:
+def agreed(experiment: Experiment, tables: Mapping[str, Table]) -> VerticalAgreement:
     """Align ``tables`` as the coordinator will; it gives the numbers of training and prediction rows, not the
     rows.
 
     Raises:
         AlignmentError: no common row, contradicting splits, or no row left to train or to predict.
-        ConfigError: a party grants more rows than train.
     """
     identities = {p: Identities(digests(t.ids, b"known to all"), t.split) for p, t in tables.items()}
     aligned = align(identities, experiment.predict_share, np.random.default_rng(0))
-    for config in configs:
-        check_grants(config, len(aligned.train))
     return VerticalAgreement(
         run=experiment.name,
         parties=tuple(
             PartyInfo(
-                c.party,
-                c.role,
-                columns=tables[c.party].columns,
-                n_classes=len(tables[c.party].class_names),
+                party,
+                role,
+                columns=tables[party].columns,
+                n_classes=tables[party].n_classes,
+                label=tables[party].label,
             )
-            for c in {c.party: c for c in configs}.values()  # each is in every scenario
+            for party, role in experiment.roles().items()
+            if party in experiment.data_parties
         ),
         rows=len(aligned.train) + len(aligned.predict),
         train=aligned.train,
@@ -203,7 +220,7 @@ def check_modules(
     if "wrap_model" in model.unused_hooks:
         return
     active = next(c for c in configs if isinstance(c, ActiveConfig))
-    classes = len(tables[active.party].class_names)
+    classes = tables[active.party].n_classes
     peers = [tables[c.party].columns for c in configs if c is not active]
     received = model.combined_width([model.width_of(columns, classes) for columns in peers], classes)
     for config in configs:

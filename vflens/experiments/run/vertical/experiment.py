@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -12,26 +12,26 @@ from vflens.config import (
     ATTACKED_ROWS,
     MALICIOUS,
     Align,
+    AttackTable,
     Name,
-    Plugin,
-    Scoring,
     Settings,
     check_aggregator,
     check_protection,
     check_sampling,
 )
-from vflens.config.compatibility import check_fed, check_together
-from vflens.experiments.run.any_experiment import AnyPartiesExperiment, Grant, token
+from vflens.config.compatibility import check_fed, check_together, check_worst_error
+from vflens.experiments.run.any_experiment import AnyPartiesExperiment, Grant, check_colluders, token
 from vflens.experiments.run.dealing import VerticalSplit, deal
 from vflens.models.settings import Aggregator
 from vflens.names import repeated
+from vflens.plugins.attack import Attack
 from vflens.plugins.defense import NamedDefense
 from vflens.randomness import secret_from_seed
 from vflens.tables.table import Table
 from vflens.types import Document, Role, Setting
 
 
-class AttackAt(Plugin):
+class AttackAt(AttackTable):
     """An attack and the party that it sits in."""
 
     at: Name | None = Field(
@@ -79,7 +79,6 @@ class Experiment(AnyPartiesExperiment):
     malicious: bool = Field(False, description=MALICIOUS)
     attacked_rows: int | None = Field(None, ge=1, description=ATTACKED_ROWS)
     disclose: tuple[Grant, ...] = Field((), description="what parties grant")
-    scoring: Scoring = Scoring()
     after: Literal["stop", "serve"] = Field(
         "stop", description="after the run: stop every party, or go on answering predictions"
     )
@@ -93,16 +92,25 @@ class Experiment(AnyPartiesExperiment):
     @model_validator(mode="after")
     def _aggregates_somewhere(self) -> Experiment:
         check_aggregator(self.aggregator, self.model, self.training)
-        check_protection(self.aggregator, self.model, self.training)
+        check_protection(self.model, self.training)
+        check_worst_error(self.model, self.limits, len(self.parties.passive))
         return self
 
     @model_validator(mode="after")
     def _attacks_are_distinct(self) -> Experiment:
-        places = [(a.name, self.seat(a)) for a in self.attacks]
+        places = [(a.called, self.seat(a)) for a in self.attacks]
         twice = repeated(places)
         if twice is not None:
             name, at = twice
             raise ValueError(f"attack {name!r} is configured twice at {at!r}: results are kept by its name")
+        return self
+
+    @model_validator(mode="after")
+    def _colluders_leave_a_target(self) -> Experiment:
+        active = self.parties.active
+        for attack in self.attacks:
+            seat = self.seat(attack)
+            check_colluders(attack, seat, self.parties.passive if seat == active else (active,))
         return self
 
     @model_validator(mode="after")
@@ -112,7 +120,8 @@ class Experiment(AnyPartiesExperiment):
 
     def named(self) -> list[str]:
         granted = [g.to for g in self.disclose] + [g.by for g in self.disclose if g.by]
-        return [*super().named(), *granted, *(self.seat(a) for a in self.attacks)]
+        adversaries = (name for a in self.attacks for name in (self.seat(a), *a.colluders))
+        return [*super().named(), *granted, *adversaries]
 
     def seat(self, attack: AttackAt) -> str:
         """The party that ``attack`` sits in."""
@@ -134,6 +143,21 @@ class Experiment(AnyPartiesExperiment):
     def learns_from_public(self, party: str) -> bool:
         """See :meth:`AnyPartiesExperiment.learns_from_public`: in the active party."""
         return party == self.parties.active
+
+    def seated(self) -> list[tuple[AttackTable, str]]:
+        """See :meth:`AnyPartiesExperiment.seated`."""
+        return [(attack, self.seat(attack)) for attack in self.attacks]
+
+    def attacked_by(self, attacks: Sequence[tuple[str, Attack]]) -> Self:
+        """See :meth:`AnyPartiesExperiment.attacked_by`: on columns in the active party, on labels in the
+        first passive one.
+        """
+        seats = {"features": self.parties.active, "labels": self.parties.passive[0]}
+        tables = [
+            AttackAt(name=name, at=seats.get(a.estimates), **a.model_dump(exclude_unset=True))
+            for name, a in attacks
+        ]
+        return self.model_copy(update={"attacks": (*self.attacks, *tables)})
 
     def check_defenses(self, built: Mapping[str, Sequence[NamedDefense]]) -> None:
         """See :meth:`AnyPartiesExperiment.check_defenses`: those that data parties draw together differ, or
@@ -179,9 +203,8 @@ class Experiment(AnyPartiesExperiment):
             **common,
             "alignment_key": secret_from_seed(root, "alignment").hex(),
             **({"align": {"mode": self.align.mode}} if self.align.mode else {}),
-            "attacks": [{"name": a.name, **a.parameters} for a in self.attacks if self.seat(a) == party],
+            "attacks": [a.dealt for a in self.attacks if self.seat(a) == party],
             "disclose": granted,
-            "scoring": self.scoring.model_dump(),
             "device": self.device,
         }
         if role is Role.PASSIVE:

@@ -1,6 +1,6 @@
 """Attacks that every run of an experiment would skip, because no party grants what they need."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from vflens.config import build_plugins
 from vflens.errors import KnowledgeError
@@ -28,18 +28,26 @@ def check_granted(experiment: Experiment) -> None:
     built = build_plugins(ATTACKS, experiment.attacks)
     for placed, (name, attack) in zip(experiment.attacks, built, strict=True):
         seat = experiment.seat(placed)
-        for lacking in _lacking(experiment, attack, seat):
+        try:
+            attack.check_label(experiment.model.label_kind)
+        except KnowledgeError as error:
+            raise KnowledgeError(
+                f"attack {name!r} at {seat!r} would never run: {error}: leave it out"
+            ) from None
+        for lacking in _lacking(experiment, attack, seat, placed.colluders):
             raise KnowledgeError(f"attack {name!r} at {seat!r} would never run: {lacking}")
 
 
-def _lacking(experiment: Experiment, attack: Attack, seat: str) -> Iterator[str]:
-    """What ``attack`` needs and no target of it grants, with the remedy."""
+def _lacking(experiment: Experiment, attack: Attack, seat: str, colluders: Sequence[str]) -> Iterator[str]:
+    """What ``attack`` needs and no target of it grants to ``seat`` or a colluder, with the remedy."""
     features, needs = attack.estimates == "features", attack.declared().needs
-    targets = experiment.parties.passive if features else (experiment.parties.active,)
+    everybody = experiment.parties.passive if features else (experiment.parties.active,)
+    targets = [name for name in everybody if name not in colluders]
     for knowledge, whats in (_OF_COLUMNS if features else _OF_LABELS).items():
         if knowledge not in needs or _is_own(knowledge, attack, experiment):
             continue
-        has = [any(_grants(experiment, t, seat, what) for what in whats) for t in targets]
+        to = (seat, *colluders)
+        has = [any(_grants(experiment, t, to, what) for what in whats) for t in targets]
         joint = isinstance(attack, JointAttack) or knowledge is Knowledge.MOMENTS
         if not (all(has) if joint else any(has)):
             rows = "" if whats[0] not in ("auxiliary", "labels") else " and rows"
@@ -62,8 +70,8 @@ def _is_own(knowledge: Knowledge, attack: Attack, experiment: Experiment) -> boo
     return knowledge is Knowledge.PARAMETERS and own
 
 
-def _grants(experiment: Experiment, party: str, to: str, what: str) -> bool:
-    return any(g.what == what and g.to == to and g.by in (None, party) for g in experiment.disclose)
+def _grants(experiment: Experiment, party: str, to: Collection[str], what: str) -> bool:
+    return any(g.what == what and g.to in to and g.by in (None, party) for g in experiment.disclose)
 
 
 def _releases_a_table(experiment: Experiment) -> bool:

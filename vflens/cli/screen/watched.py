@@ -16,7 +16,7 @@ from vflens.cli.watch import check_extra, open_browser
 from vflens.services.lifeline import LAUNCHED
 from vflens.types import Document
 
-_END_SECONDS = 5.0
+_END_SECONDS = 12.0  # the page sends its last state
 _COMMAND = (sys.executable, "-P", "-m", "vflens.cli.main", "watch")
 
 Tell = Callable[[str, Document], None]

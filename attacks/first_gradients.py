@@ -1,0 +1,73 @@
+"""Labels behind codes: the first gradients name the training rows, and these the others (ours).
+
+CAE trains on one code for each class. Before the model has learned anything its beliefs are nearly the same
+for every row, so that a row's first gradient is that of its code. Later ones are what the model errs by.
+"""
+
+from itertools import groupby
+from typing import ClassVar
+
+import numpy as np
+import torch
+
+from vflens.attacks._directions import beliefs, directions
+from vflens.attacks.pmc import PassiveModelCompletion
+from vflens.errors import KnowledgeError
+from vflens.plugins.arrivals import latest
+from vflens.plugins.attack import Attack
+from vflens.plugins.views.vertical import AdversaryView
+from vflens.types import Array, Estimate, Knowledge, Phase, Point, statuses
+from vflens.words import counted
+
+
+class FirstGradients(Attack):
+    """The belief in a class is 1 + cos over its sum, of a training row's gradient in the first recorded epoch
+    to the mean direction of the labelled rows' gradients; a class without a labelled row has the belief 0.
+
+    Of other rows those of :class:`PassiveModelCompletion`, its head learned from all training rows and the
+    labels so found.
+    """
+
+    needs: ClassVar[frozenset[Knowledge]] = frozenset(
+        {Knowledge.GRADIENTS, Knowledge.OWN_FEATURES, Knowledge.KNOWN_LABELS}
+    )
+    phases: ClassVar[frozenset[Phase]] = frozenset({Phase.TRAIN, Phase.DISCLOSE})
+    rowwise: ClassVar[bool] = False
+    estimated_rows: ClassVar[frozenset[Phase]] = frozenset({Phase.TRAIN, Phase.PREDICT})
+    knows: ClassVar[frozenset[str]] = frozenset({"cae"})
+    estimates = "labels"
+
+    def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
+        """Beliefs (N, k); see :meth:`vflens.plugins.attack.Attack.reconstruct`."""
+        if np.isin(view.rows, view.training_rows).all():
+            found = named(view, view.rows)
+        else:
+            guessed = torch.tensor(named(view, view.training_rows).argmax(axis=1))
+            found = PassiveModelCompletion().with_head(view, view.training_rows, guessed, rng)
+        return Estimate(view.target, view.rows, found, statuses(len(view.rows)))
+
+
+def named(view: AdversaryView, rows: Array) -> Array:
+    """Beliefs (n, k) in the classes of the training ``rows`` (n,), by their first gradients."""
+    known, labels = view.known_labels()
+    members = labels == np.arange(view.n_classes)[:, None]
+    centres = directions(members.astype(float) @ directions(first_gradients(view, known)))
+    cosines = directions(first_gradients(view, rows)) @ centres.T
+    return beliefs(np.where(members.any(axis=1), cosines, -1.0))
+
+
+def first_gradients(view: AdversaryView, rows: Array) -> Array:
+    """The gradient (n, w) of each row's own loss in the first recorded epoch.
+
+    Raises:
+        KnowledgeError: it has none of some row.
+    """
+    epochs = groupby(view.batches(Point.GRADIENT, Phase.TRAIN), key=lambda message: message[0].round)
+    _, first = next(epochs, (0, iter(())))
+    values, seen = latest(((arrived, found) for _, arrived, found in first), rows)
+    if not seen.all():
+        raise KnowledgeError(
+            f"the first recorded epoch has no gradient of {counted(int((~seen).sum()), 'row')}: record whole "
+            "epochs"
+        )
+    return values

@@ -1,0 +1,154 @@
+"""Colluders as a setting: after the run of a lab their attacks run, and their targets score them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from commandline import Run
+from nonempty import nonempty
+
+import vflens as vl
+from vflens.config.writing import toml_text
+from vflens.experiments.evidence.measured import of_run_records
+from vflens.experiments.offline.attack import attack_recorded
+from vflens.experiments.results.verdict import attacker
+
+TOGETHER = {"name": "clear_columns", "colluders": ["coordinator"]}
+VERTICAL: dict[str, Any] = {
+    "name": "together",
+    "data": {"name": "synthetic", "rows": 90, "features": 7, "classes": 3, "informative": 4},
+    "split": {"kind": "fraction", "fraction": 0.5},
+    "parties": {"passive": ["a", "b"]},
+    "training": {"epochs": 20, "batch_size": 20, "learning_rate": 0.1},
+    "disclose": [
+        {"what": "parameters", "to": "active"},
+        {"what": "auxiliary", "to": "active", "rows": 12},
+    ],
+    "attacks": [
+        {"name": "clear_columns"},
+        TOGETHER,
+        {"name": "clear_columns", "colluders": ["b"], "sweeps": 40},
+        {"name": "half_star"},
+        {"name": "gradient_sign", "at": "b", "colluders": ["coordinator"]},
+    ],
+}
+CLIENTS: dict[str, Any] = {
+    "name": "sums",
+    "data": {"name": "wine"},
+    "parties": {"clients": 3},
+    "training": {"batch_size": 1, "learning_rate": 0.5, "optimizer": "sgd"},
+    "horizontal": {"rounds": 2, "local_steps": 1, "secure_aggregation": True},
+    "attacks": [{"name": "softmax_inversion", "colluders": ["client-2", "client-3"]}],
+}
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory: pytest.TempPathFactory) -> vl.Run:
+    return vl.run(VERTICAL, out=tmp_path_factory.mktemp("runs"))
+
+
+def test_colluders_are_scored_beside_the_attacks_of_one_party(done: vl.Run) -> None:
+    found = {
+        (r["attack"], r["target"]): r["mse"] for r in done.results.to_pylist() if r["scored_set"] == "train"
+    }
+    assert {key for key in found if key[0].startswith("clear")} == {
+        ("clear_columns:with-coordinator", "a"),
+        ("clear_columns:with-coordinator", "b"),
+        ("clear_columns:with-b", "a"),
+    }
+    assert max(mse for (attack, _), mse in found.items() if attack.startswith("clear")) < 1e-18
+    record = vl.read_run(done.folder)
+    assert {(s.attack, s.target) for s in record.skipped} == {("clear_columns", "a"), ("clear_columns", "b")}
+    (labels,) = record.labels
+    assert (labels.attack, labels.adversary) == ("gradient_sign:with-coordinator", "b+coordinator")
+    assert labels.accuracy == 1
+
+
+def test_the_guess_that_a_colluder_s_columns_allow_is_no_baseline_of_one_alone(done: vl.Run) -> None:
+    """`imputation` from the columns of active and b stands beside their attacks, not beside half_star."""
+    rows = {
+        r["attack"]: r for r in done.results.to_pylist() if (r["target"], r["scored_set"]) == ("a", "train")
+    }
+    assert rows["imputation:with-b"]["mse"] != rows["imputation:with-coordinator"]["mse"]
+    assert rows["clear_columns:with-b"]["blind"] <= rows["imputation:with-b"]["mse"]
+    assert rows["clear_columns:with-coordinator"]["blind"] <= rows["imputation:with-coordinator"]["mse"]
+
+
+def test_the_parameters_are_those_of_its_own_table(done: vl.Run, tmp_path: Path) -> None:
+    home = done.folder / "run"
+    for name, sweeps in (("with-b", 40), ("with-coordinator", 30)):
+        facts = attack_recorded(
+            home / "active",
+            "clear_columns",
+            "a",
+            tmp_path / "e.npz",
+            parameters={"sweeps": sweeps},
+            together=[home / name.removeprefix("with-")],
+        )
+        assert facts["attack"] == f"clear_columns:{name}"
+        with (
+            np.load(tmp_path / "e.npz") as one,
+            np.load(home / f"active/estimates/a.clear_columns:{name}.train.npz") as other,
+        ):
+            np.testing.assert_array_equal(one["values"], other["values"])
+
+
+def test_the_report_names_who_colludes(done: vl.Run) -> None:
+    page = done.report.read_text(encoding="utf-8")
+    assert "clear_columns:with-coordinator" in page
+    assert "clear_columns:with-" in done.verdict
+    assert "gradient_sign:with-coordinator at b+coordinator names 100.0 %" in done.verdict
+    record = vl.read_run(done.folder)
+    assert attacker(record, "clear_columns:with-b") == "the active party with b"
+    assert attacker(record, "half_star") == "the active party"
+    of_labels = [m for m in of_run_records([record]) if m.attack == "gradient_sign:with-coordinator"]
+    assert {m.recipient for m in nonempty(of_labels)} == {"the passive party b with coordinator"}
+
+
+def test_processes_have_them_too(done: vl.Run, tmp_path: Path) -> None:
+    small = {**VERTICAL, "attacks": [TOGETHER]}
+    apart = vl.run(small, out=tmp_path, in_process=False)
+    here = {(r["attack"], r["target"]): r["mse"] for r in done.results.to_pylist()}
+    there = {(r["attack"], r["target"]): r["mse"] for r in apart.results.to_pylist()}
+    assert there["clear_columns:with-coordinator", "a"] == here["clear_columns:with-coordinator", "a"]
+
+
+def test_clients_uncover_an_update_with_their_server(tmp_path: Path) -> None:
+    run = vl.run(CLIENTS, out=tmp_path)
+    found = {(r["attack"], r["target"]): r["mse"] for r in run.results.to_pylist()}
+    assert found.keys() == {("softmax_inversion:with-client-2-client-3", "client-1")}
+    assert max(found.values()) < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"colluders": ["c"]}, "party 'c' is none of"),
+        ({"colluders": ["active"]}, "attack 'clear_columns' at 'active' with colluders active: name other"),
+        ({"colluders": ["b", "b"]}, "with colluders b, b: name other parties, each once"),
+        ({"colluders": ["a", "b"]}, "with colluders a, b: nobody is left to attack"),
+        ({"name": "gradient_sign", "at": "a", "colluders": ["active"]}, "nobody is left to attack"),
+    ],
+)
+def test_who_cannot_collude_is_refused(changes: Any, said: str) -> None:
+    with pytest.raises(vl.errors.ConfigError, match=said):
+        vl.Experiment(**{**VERTICAL, "attacks": [{**TOGETHER, **changes}]})
+
+
+def test_without_a_lab_nobody_holds_all_folders(tmp_path: Path) -> None:
+    with pytest.raises(vl.errors.ConfigError, match="attacks of 'active' have colluders, and lab = false"):
+        vl.run({**VERTICAL, "lab": False, "attacks": [TOGETHER]}, out=tmp_path)
+
+
+def test_check_names_them_and_counts_their_grants(vflens: Run, tmp_path: Path) -> None:
+    granted = [{"what": "auxiliary", "to": "coordinator", "rows": 12}]
+    file = tmp_path / "together.toml"
+    file.write_text(toml_text({**VERTICAL, "attacks": [TOGETHER], "disclose": granted}), encoding="utf-8")
+    said = vflens("check", file)
+    assert said.code == 0, said.err
+    assert "with coordinator: clear_columns" in said.out
+    file.write_text(toml_text({**VERTICAL, "attacks": [TOGETHER], "disclose": []}), encoding="utf-8")
+    assert "attack 'clear_columns' at 'active' would never run" in vflens("check", file).err

@@ -1,0 +1,45 @@
+"""What a document and a threshold say of one figure agrees."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from vflens.experiments.evidence.decisions import State
+from vflens.experiments.evidence.measured import of_cell
+from vflens.experiments.evidence.thresholds import BlindError, Evidence, judge, read_threshold
+from vflens.experiments.results.own_units import FoundColumn
+
+
+@pytest.mark.parametrize(
+    ("found", "state"),
+    [([(0.40, 40), (0.35, 4000)], State.BROKEN), ([(0.26, 20), (0.25, 4000)], State.UNDECIDED)],
+)
+def test_it_says_of_a_column_what_a_threshold_decides(found: list[tuple[float, int]], state: State) -> None:
+    """The attack that decides goes first, not the one of the largest figure; both count the same tries."""
+    known: dict[str, Any] = {"column": "income", "blind": 0.25, "imputation": None, "tolerance": 1.0}
+    columns = tuple(
+        FoundColumn(f"attack {n}", "passive", "predict", rows, found=share, **known)
+        for n, (share, rows) in enumerate(found)
+    )
+    evidence = Evidence("with no defence", False, ("income",), columns, ())
+    (said,) = (m for m in of_cell(evidence, "sweep s") if m.what.startswith("income"))
+    (outcome,) = judge([read_threshold("income > blind")], False, [evidence])
+    assert (said.state, outcome.state) == (state, state)
+
+
+def test_noise_on_membership_is_rarely_beyond_a_guess() -> None:
+    """60 attacks that guess pairs of 100 rows: at most 2.5 % of draws say that one can reconstruct."""
+    rng = np.random.default_rng(1)
+    draws = rng.binomial(100, 0.5, size=(400, 60)) / 100
+    beyond = 0
+    for draw in draws:
+        errors = tuple(
+            BlindError(f"a{n}", "pairs of rows of client-1", 100, x, blind=0.5, share=True)
+            for n, x in enumerate(draw)
+        )
+        states = {m.state for m in of_cell(Evidence("a cell", False, (), (), errors), "sweep s")}
+        beyond += State.BROKEN in states
+    assert beyond <= 0.025 * 400 + 3 * (0.025 * 0.975 * 400) ** 0.5

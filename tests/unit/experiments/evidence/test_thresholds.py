@@ -1,0 +1,353 @@
+"""Thresholds from made-up records: their texts, their sentences, their JUnit XML."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+from nonempty import nonempty
+from runfolder import metric, target
+
+from vflens.api.pytest_plugin import Hiding
+from vflens.cli.decide.thresholds import gate
+from vflens.errors import ConfigError, ThresholdError, UndecidedError
+from vflens.experiments.evidence.decisions import State
+from vflens.experiments.evidence.junit import write_junit
+from vflens.experiments.evidence.sources import of_audit, of_runs, of_score, of_sweep
+from vflens.experiments.evidence.thresholds import (
+    BEATS_BLIND,
+    BlindError,
+    Evidence,
+    Outcome,
+    Threshold,
+    judge,
+    read_threshold,
+    refusal,
+    tolerances,
+)
+from vflens.experiments.results.own_units import FoundColumn
+from vflens.experiments.results.results import half_width
+
+
+def _found(share: float, rows: int = 1000, **changes: object) -> FoundColumn:
+    known: dict[str, Any] = {
+        "attack": "lmmse",
+        "target": "passive",
+        "scored_set": "predict",
+        "column": "income",
+    }
+    known |= {"blind": 0.05, "imputation": 0.08, "tolerance": 5.0, **changes}
+    return FoundColumn(rows=rows, found=share, **known)
+
+
+def _evidence(*found: FoundColumn, where: str = "with no defence", defended: bool = False) -> Evidence:
+    return Evidence(where, defended, ("income", "age"), found, ())
+
+
+@pytest.mark.parametrize(
+    ("text", "threshold"),
+    [
+        ("income within 5 > 10 %", ("income", 5.0, 0.1, "blind")),
+        (" job=office clerk>80% ", ("job=office clerk", None, 0.8, "blind")),
+        ("age within 0.5 > imputation", ("age", 0.5, None, "imputation")),
+        ("age > blind", ("age", None, None, "blind")),
+    ],
+)
+def test_a_text_is_read(text: str, threshold: tuple[str, float | None, float | None, str]) -> None:
+    assert read_threshold(text) == Threshold(text.strip(), *threshold)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("income", "is no threshold: give COLUMN within NUMBER > SHARE %"),
+        ("income > 10", "is no threshold"),
+        ("income > 0 %", "the share '0' is no number above 0 and below 100"),
+        ("income > 100 %", "the share '100' is no number above 0 and below 100"),
+        ("income > nan %", "the share 'nan' is no number"),
+        ("income > 1_0 %", "the share '1_0' is no number"),
+        ("income > ١٠ %", "the share '١٠' is no number"),
+        ("income within ٥ > 10 %", "within '٥' is no number"),
+        ("income within -5 > 10 %", "within '-5' is no number above 0"),
+        ("income within inf > 10 %", "within 'inf' is no number above 0"),
+        ("income > imputatoin", "did you mean imputation?"),
+    ],
+)
+def test_another_is_refused_in_one_sentence(text: str, said: str) -> None:
+    with pytest.raises(ConfigError, match=r"^threshold ") as refused:
+        read_threshold(text)
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_column_has_one_distance() -> None:
+    texts = ("income within 5 > 10 %", "income within 5 > imputation", "age > 10 %")
+    assert tolerances(map(read_threshold, texts)) == {"income": 5.0}
+    with pytest.raises(ConfigError, match="'income' is within 5 in another threshold"):
+        tolerances(map(read_threshold, ("income within 5 > 10 %", "income within 6 > 10 %")))
+
+
+@pytest.mark.parametrize(
+    ("share", "rows", "state"),
+    [(0.15, 1000, State.BROKEN), (0.15, 20, State.UNDECIDED), (0.05, 1000, State.HELD)],
+)
+def test_the_sentence_names_figure_interval_rows_and_guess(share: float, rows: int, state: State) -> None:
+    (outcome,) = judge([read_threshold("income within 5 > 10 %")], False, [_evidence(_found(share, rows))])
+    assert outcome.state is state
+    said = "not decided" if state is State.UNDECIDED else state
+    assert outcome.sentence.startswith(f"income within 5 > 10 %, with no defence: {said}, lmmse finds ")
+    assert f"{100 * share:.1f} % (" in outcome.sentence
+    assert f"of {rows:,} rows (predict rows of passive) to within 5.0" in outcome.sentence
+    assert outcome.sentence.endswith("a blind guess 5.0 %, imputation 8.0 %")
+
+
+def test_words_of_the_states_are_those_of_the_sentences() -> None:
+    assert {s.value for s in State} == {"broken", "undecided", "held"}
+
+
+def test_nothing_is_held_while_an_attack_failed() -> None:
+    """A broken one stays broken: the failure cannot take back what others found."""
+    thresholds = [read_threshold(text) for text in ("income > 50 %", "income > 1 %")]
+    errors = (BlindError("lmmse", "columns of passive", 1000, 0.1, blind=0.1, half_width=0.001),)
+    evidence = Evidence("with no defence", False, ("income",), (_found(0.2),), errors, failed=("mine", "own"))
+    kept, broken, blind = judge(thresholds, True, [evidence])
+    assert (kept.state, broken.state, blind.state) == (State.UNDECIDED, State.BROKEN, State.UNDECIDED)
+    assert kept.sentence.startswith(
+        "income > 50 %, with no defence: not decided, mine, own failed and may find more; of the others lmmse"
+    )
+    assert "failed" not in broken.sentence
+    whole = Evidence("with no defence", False, ("income",), (_found(0.2),), errors)
+    assert judge(thresholds, True, [whole])[0].state is State.HELD
+
+
+def test_an_attack_that_tries_some_rows_says_how_many_decide() -> None:
+    """0 of 36 rows leave at most 10 %, and 0 of 35 more: 1 − 0.025^(1/n)."""
+    capped = replace(_evidence(_found(0, 20, attack="rcc1")), capped={"rcc1": 20})
+    (outcome,) = judge([read_threshold("income > 10 %")], False, [capped])
+    assert outcome.state is State.UNDECIDED
+    assert outcome.sentence.endswith("rcc1 tried these rows only, and 36 rows at least decide it")
+    assert 1 - 0.025 ** (1 / 36) <= 0.1 < 1 - 0.025 ** (1 / 35)
+    assert "1 threshold is not decided: raise --slow-rows, or allow more" in str(refusal([outcome]))
+    (free,) = judge([read_threshold("income > 10 %")], False, [_evidence(_found(0, 20, attack="rcc1"))])
+    assert "tried these rows only" not in free.sentence
+    assert "predict and score more rows, or allow more" in str(refusal([free]))
+
+
+def test_each_remedy_is_said_once() -> None:
+    columns = [read_threshold(text) for text in ("income > 10 %", "age > 10 %")]
+    said = str(refusal(judge(columns, True, [_evidence()])))
+    assert said.endswith("3 thresholds are not decided: run an attack on the column; run an attack")
+
+
+def test_the_sentence_is_on_the_attack_that_decides() -> None:
+    found = [_found(0.02, attack="ls"), _found(0.3, attack="mean_star"), _found(0.2, attack="lmmse")]
+    (outcome,) = judge([read_threshold("income > 10 %")], False, [_evidence(*found)])
+    assert "broken, mean_star finds 30.0 %" in outcome.sentence
+
+
+def test_imputation_is_the_guess_where_it_finds_more_than_a_constant() -> None:
+    texts = [read_threshold(f"income > {guess}") for guess in ("blind", "imputation")]
+    judged = {
+        imputed: [o.state for o in judge(texts, False, [_evidence(_found(0.3, imputation=imputed))])]
+        for imputed in (0.31, 0.28, 0.02)
+    }
+    assert judged == {0.31: [State.HELD] * 2, 0.28: [State.UNDECIDED] * 2, 0.02: [State.BROKEN] * 2}
+    alone = judge(texts[:1], False, [_evidence(_found(0.3, imputation=None))])
+    assert [o.state for o in alone] == [State.BROKEN]
+
+
+def test_imputation_that_did_not_run_decides_nothing() -> None:
+    (outcome,) = judge(
+        [read_threshold("income > imputation")], False, [_evidence(_found(0.9, imputation=None))]
+    )
+    assert outcome.state is State.UNDECIDED
+    assert "no attack on income was scored beside imputation" in outcome.sentence
+
+
+def test_a_column_without_an_attack_is_not_decided_and_an_unknown_one_refused() -> None:
+    (outcome,) = judge([read_threshold("age > 10 %")], False, [_evidence(_found(0.2))])
+    assert (outcome.state, "no attack on age was scored" in outcome.sentence) == (State.UNDECIDED, True)
+    with pytest.raises(ConfigError, match=r"no column is called 'incme', did you mean income\?"):
+        judge([read_threshold("incme > 10 %")], False, [_evidence(_found(0.2))])
+    with pytest.raises(ConfigError, match="'x': there are income, age"):
+        judge([read_threshold("x > 10 %")], False, [_evidence(_found(0.2))])
+
+
+def test_a_distance_other_than_the_recorded_one_is_refused() -> None:
+    with pytest.raises(
+        ConfigError, match=r"within 5\.0, set scoring\.tolerance\.income = 6 and run it again"
+    ):
+        judge([read_threshold("income within 6 > 10 %")], False, [_evidence(_found(0.2))])
+
+
+def test_an_undefended_federation_beside_a_defended_one_is_the_baseline() -> None:
+    base = _evidence(_found(0.9))
+    defended = _evidence(_found(0.01), where="with rounding", defended=True)
+    threshold = [read_threshold("income > 10 %")]
+    assert [(o.where, o.state) for o in judge(threshold, False, [base, defended])] == [
+        ("with rounding", State.HELD)
+    ]
+    assert [o.state for o in judge(threshold, False, [base])] == [State.BROKEN]
+
+
+def _blind(error: float, **changes: object) -> BlindError:
+    known: dict[str, Any] = {"blind": 0.06, "half_width": 0.001, **changes}
+    return BlindError("lmmse", "columns of passive, predict rows", 1000, error, **known)
+
+
+@pytest.mark.parametrize(
+    ("errors", "state", "said"),
+    [
+        ([_blind(0.03), _blind(0.06)], State.BROKEN, "lmmse errs by .030 (± .001) on 1,000 rows"),
+        ([_blind(0.061)], State.HELD, "a blind guess by .060"),
+        ([_blind(0.058, half_width=0.02)], State.UNDECIDED, "(± .020)"),
+        ([_blind(0.058, half_width=None)], State.UNDECIDED, "(no interval)"),
+        ([_blind(0.9, blind=0.5, share=True)], State.BROKEN, "is right in 90.0 % (88.0 % … 91.8 %) of 1,000"),
+        ([], State.UNDECIDED, "no attack was scored beside a blind guess"),
+    ],
+)
+def test_who_beats_a_blind_guess(errors: list[BlindError], state: State, said: str) -> None:
+    (outcome,) = judge([], True, [Evidence("with no defence", False, (), (), tuple(errors))])
+    assert (outcome.threshold, outcome.state) == (BEATS_BLIND, state)
+    assert said in outcome.sentence
+
+
+def test_a_broken_threshold_goes_before_an_open_one() -> None:
+    def error(*states: State) -> object:
+        return refusal([Outcome("t", "w", s, "") for s in states])
+
+    assert isinstance(error(State.UNDECIDED, State.BROKEN, State.BROKEN), ThresholdError)
+    assert "2 thresholds are broken: " in str(error(State.UNDECIDED, State.BROKEN, State.BROKEN))
+    assert isinstance(error(State.UNDECIDED, State.HELD), UndecidedError)
+    assert error(State.HELD) is None
+
+
+@pytest.mark.parametrize(
+    ("columns", "within"), [([], None), ("", None), (["income"], {"incom": 5.0}), ("income", {"age": 5.0})]
+)
+def test_an_assertion_that_asks_for_nothing_is_refused(columns: Any, within: Any) -> None:
+    with pytest.raises(ConfigError, match=r"name those that are to be hidden|is no threshold"):
+        Hiding().assert_hidden("nowhere", columns, within=within)
+
+
+@pytest.mark.parametrize("place", ["", ".", "missing/thresholds.xml", "/dev/null"])
+def test_junit_needs_a_place_before_the_work(place: str) -> None:
+    end = r"give the name of a file in a folder that is there$"
+    shown = "names no file" if place in ("", ".") else place
+    with pytest.raises(ConfigError, match=rf"^--junit {shown}: {end}"):
+        gate(["income > 10 %"], False, Path(place))
+
+
+def test_junit_has_a_case_for_each_outcome(tmp_path: Path) -> None:
+    states = {State.HELD: None, State.BROKEN: "failure", State.UNDECIDED: "error"}
+    write_junit(tmp_path / "j.xml", [Outcome(f"a < {s}\x1b", "with <b>", s, f"said {s}") for s in states])
+    root = ElementTree.parse(tmp_path / "j.xml").getroot()
+    (suite,) = root
+    assert {k: suite.get(k) for k in ("tests", "failures", "errors")} == {
+        "tests": "3",
+        "failures": "1",
+        "errors": "1",
+    }
+    cases = {case.get("name"): [(e.tag, e.get("message")) for e in case] for case in suite}
+    assert cases == {
+        f"a < {s}\\x1b": ([] if tag is None else [(tag, f"said {s}")]) for s, tag in states.items()
+    }
+
+
+# --- where evidence comes from
+
+PLACE = {"target": "passive", "scored_set": "predict", "rows": 400}
+TABLE = [{"name": "income", "low": 0.0, "high": 100.0}]
+
+
+def _metrics() -> list[dict[str, object]]:
+    own = {**PLACE, "column": "income"}
+    return [
+        metric("blind_mse", 0.06, attack="column_means", **PLACE),
+        *(metric("mse", e, attack=a, **PLACE) for a, e in {"lmmse": 0.01, "imputation": 0.05}.items()),
+        metric("mse_stderr", 0.001, attack="lmmse", **PLACE),
+        *(metric("column_found", s, attack=a, **own) for a, s in {"lmmse": 0.4, "imputation": 0.2}.items()),
+        metric("column_blind_found", 0.1, **own),
+        metric("column_tolerance", 5.0, **own),
+    ]
+
+
+def test_a_run_gives_what_its_target_recorded(tmp_path: Path) -> None:
+    parties = [{"name": "passive", "role": "passive", "n_classes": 0, "columns": TABLE}]
+    run = target(tmp_path, _metrics(), facts={"parties": parties})
+    (found,) = of_runs([run])
+    assert found.columns == ("income",)
+    assert found.found == (
+        FoundColumn(
+            *("lmmse", "passive", "predict", 400, "income"),
+            found=0.4,
+            blind=0.1,
+            imputation=0.2,
+            tolerance=5.0,
+        ),
+    )
+    assert [(e.attack, e.error, e.blind, e.half_width) for e in found.errors] == [
+        ("lmmse", 0.01, 0.05, half_width(0.001))
+    ]
+
+
+AUDIT = {
+    "subject": "bank.csv",
+    "columns": ["age", "income"],
+    "tolerance": {"age": 2.0, "income": 5.0},
+    "attacks": [
+        {
+            **{"attack": "lmmse", "kind": "trained", "phase": "predict", "rows": 800, "mse": 0.02},
+            **{"stderr": 0.001, "column_blind": [0.04, 0.08], "found": [0.2, 0.5], "blind_found": [0.1, 0.3]},
+            **{"released": "", "imputed_found": [None, 0.4]},
+        }
+    ],
+}
+
+
+def test_an_audit_gives_its_attacks_on_the_plan() -> None:
+    found = of_audit(AUDIT)
+    place = ("lmmse", "bank.csv, trained models", "predict", 800)
+    assert found.found == (
+        FoundColumn(*place, column="age", found=0.2, blind=0.1, imputation=None, tolerance=2.0),
+        FoundColumn(*place, column="income", found=0.5, blind=0.3, imputation=0.4, tolerance=5.0),
+    )
+    (error,) = found.errors
+    assert (error.error, error.blind, error.half_width) == (0.02, 0.06, half_width(0.001))
+
+
+def test_a_sweep_gives_each_federation() -> None:
+    own = _found(0.2)._asdict()
+    common = {"attack": "lmmse", "target": "passive", "scored_set": "predict", "rows": 400, "strength": 1.0}
+    columns = {**common, "mse": 0.02, "blind": 0.06, "half_width": 0.002, "found": json.dumps([own])}
+    labels = {**common, "attack": "norm_scoring", "label_accuracy": 0.9, "blind": 0.5, "found": None}
+    rows = [
+        {"defense": "undefended", "seed": 0, **columns},
+        {"defense": "rounding", "seed": 0, "horizontal.rounds": 3, **columns},
+        {"defense": "rounding", "seed": 1, "horizontal.rounds": 3, **columns},
+        {"defense": "rounding", "seed": 1, "horizontal.rounds": 3, **labels},
+    ]
+    cells = of_sweep(rows, "undefended")
+    where = [
+        "with no defence, seed 0",
+        *(f"with rounding 1, horizontal.rounds = 3, seed {s}" for s in (0, 1)),
+    ]
+    assert [(e.where, e.defended) for e in cells] == [*zip(where, (False, True, True), strict=True)]
+    assert all(e.found == (_found(0.2),) and e.columns == ("income",) for e in nonempty(cells))
+    assert [(b.attack, b.share) for b in cells[2].errors] == [("lmmse", False), ("norm_scoring", True)]
+
+
+def test_a_score_gives_its_columns_and_its_error() -> None:
+    columns = {"income": {"found": 0.4, "blind_found": 0.1, "tolerance": 5.0}, "pixels": {"mse": 0.1}}
+    facts = {"attack": "ls", "rows": 200, "mse": 0.02, "blind_mse": 0.06, "half_width": 0.01}
+    found = of_score({**facts, "columns": columns})
+    assert [(f.column, f.found, f.blind, f.rows) for f in found.found] == [("income", 0.4, 0.1, 200)]
+    assert [(e.error, e.blind, e.half_width) for e in found.errors] == [(0.02, 0.06, 0.01)]
+    labels = of_score({"attack": "a", "rows": 200, "label_accuracy": 0.9, "blind_label_accuracy": 0.5})
+    assert [(e.share, e.error, e.blind) for e in labels.errors] == [(True, 0.9, 0.5)]
+    pairs = of_score({"attack": "a", "rows": 200, "membership_auc": 0.9, "blind_membership_auc": 0.5})
+    assert [(e.share, e.rows, e.error) for e in pairs.errors] == [(True, 100, 0.9)]

@@ -1,0 +1,1 @@
+"""What commands show: progress, tables, a live page."""

@@ -1,0 +1,65 @@
+"""Whether a threshold is broken, held, or open: by the bound of an interval, never by the measured figure.
+
+Several attacks are tried against one threshold. It is broken if the lower bound of one lies beyond it: each
+bound is at 1 − .025/tries, so that noise breaks a kept threshold with at most 2.5 %. It is held if the upper
+bounds of all lie within it: the bound of the worst one alone is wrong with at most 2.5 %, so that noise
+passes a broken threshold as rarely.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+from functools import partial
+
+from vflens.experiments.results.results import HARDLY
+from vflens.numerics.measures.advantage import advantage, exact, normal_quantile
+from vflens.score.service import MIN_ROWS
+
+
+class State(StrEnum):
+    """What is known of a threshold."""
+
+    BROKEN = "broken"
+    UNDECIDED = "undecided"
+    HELD = "held"
+
+
+def worst(states: Iterable[State]) -> State:
+    """Broken before undecided before held; held of nothing."""
+    return min(states, key=list(State).index, default=State.HELD)
+
+
+def above(share: float, n: int, most: float, tries: int = 1) -> State:
+    """Whether more than ``most`` is found, from a ``share`` of ``n`` rows."""
+    if exact(share, n, tries)[0] > most:
+        return State.BROKEN
+    return State.HELD if exact(share, n)[1] <= most else State.UNDECIDED
+
+
+def above_guess(share: float, guess: float, n: int, tries: int = 1) -> State:
+    """Whether ``share`` of ``n`` rows is beyond that of a ``guess``, by the interval of the advantage.
+
+    Held: it takes hardly more (at most 5 % of what the guess leaves open); a guess that is always right
+    leaves nothing.
+    """
+    if guess >= 1:
+        return State.HELD
+    if advantage(share, guess, n, partial(exact, tries=tries)).low > 0:
+        return State.BROKEN
+    return State.HELD if advantage(share, guess, n, exact).high <= HARDLY else State.UNDECIDED
+
+
+def better(error: float, half_width: float | None, blind: float, n: int, tries: int = 1) -> State:
+    """Whether an ``error`` over ``n`` rows, ± ``half_width`` at 95 %, is less than the ``blind`` guess's.
+
+    Held: it is hardly less, by at most 5 %. Fewer than 50 rows decide nothing; a blind guess that is exact
+    leaves nothing to find.
+    """
+    if blind == 0:
+        return State.HELD
+    if n < MIN_ROWS or half_width is None:
+        return State.UNDECIDED
+    if error + half_width * normal_quantile(tries) / normal_quantile() < blind:
+        return State.BROKEN
+    return State.HELD if error - half_width >= (1 - HARDLY) * blind else State.UNDECIDED

@@ -1,0 +1,1 @@
+"""Of a vertical run."""

@@ -1,0 +1,130 @@
+"""The kept rows of one section of the scoreboard, by defence and attack, and what they lack."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from vflens.experiments.pages.cost import Cost, Use
+from vflens.experiments.scoreboard.cells import COST
+from vflens.experiments.scoreboard.grid import FEDERATIONS, UNDEFENDED, ScoreboardGrid
+from vflens.experiments.scoreboard.verdicts import CellResult, over_seeds, summary, words
+from vflens.experiments.sweeps.pool import Rows
+from vflens.plugins.attack import installed_attack
+
+FAMILIES = {"features": "columns", "labels": "labels", "membership": "membership"}
+
+
+@dataclass(frozen=True)
+class Board:
+    """The rows of one data set and federation."""
+
+    data: str
+    federation: str
+    rows: Rows
+
+    @cached_property
+    def found(self) -> dict[str, dict[str, CellResult]]:
+        """Defence → attack → what it found; the undefended federation is among them."""
+        grouped: dict[tuple[str, str], Rows] = {}
+        for row in self.rows:
+            if row.get("blind") is not None:
+                grouped.setdefault((row["defense"], row["attack"]), []).append(row)
+        boards: dict[str, dict[str, CellResult]] = {UNDEFENDED: {}}
+        for (defense, attack), rows in sorted(grouped.items()):
+            found = over_seeds(rows)
+            if found is not None:
+                boards.setdefault(defense, {})[attack] = found
+        return boards
+
+    def accuracies(self, defense: str) -> list[float]:
+        """Of the federation without attacks, seed by seed."""
+        costs = (row for row in self.rows if (row["attack"], row["defense"]) == (COST, defense))
+        return [row["accuracy"] for row in costs if row.get("accuracy") is not None]
+
+    def cost(self, defense: str) -> Cost:
+        """What ``defense`` costs."""
+        uses: dict[str, dict[int, Use]] = {defense: {}, UNDEFENDED: {}}
+        measure = "accuracy"
+        for row in self.rows:
+            if row["attack"] == COST and row["defense"] in uses and row.get("alone") is not None:
+                uses[row["defense"]][row["seed"]] = Use(row["figure"], row["alone"])
+                measure = row["measure"]
+        return Cost.of(measure, uses[defense], uses[UNDEFENDED])
+
+    @property
+    def attacks(self) -> list[str]:
+        """Those with a figure against some defence, family by family."""
+        named = {attack for attacks in self.found.values() for attack in attacks}
+        return sorted(named, key=lambda attack: ([*FAMILIES].index(estimated(attack)), attack))
+
+    def on_grants_only(self, defense: str) -> bool:
+        """Whether ``defense`` acted on what is granted, and on nothing else, in every run."""
+        ran = [row.get("on_grants_only") for row in self.rows if row["defense"] == defense]
+        found = [only for only in ran if only is not None]  # a refused run says nothing
+        return bool(found) and all(found)
+
+    def of_family(self, defense: str, family: str) -> list[CellResult]:
+        """What the attacks of one family found against ``defense``."""
+        return [f for a, f in self.found.get(defense, {}).items() if estimated(a) == family]
+
+    def words(self, defense: str, family: str) -> str:
+        """What attacks of one family achieve against ``defense``; see
+        :func:`vflens.experiments.scoreboard.verdicts.words`.
+        """
+        undefended = None if defense == UNDEFENDED else self.of_family(UNDEFENDED, family)
+        found = self.of_family(defense, family)
+        missing = [a for a in self._without_result(defense) if estimated(a) == family]
+        return words(found, undefended, on_grants_only=self.on_grants_only(defense), missing=missing)
+
+    def _without_result(self, defense: str) -> list[str]:
+        """The attacks that are made for ``defense`` and of which there is no result."""
+        made_for = FEDERATIONS[self.federation].made_for(defense)
+        return [attack for attack in made_for if attack not in self.found.get(defense, {})]
+
+    def summary(self, family: str) -> str:
+        """What attacks of one family achieve where nothing defends."""
+        return summary(self.of_family(UNDEFENDED, family))
+
+
+def estimated(attack: str) -> str:
+    """What ``attack`` estimates: a key of :data:`FAMILIES`."""
+    kind = installed_attack(attack)
+    assert kind is not None
+    return kind.estimates
+
+
+def boards(rows: Rows, grid: ScoreboardGrid) -> list[Board]:
+    """The sections of ``grid``, each with its ``rows`` that have all seeds."""
+    own: dict[tuple[str, str], Rows] = {(data, name): [] for name, data in grid.sections()}
+    for row in rows:
+        own[row["data"], row["federation"]].append(row)
+    return [Board(*section, _of_all_seeds(found, grid)) for section, found in own.items()]
+
+
+def _of_all_seeds(rows: Rows, grid: ScoreboardGrid) -> Rows:
+    """The rows of each attack on each defence, and of each cost, of which all seeds are there."""
+    found: dict[tuple[str, str], set[int]] = {}
+    for row in rows:
+        found.setdefault((row["defense"], row["attack"]), set()).add(row["seed"])
+    seeds = {COST: grid.cost_seeds}
+    return [
+        row
+        for row in rows
+        if len(found[row["defense"], row["attack"]]) == seeds.get(row["attack"], grid.seeds)
+    ]
+
+
+def unfinished(board: Board, defenses: Sequence[str]) -> str:
+    """What of ``defenses``, and of nothing that defends, was not run with all seeds; "" if all was."""
+    own = FEDERATIONS[board.federation].defenses
+    expected = [UNDEFENDED, *(name for name in defenses if own is None or name in own)]
+    costed = {row["defense"] for row in board.rows if row["attack"] == COST}
+    attacked = {row["defense"] for row in board.rows if row["attack"] != COST}
+    lacking = {"attacks": [d for d in expected if d not in attacked]}
+    lacking |= {"costs": [d for d in expected if d not in costed]}
+    if lacking["attacks"] == expected:
+        return "Not run yet: `make scoreboard` runs it."
+    said = [f"{what} with {', '.join(names)}" for what, names in lacking.items() if names]
+    return f"Not complete: {' and '.join(said)} were not run. `make scoreboard` runs them." if said else ""

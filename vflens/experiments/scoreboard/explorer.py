@@ -1,0 +1,41 @@
+"""Every result of the scoreboard as one page: the explorer of sweeps over its file."""
+
+from vflens.experiments.pages.drawing import Drawing
+from vflens.experiments.scoreboard.board import FAMILIES, estimated
+from vflens.experiments.scoreboard.grid import FEDERATIONS
+from vflens.experiments.sweeps.pool import Rows
+from vflens.experiments.sweeps.sweep import render
+from vflens.types import Document
+from vflens.words import counted
+
+_TITLE = "Scoreboard: every result"
+
+
+def explored(rows: Rows, *, data: str, command: str) -> str:
+    """The page of ``rows``, all of them in it: to find, filter, sort and draw."""
+    scored = [_row(row) for row in rows if row.get("blind") is not None]
+    lead = (
+        f"{counted(len(scored), 'result')}. The relative error is the error of an attack over that of the "
+        "best blind guess: 0 is exact, 1 no better than blind. The error of a share, AUC or R² is 1 less it."
+    )
+    return render(_TITLE, Drawing(scored, [], lead), [], data=data, command=command)
+
+
+def _row(row: Document) -> Document:
+    """A result under the names that the explorer has for a sweep's."""
+    is_square = row["measure"] == "MSE"
+    error, blind = (r if is_square else 1 - r for r in (row["figure"], row["blind"]))
+    return {
+        "data": row["data"],
+        "federation": FEDERATIONS[row["federation"]].title,
+        "defense": row["defense"],
+        "seed": row["seed"],
+        "attack": row["attack"],
+        "estimates": FAMILIES[estimated(row["attack"])],
+        "measure": row["measure"],
+        "target": row["target"],
+        "scored_set": row["rows"],
+        "relative": error / blind if blind else None,
+        "mse" if is_square else "share": row["figure"],
+        "blind": row["blind"],
+    }

@@ -1,0 +1,60 @@
+"""The row ids of each data party as they went round to be blinded, against what others made of them."""
+
+import math
+from collections.abc import Mapping
+from itertools import pairwise
+
+from vflens.errors import StorageError
+from vflens.experiments.results.record import RecordedRun
+from vflens.experiments.verify_log.finding import Found
+from vflens.protocol.vertical.alignment import AT_ONCE
+from vflens.protocol.vertical.blinded_lists import FILE, Noted, noted_in
+from vflens.types import Role
+
+
+def compare_lists(run: RecordedRun, found: Found) -> None:
+    """Compare what each data party blinded of another's ids with what the party before it gave.
+
+    The coordinator passes the lists on, in the order of names; one that put guesses in their place would
+    learn which of them are ids.
+    """
+    noted: dict[str, Noted] = {}
+    for party in run.parties:
+        try:
+            if (own := noted_in(party.folder)) is not None:
+                noted[party.name] = own
+        except StorageError as error:
+            found.damaged(party.name, FILE, str(error))
+    _compare_salts(noted, found)
+    members = {info.name for p in run.parties for info in p.federation.parties}
+    names = sorted(n for n in members if run.infos()[n].role in (Role.ACTIVE, Role.PASSIVE))
+    for place, owner in enumerate(names):
+        way = [*names[place:], *names[:place]]
+        for sender, receiver in pairwise(way):
+            if sender in noted and receiver in noted:
+                _compare(owner, (sender, noted[sender]), (receiver, noted[receiver]), found)
+
+
+def _compare_salts(noted: Mapping[str, Noted], found: Found) -> None:
+    for party, own in list(noted.items())[1:]:
+        first = next(iter(noted))
+        if own.salts != noted[first].salts:
+            found.differs(party, FILE, f"it began to align with other salts than {first!r}")
+
+
+def _compare(owner: str, sent: tuple[str, Noted], taken: tuple[str, Noted], found: Found) -> None:
+    """The ids of ``owner`` as one party gave them, and as the next one took them, as far as both noted it."""
+    (sender, gave), (receiver, took) = sent, taken
+    if owner not in took.lists or not (sender == owner or owner in gave.lists):
+        return
+    made, got = gave.own if sender == owner else gave.lists[owner].answers, took.lists[owner]
+    odd = next((n for n, (a, b) in enumerate(zip(made, got.messages, strict=False), 1) if a != b), None)
+    due = math.ceil(got.ids / AT_ONCE["psi"])
+    if odd is None and len(made) > due:
+        odd = due + 1
+    if odd is not None:
+        problem = (
+            f"message {odd} of the ids of {owner!r} that it blinded is not what {sender!r} gave: who passed "
+            "it on could try guesses"
+        )
+        found.differs(receiver, FILE, problem)
