@@ -1,7 +1,7 @@
 """Tables VII and VIII: seconds per epoch of training and of inference."""
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -19,25 +19,21 @@ from vflens.experiments.figures.fedadob.printed import (
 )
 from vflens.experiments.figures.fedadob.studies import Study, studies
 from vflens.experiments.pages.drawing import Drawing, TextTable
-from vflens.experiments.sweeps.pool import Rows
+from vflens.experiments.sweeps.pool import Cell, Rows
 from vflens.experiments.sweeps.sweep import finished, refusals
 from vflens.numerics.measures.intervals import spread
 from vflens.storage.metrics import Name
 from vflens.types import Document
 from vflens.words import counted
 
-_REPETITIONS = {"quick": 2, "default": 5, "full": 5}
+_REPETITIONS = {"quick": 10, "default": 5, "full": 5}
 _EPOCHS = 3
 
 
 def table7(options: FigureOptions) -> Drawing:
     """Seconds per epoch of training, and of predicting the prediction rows, method by method."""
     done = [_timed(s, _REPETITIONS[options.size]) for s in studies(options)]
-    wanted = [c for s in done for c in cells(s, TIMED, options.seed, ())]
-    wanted.sort(key=lambda c: c.key["place"]["seed"])  # all methods once, then all again
-    with tempfile.TemporaryDirectory(prefix="vflens-figure-") as scratch:
-        parts = replace(options.pool, jobs=1).run(partial(timed, scratch=scratch), wanted)
-    rows = [row for part in parts for row in part]
+    rows = _in_turns(options, timed, [c for s in done for c in cells(s, TIMED, options.seed, ())])
     found = [r for r in rows if not r.get("refused")]
     tables = [_table(s, [r for r in found if r["model"] == s.name]) for s in done]
     lead = (
@@ -60,14 +56,7 @@ def table8(options: FigureOptions) -> Drawing:
     """Seconds per round of horizontal training, of one local epoch at every client, method by method."""
     of = replace(study(options), seeds=_REPETITIONS[options.size])
     of = replace(of, horizontal={"rounds": _EPOCHS})
-    wanted = cells(of, CLIENT_TIMED, options.seed, ())
-    wanted.sort(key=lambda c: c.key["place"]["seed"])  # all methods once, then all again
-    with tempfile.TemporaryDirectory(prefix="vflens-figure-") as scratch:
-        first = study(replace(options, size="quick")).settings(options.seed, (), CLIENT_TIMED[0], 0.0)
-        with finished(first, scratch):  # the first federation of a process takes longer, whatever it is
-            pass
-        parts = replace(options.pool, jobs=1).run(partial(timed_round, scratch=scratch), wanted)
-    rows = [row for part in parts for row in part]
+    rows = _in_turns(options, timed_round, cells(of, CLIENT_TIMED, options.seed, ()))
     found = [r for r in rows if not r.get("refused")]
     heads = ["method", "training, s a round", "ratio", "ratio, paper"]
     table = TextTable(f"{of.name} beside {of.beside}", heads, [_round(found, m.title) for m in CLIENT_TIMED])
@@ -84,6 +73,17 @@ def table8(options: FigureOptions) -> Drawing:
     ]
     printed = _printed("Table VIII as printed: training / inference", HORIZONTAL_SECONDS, HORIZONTAL_MODELS)
     return Drawing(found, [], lead, [*notes, *refusals(rows)], tables=[table, printed])
+
+
+def _in_turns(options: FigureOptions, work: Callable[..., Rows], wanted: Sequence[Cell]) -> Rows:
+    """The rows of ``work`` on the ``wanted`` federations in this process: all methods once, then again."""
+    turns = sorted(wanted, key=lambda c: c.key["place"]["seed"])
+    with tempfile.TemporaryDirectory(prefix="vflens-figure-") as scratch:
+        first = study(replace(options, size="quick")).settings(options.seed, (), CLIENT_TIMED[0], 0.0)
+        with finished(first, scratch):  # the first federation of a process takes longer, whatever it is
+            pass
+        parts = replace(options.pool, jobs=1).run(partial(work, scratch=scratch), turns)
+    return [row for part in parts for row in part]
 
 
 def timed_round(place: Document, settings: Document, *, scratch: str) -> Rows:
