@@ -3,7 +3,7 @@
 Source: Kaggle Display Advertising Challenge 2014, the first rows of ``train.txt``: a head, no random sample.
 21.8 % are clicked; FedAdOb draws 1 of 17. Its 13 counts x become sign(x) ln(1 + |x|), a missing one 0. Its 26
 categories are hashed already: each becomes ``buckets`` columns, with 1 in that of its hash, and none if it is
-missing. So all columns are numbers, and no step looks at labels or at other rows.
+missing. So all columns are numbers, and no step of theirs looks at labels or at other rows.
 """
 
 from __future__ import annotations
@@ -25,14 +25,23 @@ NUMBERS, CATEGORIES = (tuple(f"{c}{i}" for i in range(1, n + 1)) for c, n in (("
 
 
 class Criteo(Dataset):
-    """Options: ``buckets``, the columns of each of the 26 categories."""
+    """Options: ``buckets``, the columns of each of the 26 categories; ``ratio``, rows without a click for one
+    with it.
+    """
 
     caveat: ClassVar[str] = "Criteo, its first 10,000 rows: 21.8 % are clicked, in FedAdOb's sample 5.9 %"
 
     buckets: int = Field(8, ge=2, le=256, description="columns of each of the 26 hashed categories")
+    ratio: int | None = Field(
+        None,
+        ge=4,
+        le=1000,
+        description="rows without a click for one with it: of these so many are drawn, always the same; "
+        "default: all 10,000 rows",
+    )
 
     def load(self) -> Table:
-        """All rows; no split is given."""
+        """All rows, or those of ``ratio``; no split is given."""
         text = _local.read(*FILE)
         raw = _local.text_columns(text, ("label", *NUMBERS, *CATEGORIES), delimiter="\t")
         columns = [ColumnInfo(name) for name in NUMBERS]
@@ -40,7 +49,16 @@ class Criteo(Dataset):
         features = [logarithms(raw[name])[:, None] for name in NUMBERS]
         features += [hashed(raw[name], self.buckets) for name in CATEGORIES]
         classes = np.where(raw["label"] == "1", "click", "no click")
-        return checked_table("criteo", columns, np.hstack(features), classes, COUNTS)
+        whole = checked_table("criteo", columns, np.hstack(features), classes, COUNTS)
+        return whole if self.ratio is None else whole.rows(_drawn(classes == "click", self.ratio))
+
+
+def _drawn(clicked: Array, ratio: int) -> Array:
+    """The rows (m,) that are not ``clicked`` (n,), and one that is for ``ratio`` of them, in their order."""
+    others = np.flatnonzero(~clicked)
+    clicks = np.flatnonzero(clicked)
+    chosen = np.random.default_rng(0).choice(clicks, len(others) // ratio, replace=False)
+    return np.sort(np.concatenate([others, chosen]))
 
 
 def logarithms(counts: Array) -> Array:

@@ -210,6 +210,21 @@ def test_the_first_row_of_criteo() -> None:
     assert table.features[:, 13:].sum(axis=1).max() <= 26
 
 
+@pytest.mark.facts
+@needs_file("criteo_train_head10000.txt.gz")
+def test_clicks_are_drawn_to_a_ratio_and_no_other_row_is() -> None:
+    """The rows that stay are the source's, in its order, and the clicks are no head of it."""
+    whole, drawn = load("criteo"), load("criteo", ratio=16)
+    assert whole.labels is not None
+    assert drawn.labels is not None
+    assert np.bincount(drawn.labels).tolist() == [7818, 7818 // 16]
+    places = np.flatnonzero(np.isin(whole.ids, drawn.ids))
+    np.testing.assert_array_equal(drawn.features, whole.features[places])
+    np.testing.assert_array_equal(drawn.labels, whole.labels[places])
+    kept = places[whole.labels[places] == 1]
+    assert np.abs(np.quantile(kept, [0.25, 0.5, 0.75]) / len(whole.ids) - [0.25, 0.5, 0.75]).max() < 0.1
+
+
 def test_a_check_and_a_report_say_where_data_differ_from_their_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

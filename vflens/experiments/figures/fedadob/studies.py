@@ -184,16 +184,20 @@ def whole_mnist() -> Study:
     )
 
 
-def clicks(options: FigureOptions) -> Study:
-    """Fig. 6: two classes, features at both parties."""
+def clicks(options: FigureOptions) -> list[Study]:
+    """Fig. 6: two classes, features at both parties, with the paper's top model of one linear layer, and with
+    a hidden layer in it.
+    """
     size = options.size
+    data: Document
+    model: Document
     if size == "quick":
         name, data = "mlp on breast_cancer", {"name": "breast_cancer"}
-        model: Document = {"architecture": "mlp", "width": 16, "hidden": [32], "top": []}
+        model = {"architecture": "mlp", "width": 16, "hidden": [32], "top": []}
     else:
-        name, data = "DCN on Criteo's first rows", {"name": "criteo"}
+        name, data = "DCN on Criteo at 1 : 16", {"name": "criteo", "ratio": 16}
         model = {"architecture": "dcn", "combine": "concatenate"}  # 351 columns in two
-    return Study(
+    linear = Study(
         name,
         "DCN-Criteo",
         data,
@@ -204,6 +208,7 @@ def clicks(options: FigureOptions) -> Study:
         granted=50,
         split={"kind": "fraction", "fraction": 0.5},
     )
+    return [linear, replace(linear, name=f"{name}, deeper top", model={**model, "top": [16]})]
 
 
 def _device() -> str:
