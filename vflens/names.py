@@ -57,12 +57,6 @@ def colluding(attack: str, others: Iterable[str]) -> str:
     return f"{attack}:{label if len(label) <= _LABEL else f'{_WITH}others'}"
 
 
-def colluders_in(attack: str) -> str:
-    """The label of :func:`colluding` in a name; "" without."""
-    label = attack.partition(":")[2]
-    return label if label.startswith(_WITH) else ""
-
-
 def has_controls(text: str) -> bool:
     """Whether ``text`` holds control characters or line ends: a name with them could forge text."""
     return _CONTROLS.search(text) is not None

@@ -20,6 +20,7 @@ from vflens.plugins.attack import Attack
 from vflens.plugins.views.vertical import AdversaryView
 from vflens.registry import ATTACKS
 from vflens.storage.journal import Reader
+from vflens.storage.metrics import Name
 from vflens.types import Array, Estimate, Knowledge, Phase, Point, statuses
 
 TWO = {"passive": ["a", "b"]}
@@ -102,6 +103,7 @@ def test_the_active_party_and_the_coordinator_have_an_equation_for_each_class_an
         assert facts["attack"] == "half_star:with-coordinator"
 
 
+WIDE = {"name": "synthetic", "rows": 90, "features": 10, "classes": 3, "informative": 4}
 LONG = {"epochs": 20, "batch_size": 20, "learning_rate": 0.1}
 
 
@@ -239,6 +241,17 @@ def test_one_draw_of_noise_stays_one_draw(tmp_path: Path) -> None:
     assert len(np.unique(alone)) > 1
 
 
+def test_no_theorem_on_one_party_s_equations_is_of_several(tmp_path: Path) -> None:
+    """With the coordinator there is an equation more, and half* errs by less than Theorem 2 says."""
+    run(tmp_path, parties={"passive": ["a"]}, data=WIDE)
+    for others in ((), ("coordinator",)):
+        attacked(tmp_path, "half_star", "active", *others, target="a")
+        score_estimate(tmp_path / "estimate.npz", tmp_path / "a" / "config.toml")
+    figures = read_party(tmp_path / "a").metrics
+    assert {m.adversary for m in figures if m.name is Name.MSE} == {"active", "active+coordinator"}
+    assert {m.adversary for m in figures if m.name.startswith("theory_")} == {"active"}
+
+
 def test_the_most_that_any_of_them_was_granted_counts(tmp_path: Path) -> None:
     grants = [{"what": "labels", "to": name, "rows": rows} for name, rows in (("a", 9), ("b", 21), ("c", 3))]
     run(tmp_path, parties=THREE, model=MLP, disclose=grants)
@@ -253,7 +266,7 @@ def test_the_most_that_any_of_them_was_granted_counts(tmp_path: Path) -> None:
     ("attack", "names", "said"),
     [
         ("half_star", ("coordinator", "active"), "columns are attacked from the folder of 'active'"),
-        ("half_star", ("active", "a", "b"), "active and a and b are all parties: nobody is left"),
+        ("half_star", ("active", "a", "b"), "active and a and b hold all the data: nobody is left"),
         ("gradient_sign", ("a", "active"), "labels are no secret from 'active'"),
         ("half_star", ("active", "active"), "--with names the folder of 'active' twice"),
         (

@@ -118,7 +118,7 @@ def test_an_attack_on_updates_runs_on_what_is_uncovered_and_its_target_scores_it
 def test_what_is_no_adversary_is_refused(tmp_path: Path) -> None:
     run(tmp_path, TABLES)
     everybody = ("a", "b", "c")
-    with pytest.raises(ConfigError, match="are all parties: nobody is left to attack"):
+    with pytest.raises(ConfigError, match="hold all the data: nobody is left to attack"):
         view_of(tmp_path, "a", *everybody)
-    with pytest.raises(ConfigError, match="--target 'b' is none of the run"):
+    with pytest.raises(ConfigError, match="--target 'b' is no target of this attack"):
         view_of(tmp_path, "b", "b")

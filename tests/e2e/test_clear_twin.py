@@ -12,6 +12,7 @@ from laboratory import federation as clear_federation
 from vflens.experiments.results.record import RecordedRun, read_run
 from vflens.experiments.run.resume import resume
 from vflens.experiments.run.run import run
+from vflens.experiments.run.vertical import clear_twin
 from vflens.storage.metrics import Name
 
 TRAINING = {"epochs": 6, "batch_size": 20, "learning_rate": 0.5, "l2": 0.01, "optimizer": "sgd"}
@@ -71,6 +72,22 @@ def test_a_resumed_run_has_it_too(tmp_path: Path, expected: dict[Name, float]) -
         status.unlink()
     (home / "active/metrics.parquet").unlink()
     resume(made.folder)
+    assert figures(read_run(home)) == expected
+
+
+def test_a_run_interrupted_during_its_training_goes_on(
+    tmp_path: Path, expected: dict[Name, float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(clear_twin, "add_clear_twin", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run(experiment(tmp_path, **SETTINGS), in_process=True)
+    monkeypatch.undo()
+    home = next(tmp_path.glob("*/*/active")).parent
+    assert not set(TWINS) & set(read_run(home).utility)
+    resume(home)
     assert figures(read_run(home)) == expected
 
 

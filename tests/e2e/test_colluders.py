@@ -13,8 +13,10 @@ from nonempty import nonempty
 import vflens as vl
 from vflens.config.writing import toml_text
 from vflens.experiments.evidence.measured import of_run_records
+from vflens.experiments.offline import score
 from vflens.experiments.offline.attack import attack_recorded
 from vflens.experiments.results.verdict import attacker
+from vflens.experiments.run.resume import resume
 
 TOGETHER = {"name": "clear_columns", "colluders": ["coordinator"]}
 VERTICAL: dict[str, Any] = {
@@ -114,6 +116,38 @@ def test_processes_have_them_too(done: vl.Run, tmp_path: Path) -> None:
     here = {(r["attack"], r["target"]): r["mse"] for r in done.results.to_pylist()}
     there = {(r["attack"], r["target"]): r["mse"] for r in apart.results.to_pylist()}
     assert there["clear_columns:with-coordinator", "a"] == here["clear_columns:with-coordinator", "a"]
+
+
+def test_a_run_interrupted_during_their_attacks_goes_on(
+    done: vl.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between an estimate and its score: what was scored before stays, and nothing is left afterwards."""
+    real, scored = score.score_estimate, list[Path]()
+
+    def interrupted(file: Path, *args: Any) -> Any:
+        scored.append(file)
+        if len(scored) == 3:
+            raise KeyboardInterrupt
+        return real(file, *args)
+
+    monkeypatch.setattr(score, "score_estimate", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        vl.run(VERTICAL, out=tmp_path)
+    folder = tmp_path / "together"
+    resume(folder)
+    assert len(scored) == len(set(scored)) + 1
+    found, whole = vl.read_run(folder), vl.read_run(done.folder)
+    assert (found.results, found.labels) == (whole.results, whole.labels)
+    assert not [*folder.glob("*/*/estimates/unscored")]
+    with pytest.raises(vl.errors.ConfigError, match="holds no unfinished run"):
+        resume(folder)
+
+
+def test_an_attack_that_lacked_knowledge_is_not_left(tmp_path: Path) -> None:
+    run = vl.run({**VERTICAL, "attacks": [TOGETHER], "disclose": VERTICAL["disclose"][:1]}, out=tmp_path)
+    assert {s.target for s in vl.read_run(run.folder).skipped} == {"a", "b"}
+    with pytest.raises(vl.errors.ConfigError, match="holds no unfinished run"):
+        resume(run.folder)
 
 
 def test_clients_uncover_an_update_with_their_server(tmp_path: Path) -> None:

@@ -100,7 +100,7 @@ def test_what_cannot_be_attacked_is_a_sentence(tmp_path: Path, recorded: Path) -
     out = tmp_path / "estimate.npz"
     with pytest.raises(ConfigError, match=r"^--target is missing: name a, b or c$"):
         attack_recorded(recorded / "active", "zero", None, out)
-    with pytest.raises(ConfigError, match=r"^--target 'active' is none of the run: name a, b or c$"):
+    with pytest.raises(ConfigError, match=r"^--target 'active' is no target of this attack: name a, b or c$"):
         attack_recorded(recorded / "active", "zero", "active", out)
     with pytest.raises(StorageError, match="holds no federation"):
         attack_recorded(tmp_path, "zero", "a", out)

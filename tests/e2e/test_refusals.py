@@ -333,7 +333,7 @@ class TestWrongPaths:
         )
         assert (
             refused(2, "attack", finished_run / "run/active", "--attack", "ls", "--target", "x")
-            == "--target 'x' is none of the run: name passive"
+            == "--target 'x' is no target of this attack: name passive"
         )
         for name, written in (("torn.npz", b"PK\3\4"), ("empty.npz", b""), ("text.npz", b"hello")):
             (tmp_path / name).write_bytes(written)

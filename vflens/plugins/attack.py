@@ -15,7 +15,6 @@ import numpy as np
 from pydantic import BaseModel, ConfigDict
 
 from vflens.errors import ConfigError, KnowledgeError, PluginError
-from vflens.names import colluders_in
 from vflens.numerics.linear_system import LinearSystem, in_range, residual_norm
 from vflens.plugins.conditional import conditional, of_rows
 from vflens.plugins.declared import Audited, Declared, Stated
@@ -167,13 +166,6 @@ def is_blind(attack: str) -> bool:
     """Whether ``attack`` is a blind guess; False if it is not installed."""
     kind = installed_attack(attack)
     return kind is not None and kind.blind
-
-
-def is_baseline(guess: str, attack: str) -> bool:
-    """Whether ``guess`` is a blind guess that the adversary of ``attack`` can make: what parties that collude
-    guess from all their columns stands beside their attacks alone.
-    """
-    return is_blind(guess) and colluders_in(guess) in ("", colluders_in(attack))
 
 
 class JointAttack(Attack):

@@ -15,7 +15,7 @@ from vflens.array import ScaledColumns
 from vflens.numerics.binary_columns import matched
 from vflens.numerics.entropy import conditional_entropy, entropy, nearest_letters
 from vflens.numerics.estimators.affine import affine_fit
-from vflens.protocol.acts import Guess, Submission
+from vflens.protocol.acts import Guess, Submission, together
 from vflens.score.images import grid_of, psnr, ssim
 from vflens.score.pictures import save_pictures
 from vflens.score.service import ScoringService
@@ -202,7 +202,7 @@ class ColumnScoring(ScoringService):
 
     def _theory(self, submission: Submission) -> None:
         model = self._model()
-        if model is None:
+        if model is None or len(together(submission.sender)) > 1:  # theory is of one party's equations
             return
         truth = self._truth[submission.rows]
         add = self.adding(submission)

@@ -43,7 +43,7 @@ class Coalition:
         found = [Colluder(asked.config, asked.folder)]
         for folder in asked.together:
             found.append(Colluder(load_party(folder / "config.toml"), folder))
-            _check_same_run(asked.federation, folder)
+            _check_same_run(asked.federation, found[-1])
         twice = repeated(m.name for m in found)
         if twice is not None:
             raise ConfigError(f"--with names the folder of {twice!r} twice: give each party's once")
@@ -64,10 +64,10 @@ class Coalition:
         return colluding(attack, self.names[1:])
 
 
-def _check_same_run(federation: Agreement, folder: Path) -> None:
-    other = AGREEMENTS[federation.setting].load(folder)
-    if (other.digest, other.nonce) != (federation.digest, federation.nonce):
+def _check_same_run(federation: Agreement, one: Colluder) -> None:
+    own = AGREEMENTS[one.config.facts.setting].load(one.folder)
+    if (own.digest, own.nonce) != (federation.digest, federation.nonce):
         raise ConfigError(
-            f"--with {folder}: it is of run {other.run!r}, and {federation.run!r} or another start of it is "
-            "attacked: give folders of one run"
+            f"--with {one.folder}: it is of run {own.run!r}, and {federation.run!r} or another start of it "
+            "is attacked: give folders of one run"
         )

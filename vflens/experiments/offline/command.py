@@ -93,7 +93,7 @@ def left(adversary: Sequence[str], parties: Iterable[PartyInfo]) -> list[str]:
     """
     found = [p.name for p in parties if p.name not in adversary]
     if not found:
-        raise ConfigError(f"{' and '.join(adversary)} are all parties: nobody is left to attack")
+        raise ConfigError(f"{' and '.join(adversary)} hold all the data: nobody is left to attack")
     return found
 
 
@@ -106,7 +106,7 @@ def named_party(names: list[str], named: str | None) -> str:
     if named is None and len(names) == 1:
         return names[0]
     if named not in names:
-        given = "is missing" if named is None else f"{named!r} is none of the run"
+        given = "is missing" if named is None else f"{named!r} is no target of this attack"
         raise ConfigError(f"--target {given}: name {one_of(sorted(names))}")
     return named
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from errno import ENOSPC
 from pathlib import Path
 
-from vflens.errors import ConfigError, StorageError
+from vflens.errors import ConfigError, StorageError, VflensError
 from vflens.services.folder import OF_A_RUN, is_held
 from vflens.storage.private import owner_only
 from vflens.words import counted
@@ -21,6 +21,8 @@ _SMALL, _MOST_PACKED = 1 << 20, 100  # bytes; how many times smaller a disk may 
 @contextmanager
 def private_copy(folder: Path) -> Iterator[Path]:
     """A copy of the run in ``folder``, for this user alone, until the block ends; ``folder`` is only read.
+
+    An error of the block names ``folder`` in the copy's place.
 
     Raises:
         ConfigError: the party is running.
@@ -38,7 +40,11 @@ def private_copy(folder: Path) -> Iterator[Path]:
                 f"{folder} cannot be copied to {tempfile.gettempdir()} ({error.strerror or error}): free "
                 "space, or set TMPDIR to a folder with more"
             ) from error
-        yield Path(scratch)
+        try:
+            yield Path(scratch)
+        except VflensError as error:
+            error.args = (str(error).replace(scratch, str(folder)),)
+            raise
 
 
 def _copy(source: Path, target: Path, depth: int = _DEEPEST) -> None:

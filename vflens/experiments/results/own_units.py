@@ -7,12 +7,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
-from vflens.experiments.results.folders import PartyRuns
-from vflens.experiments.results.results import Result, column_errors, final, half_width
+from vflens.experiments.results.folders import Metric, PartyRuns
+from vflens.experiments.results.results import (
+    Result,
+    column_errors,
+    final,
+    half_width,
+    is_baseline,
+    results,
+)
 from vflens.numerics.measures.advantage import Advantage, advantage
-from vflens.plugins.attack import is_baseline, is_blind
+from vflens.plugins.attack import is_blind
 from vflens.score.worst import Shares
 from vflens.storage.metrics import Name
 from vflens.types import Document
@@ -100,7 +108,7 @@ def _distances(run: PartyRuns, result: Result) -> Iterator[OwnError]:
 
 def _shares(run: PartyRuns, result: Result) -> Iterator[OwnError]:
     blind = _of(run, Name.COLUMN_BLIND_RIGHT, result)
-    for guess in {m.attack for m in run.metrics(Name.COLUMN_RIGHT) if is_baseline(m.attack, result.attack)}:
+    for guess in {m.attack for m in run.metrics(Name.COLUMN_RIGHT) if is_baseline(m, result.adversary)}:
         imputed = _of(run, Name.COLUMN_RIGHT, result, guess)
         blind = {column: max(share, imputed.get(column, 0.0)) for column, share in blind.items()}
     for column, share in _of(run, Name.COLUMN_RIGHT, result, result.attack).items():
@@ -199,7 +207,7 @@ def _worst_case(run: PartyRuns, r: Result) -> WorstCase | None:
 
     if not share(Name.CELLS_FOUND, r.attack) or not share(Name.BLIND_ROWS_UNIQUE):
         return None
-    guesses = {m.attack for m in run.metrics(Name.CELLS_FOUND) if is_baseline(m.attack, r.attack)}
+    guesses = {m.attack for m in run.metrics(Name.CELLS_FOUND) if is_baseline(m, r.adversary)}
     control = (
         max([*share(constants), *(value for guess in guesses for value in share(name, guess))])
         for name, constants in _SHARES.items()
@@ -289,3 +297,27 @@ def in_own_unit(value: float) -> str:
         return f"{value:.2g}"
     digits = 1 - math.floor(math.log10(abs(value)))
     return f"{round(value, digits):,.{max(0, digits)}f}"
+
+
+@dataclass(frozen=True)
+class ColumnBits:
+    """Entropy in bits of a finite column: ``blind`` H(X), and H(X | X̂) of an attack."""
+
+    column: str
+    attack: str
+    bits: float
+    blind: float
+
+
+def column_bits(run: PartyRuns, target: str) -> tuple[ColumnBits, ...]:
+    """For each finite column of ``target`` the attack that leaves the fewest bits, at its last milestone."""
+    last = max((r.rows for r in results(run) if r.target == target), default=0)
+    here = [m for m in run.metrics(Name.COLUMN_CONDITIONAL_ENTROPY) if (m.target, m.rows) == (target, last)]
+    blind = {
+        m.column: m.value for m in run.metrics(Name.COLUMN_ENTROPY) if (m.target, m.rows) == (target, last)
+    }
+    best: dict[str, Metric] = {}
+    for m in here:
+        if m.column in blind and (m.column not in best or m.value < best[m.column].value):
+            best[m.column] = m
+    return tuple(ColumnBits(c, m.attack, m.value, blind[c]) for c, m in best.items())

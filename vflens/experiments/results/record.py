@@ -20,10 +20,12 @@ from vflens.experiments.results.labels_membership import (
     membership_results,
 )
 from vflens.experiments.results.own_units import (
+    ColumnBits,
     FoundColumn,
     OwnError,
     WorstCase,
     best_own_errors,
+    column_bits,
     found_columns,
     own_errors,
     worst_cases,
@@ -42,14 +44,12 @@ from vflens.experiments.results.protection import (
 )
 from vflens.experiments.results.results import (
     ClientAccuracy,
-    ColumnBits,
     ColumnError,
     LargestLeak,
     Leak,
     NotRun,
     Result,
     clients,
-    column_bits,
     column_errors,
     explained,
     failed,

@@ -14,9 +14,9 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from vflens.experiments.results.folders import Metric, PartyRuns
-from vflens.names import colluders_in
 from vflens.numerics.measures.intervals import least_first, over_blind
-from vflens.plugins.attack import installed_attack, is_baseline
+from vflens.plugins.attack import installed_attack, is_blind
+from vflens.protocol.acts import together
 from vflens.score.service import MIN_ROWS
 from vflens.storage.metrics import Name
 from vflens.types import Phase
@@ -51,7 +51,7 @@ class Result:
     ``half_width`` is that of the 95 % interval, None without a recorded standard error; ``unusable`` is the
     share of rows that the attack flagged. ``psnr`` (dB) is that of ``mse``, ``ssim`` a mean over images,
     beside the largest of blind guesses; None if the target holds no images. ``granted``: what the attack
-    read that no round sends, a server's only by a client's grant.
+    read that no round sends, a server's only by a client's grant. ``adversary``: who submitted the estimate.
     """
 
     attack: str
@@ -68,6 +68,7 @@ class Result:
     blind_psnr: float | None = None
     blind_ssim: float | None = None
     granted: str = ""
+    adversary: str = ""
 
     @property
     def relative(self) -> float:
@@ -101,7 +102,7 @@ def results(run: PartyRuns) -> tuple[Result, ...]:
     affine = {attack for attack in {m.attack for m in errors.values()} if up_to_affine(attack)}
     stderr, unusable = _first(run, Name.MSE_STDERR), _first(run, Name.UNUSABLE)
     psnr, ssim = _first(run, Name.PSNR), _first(run, Name.SSIM)
-    guesses = {label: _best_blind(run, label) for label in {colluders_in(m.attack) for m in errors.values()}}
+    guesses = {adversary: _best_blind(run, adversary) for adversary in {m.adversary for m in errors.values()}}
     granted = {(m.attack, m.target): m.detail for m in run.metrics(Name.GRANTED)}
     blind_psnr, blind_ssim = _largest(run, Name.BLIND_PSNR), _largest(run, Name.BLIND_SSIM)
     return tuple(
@@ -116,11 +117,25 @@ def results(run: PartyRuns) -> tuple[Result, ...]:
             blind_psnr=blind_psnr.get(key[1:]),
             blind_ssim=blind_ssim.get(key[1:]),
             granted=granted.get((m.attack, m.target), ""),
+            adversary=m.adversary,
         )
         for key, m in errors.items()
         if m.attack not in affine and math.isfinite(m.value)
-        if (blind := guesses[colluders_in(m.attack)].get(key[1:]))
+        if (blind := guesses[m.adversary].get(key[1:]))
     )
+
+
+def is_baseline(guess: Metric, adversary: str) -> bool:
+    """Whether ``guess`` is of a blind guess that ``adversary`` can make: what parties that collude guess from
+    all their columns stands beside attacks in which all of them take part.
+    """
+    return is_blind(guess.attack) and _can_make(guess, adversary)
+
+
+def _can_make(guess: Metric, adversary: str) -> bool:
+    """Whether all who made ``guess`` are of ``adversary``, if they are several."""
+    they = together(guess.adversary)
+    return len(they) == 1 or set(they) <= set(together(adversary))
 
 
 def half_width(stderr: float) -> float:
@@ -205,7 +220,7 @@ def column_errors(run: PartyRuns, result: Result) -> tuple[ColumnError, ...]:
     for m in filter(same, run.metrics(Name.COLUMN_MSE)):
         found = m.by_column(names)
         errors |= found if m.attack == result.attack else {}
-        if is_baseline(m.attack, result.attack):
+        if is_baseline(m, result.adversary):
             blind |= {c: min(e, blind[c]) for c, e in found.items() if c in blind}
     return tuple(ColumnError(c, e, blind[c]) for c, e in errors.items() if c in blind and math.isfinite(e))
 
@@ -229,30 +244,6 @@ def leaking_columns(run: PartyRuns, target: str) -> tuple[Leak, ...]:
             if e.relative < 0.5 and (e.column not in least or e.relative < least[e.column].error.relative):
                 least[e.column] = Leak(r.attack, e)
     return tuple(sorted(least.values(), key=lambda leak: leak.error.relative))
-
-
-@dataclass(frozen=True)
-class ColumnBits:
-    """Entropy in bits of a finite column: ``blind`` H(X), and H(X | X̂) of an attack."""
-
-    column: str
-    attack: str
-    bits: float
-    blind: float
-
-
-def column_bits(run: PartyRuns, target: str) -> tuple[ColumnBits, ...]:
-    """For each finite column of ``target`` the attack that leaves the fewest bits, at its last milestone."""
-    last = max((r.rows for r in results(run) if r.target == target), default=0)
-    here = [m for m in run.metrics(Name.COLUMN_CONDITIONAL_ENTROPY) if (m.target, m.rows) == (target, last)]
-    blind = {
-        m.column: m.value for m in run.metrics(Name.COLUMN_ENTROPY) if (m.target, m.rows) == (target, last)
-    }
-    best: dict[str, Metric] = {}
-    for m in here:
-        if m.column in blind and (m.column not in best or m.value < best[m.column].value):
-            best[m.column] = m
-    return tuple(ColumnBits(c, m.attack, m.value, blind[c]) for c, m in best.items())
 
 
 def utility(run: PartyRuns) -> dict[str, float]:
@@ -314,12 +305,18 @@ class NotRun(NamedTuple):
 
 def skipped(run: PartyRuns) -> list[NotRun]:
     """The attacks that lacked knowledge."""
-    return [NotRun(m.attack, m.adversary, m.target, m.detail) for m in run.metrics(Name.SKIPPED)]
+    return _not_run(run, Name.SKIPPED)
 
 
 def failed(run: PartyRuns) -> list[NotRun]:
     """The attacks that failed: their plug-ins raised an error or returned no estimate."""
-    return [NotRun(m.attack, m.adversary, m.target, m.detail) for m in run.metrics(Name.FAILED)]
+    return _not_run(run, Name.FAILED)
+
+
+def _not_run(run: PartyRuns, outcome: Name) -> list[NotRun]:
+    """Each once, on whatever rows."""
+    noted = (NotRun(m.attack, m.adversary, m.target, m.detail) for m in run.metrics(outcome))
+    return list(dict.fromkeys(noted))
 
 
 def _first(run: PartyRuns, metric: Name) -> dict[tuple[str, str, str, int], Metric]:
@@ -337,13 +334,14 @@ def _largest(run: PartyRuns, metric: Name) -> dict[tuple[str, str, int], float]:
     return best
 
 
-def _best_blind(run: PartyRuns, colluders: str) -> dict[tuple[str, str, int], Metric]:
+def _best_blind(run: PartyRuns, adversary: str) -> dict[tuple[str, str, int], Metric]:
     """(target, scored set, rows) → the least error of a guess; attacks that are blind stand among them."""
     best: dict[tuple[str, str, int], Metric] = {}
     errors = _first(run, Name.MSE).values()
-    blind = {name for name in {m.attack for m in errors} if is_baseline(name, f":{colluders}")}
+    blind = set(filter(is_blind, {m.attack for m in errors}))
+    imputed = (m for m in errors if m.attack in blind and _can_make(m, adversary))
     guessed = _first(run, Name.BLIND_MSE) | _first(run, Name.BLIND_MATCHED_MSE)
-    for m in (*guessed.values(), *(m for m in errors if m.attack in blind)):
+    for m in (*guessed.values(), *imputed):
         key = (m.target, m.scored_set, m.rows)
         if math.isfinite(m.value) and (key not in best or m.value < best[key].value):
             best[key] = m

@@ -168,7 +168,7 @@ def _run_json(run: RecordedRun, label: str) -> Document:
         "largest_leaks": [_leak_json(run, leak) for leak in run.largest],
         "results": [
             {
-                **{k: finite(v) for k, v in vars(r).items() if v or k != "granted"},
+                **{k: finite(v) for k, v in vars(r).items() if v or k not in ("granted", "adversary")},
                 "relative": finite(r.relative),
                 "better_than_blind": r.better,
                 "own_units": [found._asdict() for found in run.own_units(r)],

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from vflens.config import AttackTable, LedConfig, PartyConfig, build_plugins, load_party
+from vflens.config import AttackTable, LedConfig, PartyConfig, build_plugins
 from vflens.errors import ConfigError, KnowledgeError, PluginError
+from vflens.experiments.results.folders import Metric, read_party
 from vflens.plugins.attack import Attack
 from vflens.registry import ATTACKS
 from vflens.storage.metrics import Metrics, Name
@@ -16,7 +18,7 @@ from vflens.types import Phase, Progress
 
 
 @dataclass(frozen=True)
-class _Aim:
+class Aim:
     """The attack of ``table`` in the party of ``seat``, with the parties of the folders ``together``, on rows
     of ``phase`` of the party of ``target``.
     """
@@ -27,29 +29,37 @@ class _Aim:
     target: LedConfig
     phase: Phase
 
+    @property
+    def out(self) -> Path:
+        """The file of its estimate, which is there once it is scored."""
+        end = "npz" if self.phase is Phase.PREDICT else f"{self.phase}.npz"
+        return self.seat.out / "estimates" / f"{self.target.party}.{self.table.name}.{end}"
 
-def add_collusion(files: Mapping[str, Path], progress: Progress) -> None:
-    """Run the attacks with colluders that the configurations in ``files`` have, and let their targets score
-    them. One that lacks knowledge or fails is recorded in its party, as in a run.
-
-    Args:
-        files: party → its configuration.
-        progress: called with the stages of each attack.
-    """
-    for aim in _aims({party: load_party(file) for party, file in files.items()}):
-        _attack(aim, progress)
+    def is_left(self, noted: Collection[Metric]) -> bool:
+        """Whether it neither has an estimate nor gave none, as ``noted`` by its party."""
+        place = self.table.name, self.target.party, self.phase
+        ended = {(m.attack, m.target, m.scored_set) for m in noted if m.name in (Name.SKIPPED, Name.FAILED)}
+        return place not in ended and not self.out.exists()
 
 
-def _aims(configs: Mapping[str, PartyConfig]) -> Iterator[_Aim]:
+def aims_left(configs: Mapping[str, PartyConfig]) -> Iterator[Aim]:
+    """The attacks with colluders of the parties of ``configs``, by party, that have not ended."""
     for seat in configs.values():
         tables = [table for table in seat.own_attacks if table.colluders]
+        noted = read_party(seat.out).metrics if tables else ()
         for table, (_, attack) in zip(tables, build_plugins(ATTACKS, tables), strict=True):
-            folders = [configs[name].out for name in table.colluders]
-            others = (c for n, c in configs.items() if n not in (seat.party, *table.colluders))
-            for target in others:
-                for phase in sorted(attack.declared().rows) if _is_target(target, attack) else ():
-                    assert isinstance(target, LedConfig)
-                    yield _Aim(seat=seat, table=table, together=folders, target=target, phase=phase)
+            yield from (aim for aim in _aims(configs, seat, table, attack) if aim.is_left(noted))
+
+
+def _aims(
+    configs: Mapping[str, PartyConfig], seat: PartyConfig, table: AttackTable, attack: Attack
+) -> Iterator[Aim]:
+    folders = [configs[name].out for name in table.colluders]
+    others = (c for n, c in configs.items() if n not in (seat.party, *table.colluders))
+    for target in others:
+        for phase in sorted(attack.declared().rows) if _is_target(target, attack) else ():
+            assert isinstance(target, LedConfig)
+            yield Aim(seat=seat, table=table, together=folders, target=target, phase=phase)
 
 
 def _is_target(config: PartyConfig, attack: Attack) -> bool:
@@ -59,34 +69,42 @@ def _is_target(config: PartyConfig, attack: Attack) -> bool:
     return isinstance(config, LedConfig) and (config.facts.alike or holds_labels or holds_columns)
 
 
-def _attack(aim: _Aim, progress: Progress) -> None:
+def attack_together(aim: Aim, progress: Progress) -> None:
+    """Run the attack of ``aim`` and let its target score it. One that lacks knowledge or fails is recorded in
+    its party, as in a run.
+    """
     from vflens.experiments.offline.attack import attack_recorded  # the code of every party
+    from vflens.experiments.offline.command import fair_guess_file
     from vflens.experiments.offline.score import score_estimate
 
-    name, target = aim.table.name, aim.target.party
-    end = "npz" if aim.phase is Phase.PREDICT else f"{aim.phase}.npz"
-    out = aim.seat.out / "estimates" / f"{target}.{name}.{end}"
-    out.parent.mkdir(mode=0o700, exist_ok=True)
+    unscored = aim.out.parent / "unscored" / aim.out.name
+    for folder in (aim.out.parent, unscored.parent):
+        folder.mkdir(mode=0o700, exist_ok=True)
     asked = partial(attack_recorded, scored=aim.phase, together=aim.together, progress=progress)
     try:
-        asked(aim.seat.out, name, target, out, parameters=aim.table.parameters)
+        asked(aim.seat.out, aim.table.name, aim.target.party, unscored, parameters=aim.table.parameters)
     except KnowledgeError as error:
         _note(aim, Name.SKIPPED, error)
     except (PluginError, ConfigError) as error:
         _note(aim, Name.FAILED, error)
     else:
         if aim.target.scoring.enabled:
-            score_estimate(out, aim.target.out / "config.toml")
+            score_estimate(unscored, aim.target.out / "config.toml")
+        for file in filter(Path.exists, (fair_guess_file(unscored), unscored)):  # itself last
+            file.replace(aim.out.parent / file.name)
+    with suppress(OSError):  # not empty after an interruption
+        unscored.parent.rmdir()
 
 
-def _note(aim: _Aim, outcome: Name, error: Exception) -> None:
-    metrics, attack = Metrics(aim.seat.out / "metrics.parquet"), aim.table.name
+def _note(aim: Aim, outcome: Name, error: Exception) -> None:
+    metrics = Metrics(aim.seat.out / "metrics.parquet")
     metrics.add(
         outcome,
         1.0,
-        attack=attack,
+        attack=aim.table.name,
         adversary=aim.seat.party,
         target=aim.target.party,
+        scored_set=aim.phase,
         detail=str(error),
     )
     metrics.save()

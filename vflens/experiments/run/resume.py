@@ -1,14 +1,15 @@
 """Go on with launched runs that were interrupted, and write their report."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from pathlib import Path
 
 from vflens.config import LeaderConfig, load_party
 from vflens.errors import ConfigError
 from vflens.experiments.pages.report import write_report
-from vflens.experiments.run.collusion import add_collusion
+from vflens.experiments.run.afterwards import add_afterwards, is_left
 from vflens.experiments.run.dealer import make_sockets, remove_sockets
-from vflens.experiments.run.processes import Processes, prepared
+from vflens.experiments.run.processes import Event, Processes, prepared
 from vflens.experiments.run.run import RunOutput, Tell
 from vflens.services.folder import is_held, state_of
 
@@ -28,33 +29,36 @@ def resume(folder: Path, *, restart: int = 0, tell: Tell = lambda scenario, even
     """
     folder = folder.resolve()  # "." has no name
     homes = _homes(folder)
-    unfinished = [home for home in homes if _unfinished(home)]
+    unfinished = [home for home in homes if _is_unfinished(home)]
     if not unfinished:
         raise ConfigError(f"{folder} holds no unfinished run: give the folder of a run that was interrupted")
     _check_dealt(folder, homes)
     for home in unfinished:
         _check_idle(home)
-    loaded = {file: load_party(file) for home in unfinished for file in _unfinished(home).values()}
+    loaded = {file: load_party(file) for home in unfinished for file in _files(home).values()}
     leaders = [config for config in loaded.values() if isinstance(config, LeaderConfig)]
     with prepared([leader.model for leader in leaders]) as forks:
         for home in unfinished:
-            configs = _unfinished(home)
+            configs = _files(home)
             roles = {party: loaded[file].role.value for party, file in configs.items()}
             tell(home.name, {"event": "started"})
-            make_sockets(configs)  # the end of the interrupted command removed them
-            try:
-                with Processes(configs, roles, forks, restart=restart, resume=True) as processes:
-                    processes.wait(lambda event, home=home: tell(home.name, event))  # type: ignore[misc]
-            finally:
-                if not _held(home):  # else another command's parties, started meanwhile, listen there
-                    remove_sockets(configs)
-            if any(c.lab and c.training.is_protected for c in leaders):
-                from vflens.experiments.run.vertical.clear_twin import add_clear_twin  # every party's code
-
-                add_clear_twin(configs, lambda stage, done, total: None)
-            add_collusion(configs, lambda stage, done, total: None)
+            if not _have_ended(home):
+                begin = partial(Processes, configs, roles, forks, restart=restart, resume=True)
+                _wait_for(home, configs, begin, partial(tell, home.name))
+            add_afterwards(configs, lambda stage, done, total: None)
             tell(home.name, {"event": "finished"})
     return RunOutput(folder, tuple(homes), write_report(homes, folder / "report.html"))
+
+
+def _wait_for(home: Path, configs: Mapping[str, Path], begin: Callable[[], Processes], tell: Event) -> None:
+    """Start the parties of ``configs`` in ``home``, and wait until all have ended."""
+    make_sockets(configs)  # the end of the interrupted command removed them
+    try:
+        with begin() as processes:
+            processes.wait(tell)
+    finally:
+        if not _held(home):  # else another command's parties, started meanwhile, listen there
+            remove_sockets(configs)
 
 
 def _homes(folder: Path) -> list[Path]:
@@ -87,12 +91,16 @@ def _check_idle(home: Path) -> None:
         )
 
 
-def _unfinished(home: Path) -> dict[str, Path]:
-    """The configurations of all parties below ``home``, by party, unless all have finished.
+def _is_unfinished(home: Path) -> bool:
+    """Whether a party of the run has not finished, or lacks what a lab adds afterwards."""
+    return not _have_ended(home) or is_left(_files(home))
 
-    One that has finished may be needed by another, or ends at once.
-    """
-    files = sorted(home.glob("*/config.toml"))
-    if all(state_of(f.parent) == "finished" for f in files):
-        return {}
-    return {f.parent.name: f for f in files}
+
+def _have_ended(home: Path) -> bool:
+    """Whether all parties have finished; one that has may be needed by another, or ends at once."""
+    return all(state_of(file.parent) == "finished" for file in _files(home).values())
+
+
+def _files(home: Path) -> dict[str, Path]:
+    """The configurations of all parties of the run, by party."""
+    return {file.parent.name: file for file in sorted(home.glob("*/config.toml"))}

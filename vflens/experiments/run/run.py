@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vflens.errors import StorageError, VflensError
+from vflens.experiments.run.afterwards import add_afterwards
 from vflens.experiments.run.any_experiment import AnyPartiesExperiment, Scenario
-from vflens.experiments.run.collusion import add_collusion
 from vflens.experiments.run.dealer import deal_tables, draw_root, remove_sockets, write_parties
 from vflens.experiments.run.early import refuse_early
 from vflens.experiments.run.processes import Processes, prepared
@@ -127,11 +127,7 @@ def _run_one(
             processes.wait(lambda event: tell(scenario.name, event))
     else:
         _run_here(configs, progress)
-    if experiment.lab and experiment.training.is_protected:
-        from vflens.experiments.run.vertical.clear_twin import add_clear_twin  # the code of every party
-
-        add_clear_twin(configs, progress)
-    add_collusion(configs, progress)
+    add_afterwards(configs, progress)
 
 
 def _run_here(configs: dict[str, Path], progress: Progress) -> None:

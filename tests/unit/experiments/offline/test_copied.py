@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from vflens.errors import ConfigError, StorageError
+from vflens.errors import ConfigError, DataError, StorageError
 from vflens.experiments.offline.command import named_party
 from vflens.experiments.offline.copied import private_copy
 
@@ -26,6 +26,12 @@ def test_the_files_of_a_run_are_copied(tmp_path: Path) -> None:
         found = {str(f.relative_to(copy)): f.stat().st_size for f in copy.rglob("*") if f.is_file()}
     assert found == {"transcript/payload.bin": 2 << 20, "rows.npz": 4}
     assert not copy.exists()
+
+
+def test_errors_name_the_folder_and_not_its_copy(tmp_path: Path) -> None:
+    folder = _run(tmp_path / "run")
+    with pytest.raises(DataError, match=rf"^{folder}/rows\.npz is damaged$"), private_copy(folder) as copy:
+        raise DataError(f"{copy}/rows.npz is damaged")
 
 
 def _sparse(folder: Path) -> None:
@@ -62,7 +68,7 @@ def test_a_copy_larger_than_the_disk_is_not_begun(tmp_path: Path, monkeypatch: p
         pass
 
 
-@pytest.mark.parametrize(("given", "words"), [(None, "is missing"), ("c", "'c' is none of the run")])
+@pytest.mark.parametrize(("given", "words"), [(None, "is missing"), ("c", "'c' is no target of this attack")])
 def test_a_target_that_is_not_named_is_asked_for_in_words(given: str | None, words: str) -> None:
     with pytest.raises(ConfigError, match=rf"^--target {words}: name a or b$"):
         named_party(["b", "a"], given)
