@@ -10,7 +10,7 @@ from structlog.typing import FilteringBoundLogger
 from vflens.clients.horizontal.local_run import LocalRun, local_batches
 from vflens.config import ClientConfig
 from vflens.errors import ProtocolError
-from vflens.protocol.acts import BATCHES, Receipt, Submission
+from vflens.protocol.acts import BATCHES, SUMS, Receipt, Submission
 from vflens.score.batches import BatchColumnScoring, BatchLabelScoring
 from vflens.score.columns import ColumnScoring
 from vflens.score.labels import LabelScoring
@@ -40,6 +40,19 @@ class ScoredClient(Protocol):
     @property
     def config(self) -> ClientConfig:
         """Its configuration."""
+
+
+def _check_matched(act: Submission) -> None:
+    """Refuse more rows than are matched in a second.
+
+    Raises:
+        ProtocolError: there are more.
+    """
+    if len(act.rows) > _MOST_MATCHED:
+        raise ProtocolError(
+            f"submission of {counted(len(act.rows), 'row')} of round {act.step}: at most {_MOST_MATCHED} "
+            "are matched with the truth, attack rounds of fewer rows"
+        )
 
 
 class ClientScoring:
@@ -81,13 +94,15 @@ class ClientScoring:
         Raises:
             ProtocolError: it names other rows than those that are scored, or a round without this client.
         """
-        if act.estimates not in _ESTIMATES or act.scored_set not in (Phase.TRAIN, BATCHES):
+        if act.estimates not in _ESTIMATES or act.scored_set not in (Phase.TRAIN, BATCHES, SUMS):
             raise ProtocolError(
                 f"submission of {act.estimates!r} of {act.scored_set!r} rows: a client scores "
                 "features, labels and membership of train rows"
             )
         if act.scored_set == BATCHES:
             return self._score_batches(act, ended=ended)
+        if act.scored_set == SUMS:
+            return self._score_sums(act, ended=ended)
         if act.step is None:
             return self._of_rows[act.estimates].score(act, self._scored[act.estimates], ended=ended)
         if act.estimates not in self._of_rounds:
@@ -95,11 +110,23 @@ class ClientScoring:
                 f"submission of {act.estimates} of round {act.step}: candidates are of no round"
             )
         places = self._places(act, self.rows_of(act.step))
-        if act.estimates == "features" and len(places) > _MOST_MATCHED:
+        if act.estimates == "features":
+            _check_matched(act)
+        return self._of_rounds[act.estimates].score(act, places, ended=ended)
+
+    def _score_sums(self, act: Submission, *, ended: bool) -> Receipt:
+        """Score the rows of all clients of a round: those that come nearest to the rows of this client."""
+        federation = self._run.federation
+        most = sum(federation.round_rows(party.name) for party in federation.parties)
+        own = most if act.step is None else len(self.rows_of(act.step))
+        places = np.arange(len(act.rows), dtype=np.int32)
+        named = own <= len(places) <= most and np.array_equal(act.rows, places)
+        if act.step is None or act.estimates != "features" or not named:
             raise ProtocolError(
-                f"submission of {counted(len(places), 'row')} of round {act.step}: at most {_MOST_MATCHED} "
-                "are matched with the truth, attack rounds of fewer rows"
+                f"submission of {counted(len(places), 'row')} of {act.estimates} in the sum of round "
+                f"{act.step}: estimate columns of the rows of all clients, from {own} to {most}"
             )
+        _check_matched(act)
         return self._of_rounds[act.estimates].score(act, places, ended=ended)
 
     def _score_batches(self, act: Submission, *, ended: bool) -> Receipt:

@@ -7,6 +7,7 @@ from typing import Protocol, TypeAlias
 from vflens.config import ServerConfig
 from vflens.member.adversary import Adversary, Attacker
 from vflens.plugins.attack import Attack
+from vflens.plugins.malicious import PlantingAttack
 from vflens.plugins.views.horizontal import Parameters, ServerView
 from vflens.protocol.horizontal.agreement import HorizontalAgreement
 from vflens.recorded.horizontal.parameters import parameters_of
@@ -34,6 +35,20 @@ class ServerAdversary(Adversary):
     def __init__(self, party: ServerHost, attacks: Mapping[str, Attack]) -> None:
         super().__init__(party, attacks)
         self._party = party
+
+    def planted(self, federation: HorizontalAgreement, parameters: Parameters) -> Parameters:
+        """The parameters from which training starts: those of an attack that makes them, else ``parameters``.
+
+        Raises:
+            KnowledgeError: the attack is made for another model.
+        """
+        for name, attack in self.attacks.items():
+            if isinstance(attack, PlantingAttack):
+                self._party.log.warning(
+                    "malicious", attack=name, what="it starts from a model of its own making"
+                )
+                return attack.planted(federation, parameters)
+        return parameters
 
     def attack(self, targets: Collection[str], own: Mapping[str, Array], progress: Progress) -> None:
         """Estimate the rows of the clients ``targets``, keep the estimates and submit.

@@ -206,6 +206,7 @@ class Server(Leader):
                 f"horizontal.method = {federation.horizontal.method!r} of a top model without parameters: "
                 "nothing is averaged, set model.trainable_top = true or choose 'fedavg'"
             )
+        self._parameters = self.adversary.planted(federation, self._parameters)
         self._start = self._parameters
         self._federation = federation
 

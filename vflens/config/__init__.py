@@ -10,6 +10,7 @@
 
 from vflens.config.addresses import is_local
 from vflens.config.horizontal import (
+    MALICIOUS_SERVER,
     ClientConfig,
     ServerConfig,
     check_absence,
@@ -66,6 +67,7 @@ __all__ = [
     "ATTACKED_ROWS",
     "DEVICE",
     "MALICIOUS",
+    "MALICIOUS_SERVER",
     "MIB",
     "MODEL",
     "OPERATOR",

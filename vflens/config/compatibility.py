@@ -18,7 +18,7 @@ from vflens.models.settings import Horizontal
 from vflens.names import did_you_mean
 from vflens.plugins.attack import Attack
 from vflens.plugins.defense import INNER_HOOKS, Defense, NamedDefense
-from vflens.plugins.malicious import SendingAttack
+from vflens.plugins.malicious import SENT, breaks_protocol
 from vflens.registry import ATTACKS, DEFENSES
 from vflens.roles import ROLES
 from vflens.types import Claim, Role
@@ -189,17 +189,17 @@ def check_place(name: str, attack: Attack, role: Role, party: str) -> None:
 
 
 def _check_sending(attacks: Sequence[tuple[str, Attack]], config: PartyConfig) -> None:
-    """Refuse `malicious` without a sending attack, and a sending attack without `malicious`."""
-    sending = [name for name, attack in attacks if isinstance(attack, SendingAttack)]
+    """Refuse `malicious` without an attack that sends, and an attack that sends without `malicious`."""
+    sending = [name for name, attack in attacks if breaks_protocol(type(attack))]
     if sending and not config.breaks_protocol:
         raise ConfigError(
-            f"attack {sending[0]!r} at {config.party!r} sends another gradient than that of the loss: set "
-            "malicious = true, or leave it out"
+            f"attack {sending[0]!r} at {config.party!r} sends {SENT[config.role]}: set malicious = true, or "
+            "leave it out"
         )
     if config.breaks_protocol and len(sending) != 1:
         raise ConfigError(
-            f"malicious = true at {config.party!r}: it takes exactly one attack that sends, such as fsha, "
-            f"there are {len(sending)}"
+            f"malicious = true at {config.party!r}: it takes exactly one attack that sends, such as fsha in "
+            f"an active party or imprint in a server, there are {len(sending)}"
         )
 
 

@@ -17,6 +17,7 @@ from vflens.protocol.horizontal.access import HORIZONTAL_ACCESS
 from vflens.types import Role
 from vflens.words import counted
 
+MALICIOUS_SERVER = "the first model that the server sends is made for its attack (`imprint`)"
 #: The hooks that a client has for what it grants.
 _GRANTED = {"embeddings": "on_embedding", "gradients": "on_gradient", "parameters": "on_parameters"}
 
@@ -81,11 +82,16 @@ class ServerConfig(HorizontalConfig, LeaderConfig):
     role: Literal[Role.SERVER]
     horizontal: Horizontal = Horizontal()
     attacks: tuple[AttackTable, ...] = Field((), description="the adversary's plug-ins, against every client")
+    malicious: bool = Field(False, description=MALICIOUS_SERVER)
     device: Device = Field("cpu", description="where its attacks compute: `cpu`, or `cuda` for a GPU")
 
     @property
     def own_attacks(self) -> tuple[AttackTable, ...]:
         return self.attacks
+
+    @property
+    def breaks_protocol(self) -> bool:
+        return self.malicious
 
     @model_validator(mode="after")
     def _attacks_are_distinct(self) -> ServerConfig:
@@ -115,12 +121,13 @@ class ServerConfig(HorizontalConfig, LeaderConfig):
 
     @model_validator(mode="after")
     def _a_bottom_model_may_stay(self) -> ServerConfig:
-        check_method(self.model, self.horizontal)
+        check_method(self.model, self.horizontal, malicious=self.malicious)
         return self
 
 
-def check_method(model: ModelFamily, horizontal: Horizontal) -> None:
-    """Refuse a method that treats bottom and top model differently of a family that has none.
+def check_method(model: ModelFamily, horizontal: Horizontal, *, malicious: bool) -> None:
+    """Refuse a method that treats bottom and top model differently of a family that has none, or of a server
+    that makes a whole first model for its attack.
 
     Raises:
         ValueError: names the setting, for pydantic.
@@ -129,6 +136,11 @@ def check_method(model: ModelFamily, horizontal: Horizontal) -> None:
         raise ValueError(
             f"horizontal.method = {horizontal.method!r} needs bottom and top models, {model.title} has none: "
             "choose 'fedavg' or a split network"
+        )
+    if horizontal.method != "fedavg" and malicious:
+        raise ValueError(
+            f"malicious = true makes a whole first model, horizontal.method = {horizontal.method!r} averages "
+            "a part of it: choose 'fedavg', or leave it out"
         )
 
 

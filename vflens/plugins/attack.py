@@ -98,6 +98,13 @@ class Attack(BaseModel, ABC):
         return False
 
     @property
+    def pooled(self) -> bool:
+        """Whether it estimates the rows of all clients of a round together, from the sum of their updates:
+        whose a row is, it cannot tell. Each client scores those that come nearest to its own.
+        """
+        return False
+
+    @property
     def estimated_round(self) -> Literal["first", "last"] | None:
         """Of which recorded round it estimates the rows; None: rows by number.
 

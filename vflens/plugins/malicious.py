@@ -1,4 +1,4 @@
-"""Attacks that break the protocol: their party sends another gradient than that of its loss."""
+"""Attacks that break the protocol: their party sends another gradient, or model, than is due."""
 
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -6,10 +6,11 @@ from typing import Protocol
 
 from vflens.models.part import ActivePart, LossGradient, Predicting
 from vflens.plugins.attack import Attack
+from vflens.plugins.views.horizontal import Agreed, Parameters
 from vflens.plugins.views.own_reads import SENDING
 from vflens.plugins.views.vertical import AdversaryView
 from vflens.randomness import Key
-from vflens.types import Array, Exchange
+from vflens.types import Array, Exchange, Role
 
 
 class Sender(Protocol):
@@ -41,6 +42,33 @@ class SendingAttack(Attack):
         Raises:
             KnowledgeError: something undeclared or never granted was read, or another family is trained.
         """
+
+
+class PlantingAttack(Attack):
+    """An attack of a server whose configuration says ``malicious = true``: training starts from a model that
+    is made for it.
+    """
+
+    @abstractmethod
+    def planted(self, federation: Agreed, parameters: Parameters) -> dict[str, Array]:
+        """What the server sends in the first round in place of the ``parameters`` by name, with the same
+        names, shapes and dtypes.
+
+        Raises:
+            KnowledgeError: another model is trained.
+        """
+
+
+#: What a party sends that breaks the protocol, by its role.
+SENT: Mapping[Role, str] = {
+    Role.ACTIVE: "other gradients than those of its loss",
+    Role.SERVER: "a first model that is made for its attack",
+}
+
+
+def breaks_protocol(attack: type[Attack]) -> bool:
+    """Whether a party with such an attack breaks the protocol."""
+    return issubclass(attack, SendingAttack | PlantingAttack)
 
 
 class Replaced:

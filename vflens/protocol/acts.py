@@ -27,6 +27,8 @@ _PAIRS = (
 ANSWERS = {learned: given for pair in _PAIRS for learned, given in (pair, pair[::-1])}
 #: The scored set of the rows of a SplitFed round, in the order in which their embeddings were first sent.
 BATCHES = "batches"
+#: That of the rows of all clients of a round together, in no order.
+SUMS = "sums"
 COLLUDES = "+"  # between the names of parties that are one adversary; no name has it
 MAX_ATTACKS = 256  # in one submission: bounds its rows in the target's metrics
 
@@ -218,11 +220,12 @@ class Guess:
 @dataclass(frozen=True, eq=False)
 class Submission(Signed["Receipt"]):
     """All attacks of one milestone by the party ``sender``; ``rows`` int32 (n,); ``scored_set`` is "predict",
-    "train" or "batches".
+    "train", "batches" or "sums".
 
     A client has columns and labels: ``estimates`` is "features" or "labels", elsewhere "". ``step``: the
     guesses are of the rows of this round, and ``rows`` are places; None: of ``rows``. A round's rows have no
-    known order, but for "batches": there they stand as SplitFed first sent them.
+    known order, but for "batches": there they stand as SplitFed first sent them. Those of "sums" are the
+    rows of all clients of the round.
     """
 
     run: str
@@ -250,8 +253,8 @@ def checked_metrics_of(text: str) -> str:
     Raises:
         ValueError: they do not.
     """
-    if not re.fullmatch(rf"|train|predict|(round|{BATCHES})-[0-9]{{1,18}}", text):
-        raise ValueError(f"expected train, predict, round-N or {BATCHES}-N")
+    if not re.fullmatch(rf"|train|predict|(round|{BATCHES}|{SUMS})-[0-9]{{1,18}}", text):
+        raise ValueError(f"expected train, predict, round-N, {BATCHES}-N or {SUMS}-N")
     return text
 
 
@@ -259,7 +262,7 @@ def metrics_of(scored_set: str, step: int | None) -> str:
     """What figures call the rows of ``scored_set``, in round ``step``."""
     if step is None:
         return scored_set
-    return f"{scored_set if scored_set == BATCHES else 'round'}-{step}"
+    return f"{scored_set if scored_set in (BATCHES, SUMS) else 'round'}-{step}"
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ class BatchColumnScoring(ScoringService):
         rows = self._rows_of(submission.step)
         truth, add = self._truth[rows], self.adding(submission)
         drawn = generator(submission.step.to_bytes(32, "little"))  # one draw, of a known stream: no secret
-        for name, error in blind_matched_mse(truth, self._means, drawn).items():
+        for name, error in blind_matched_mse(truth, self._means, drawn, len(submission.rows)).items():
             add(Name.BLIND_MATCHED_MSE, error, attack=name)
         self._blind_cells(truth, add)
         inside = {g.attack: g.in_box().values for g in submission.guesses}

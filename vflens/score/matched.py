@@ -12,13 +12,13 @@ def matched_mse(guess: Array, truth: Array) -> tuple[float, Array]:
     ``guess`` that reaches it: row i of ``truth`` is guessed by row order[i].
 
     Args:
-        guess: (n, d).
+        guess: (m, d), m ≥ n: where it is more, some are nobody's.
         truth: (n, d).
 
     Raises:
-        ValueError: the shapes differ.
+        ValueError: the widths differ, or there are fewer guesses than rows.
     """
-    if guess.shape != truth.shape or truth.ndim != 2:
+    if truth.ndim != 2 or guess.shape[1:] != truth.shape[1:] or len(guess) < len(truth):
         raise ValueError(f"guessed rows {guess.shape} against {truth.shape}: give as many of the same width")
     from scipy.optimize import linear_sum_assignment  # slow to load, for few attacks
     from scipy.spatial.distance import cdist
@@ -28,16 +28,15 @@ def matched_mse(guess: Array, truth: Array) -> tuple[float, Array]:
     return float(squares[rows, order].sum() / truth.size), order
 
 
-def blind_matched_mse(truth: Array, means: Array, rng: np.random.Generator) -> dict[str, float]:
+def blind_matched_mse(truth: Array, means: Array, rng: np.random.Generator, guesses: int) -> dict[str, float]:
     """:func:`matched_mse` of guesses without an attack, by name: 0, ½, the columns' ``means`` (d,), and one
-    draw of n uniform rows, which gains from the assignment as an attack does.
+    draw of as many uniform rows as an attack ``guesses``, which gains from the assignment as it does.
     """
-    guesses: dict[str, float | Array] = {
+    shape = guesses, truth.shape[1]
+    blind: dict[str, float | Array] = {
         "zero": 0.0,
         "half": 0.5,
         "column_means": means,
-        "random": rng.random(truth.shape),
+        "random": rng.random(shape),
     }
-    return {
-        name: matched_mse(np.broadcast_to(guess, truth.shape), truth)[0] for name, guess in guesses.items()
-    }
+    return {name: matched_mse(np.broadcast_to(guess, shape), truth)[0] for name, guess in blind.items()}

@@ -34,13 +34,25 @@ def test_blind_guesses_are_matched_alike() -> None:
     """One guess for all rows gains nothing; random rows do."""
     rng = np.random.default_rng(8)
     truth, means = rng.random((6, 2)), np.array([0.4, 0.6])
-    blind = blind_matched_mse(truth, means, np.random.default_rng(9))
+    blind = blind_matched_mse(truth, means, np.random.default_rng(9), len(truth))
     for name, guess in (("zero", 0.0), ("half", 0.5), ("column_means", means)):
         assert blind[name] == pytest.approx(((truth - guess) ** 2).mean(), abs=1e-14)
     drawn = np.random.default_rng(9).random((6, 2))
     every = [((drawn[list(order)] - truth) ** 2).mean() for order in permutations(range(6))]
     assert blind["random"] == pytest.approx(min(every), abs=1e-14)
     assert blind["random"] < np.mean(every)
+
+
+def test_of_more_guesses_than_rows_some_are_nobodys() -> None:
+    truth, spare = np.array([[0.2, 0.4], [0.9, 0.1]]), np.array([[0.5, 0.5], [0.0, 1.0]])
+    mse, order = matched_mse(np.concatenate([spare, truth]), truth)
+    assert (mse, order.tolist()) == (0, [2, 3])
+    means, drawn = np.zeros(2), np.random.default_rng(9).random((50, 2))
+    blind = blind_matched_mse(truth, means, np.random.default_rng(9), 50)
+    pairs = [((drawn[list(two)] - truth) ** 2).mean() for two in permutations(range(50), 2)]
+    assert blind["random"] == pytest.approx(min(pairs), abs=1e-14)
+    with pytest.raises(ValueError, match="give as many"):
+        matched_mse(truth[:1], truth)
 
 
 def test_other_shapes_are_refused() -> None:

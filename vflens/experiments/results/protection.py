@@ -10,6 +10,7 @@ from vflens.experiments.results.files import LimitFacts
 from vflens.experiments.results.folders import Metric, PartyRuns
 from vflens.experiments.results.results import final
 from vflens.plugins.attack import installed_attack
+from vflens.plugins.malicious import SENT
 from vflens.storage.metrics import Name
 from vflens.types import Knowledge
 
@@ -23,8 +24,8 @@ _SPENT = {
 
 def malicious(run: PartyRuns) -> list[str]:
     """A sentence for each party that was configured to break the protocol."""
-    broken = [party.name for party in run.parties if party.settings.malicious]
-    return [f"{name} sent other gradients than those of its loss" for name in broken]
+    broken = [(party.name, party.role) for party in run.parties if party.settings.malicious]
+    return [f"{name} sent {SENT[role]}" for name, role in broken if role and role in SENT]
 
 
 class OnGrantsOnly(NamedTuple):

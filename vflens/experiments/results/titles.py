@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from vflens.experiments.results.record import RecordedRun
 from vflens.numerics.measures.intervals import least_first
-from vflens.protocol.acts import BATCHES
+from vflens.protocol.acts import BATCHES, SUMS
 from vflens.types import Facts, Role
 
 ON_GRANTS_ONLY = "acts on what is granted only"  # of a defence that hides nothing that crosses the wire
@@ -77,7 +77,7 @@ def ranking(runs: Sequence[RecordedRun]) -> dict[str, int]:
 def rows_of(scored_set: str) -> str:
     """Scored rows in words: "predict rows", "rows of round 0", "rows of the batches of round 0"."""
     kind, _, number = scored_set.rpartition("-")
-    places = {"round": "round", BATCHES: "the batches of round"}
+    places = {"round": "round", BATCHES: "the batches of round", SUMS: "all clients in round"}
     return f"rows of {places[kind]} {number}" if kind in places else f"{scored_set} rows"
 
 

@@ -30,6 +30,7 @@ from vflens.experiments.run.horizontal.check import check_horizontal
 from vflens.experiments.run.loading import load_any
 from vflens.experiments.run.own_tables import check_tables
 from vflens.experiments.run.vertical.check import alignment_cost, check_vertical
+from vflens.plugins.malicious import SENT
 from vflens.services.folder import check_private
 from vflens.services.identity import check_trust
 from vflens.tables.description import PartyFile
@@ -146,7 +147,7 @@ def check_party(config: PartyConfig) -> Document:
         )
     if config.breaks_protocol:
         facts["malicious"] = True
-        summary += ", MALICIOUS: it sends other gradients than those of its loss"
+        summary += f", MALICIOUS: it sends {SENT[config.role]}"
     return {**facts, "summary": summary + (f", defended by {', '.join(defenses)}" if defenses else "")}
 
 

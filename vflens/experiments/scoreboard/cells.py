@@ -22,7 +22,7 @@ from vflens.experiments.scoreboard.sources import digest
 from vflens.experiments.sweeps.pool import Cell, Pool, Rows
 from vflens.experiments.sweeps.sweep import finished
 from vflens.plugins.attack import installed_attack
-from vflens.plugins.malicious import SendingAttack
+from vflens.plugins.malicious import breaks_protocol
 from vflens.registry import ATTACKS, DATASETS, DEFENSES, MODELS, Registry
 from vflens.storage.arrow import parquet_rows
 from vflens.types import Document
@@ -100,7 +100,7 @@ def _runs_of(attacks: Keyed) -> Iterator[Keyed]:
 @cache
 def _sends(attack: str) -> bool:
     kind = installed_attack(attack)
-    return kind is not None and issubclass(kind, SendingAttack)
+    return kind is not None and breaks_protocol(kind)
 
 
 def _experiment(place: Place, attacks: Iterable[str]) -> Document:

@@ -1,7 +1,7 @@
 """The view of a horizontal run's server: the parameters that it sent, the updates that came, and grants."""
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Protocol, TypeAlias
 
@@ -61,6 +61,12 @@ class Agreed(Protocol):
 
     def steps_of(self, client: str) -> int:
         """The local steps of ``client`` in a round."""
+
+    def round_rows(self, client: str) -> int:
+        """How many different rows ``client`` trains on in a round."""
+
+    def weights(self, participants: Collection[str]) -> Mapping[str, float]:
+        """Client → the weight of its update in a round of ``participants``; they sum to 1."""
 
 
 class ServerView(TargetView):
@@ -176,15 +182,35 @@ class ServerView(TargetView):
             KnowledgeError: the attack did not declare GRADIENTS and PARAMETERS, the update is not there, or
                 it is no step of plain gradient descent.
         """
-        self._check_one_step()
-        start, training = self.parameters(number), self._federation.training
+        self._check_one_step(self.target)
         found = next((delta for e, delta in self.updates() if e.round == number), None)
         if found is None:
             raise KnowledgeError(
                 f"no update of {self.target!r} in round {number} reached {self.party!r}{self.sampling()}: it "
                 "may have had no part in it"
             )
-        learned = {n: d.astype(np.float64) for n, d in found.items() if ".running_" not in f".{n}"}
+        return self._gradient(number, found)
+
+    def mean_gradient(self, number: int) -> tuple[dict[str, Array], dict[str, float]]:
+        """The weighted mean of the :meth:`gradient` of all clients in round ``number``, which follows from
+        the parameters before and after it, and the share that each row of a client has in it, by client.
+
+        Raises:
+            KnowledgeError: as :meth:`gradient`; masked updates are enough.
+        """
+        sent = self.received(Point.MASKED_UPDATE), self.received(Point.UPDATE)
+        clients = sorted({r.sender for log in sent for r in log if r.exchange.round == number})
+        for client in clients:
+            self._check_one_step(client)
+        before, after = self.parameters(number), self.parameters(number + 1)
+        learned = {n: after[n].astype(np.float64) - value for n, value in before.items()}
+        weights = self._federation.weights(clients).items()
+        shares = {name: weight / self._federation.round_rows(name) for name, weight in weights}
+        return self._gradient(number, learned), shares
+
+    def _gradient(self, number: int, update: Parameters) -> dict[str, Array]:
+        start, training = self.parameters(number), self._federation.training
+        learned = {n: d.astype(np.float64) for n, d in update.items() if ".running_" not in f".{n}"}
         penalty = {
             name: 2 * training.l2 * start[name].astype(np.float64)
             for name in learned
@@ -192,11 +218,11 @@ class ServerView(TargetView):
         }
         return gradient_of(learned, training.learning_rate, penalty=penalty)
 
-    def _check_one_step(self) -> None:
-        training, steps = self._federation.training, self._federation.steps_of(self.target)
+    def _check_one_step(self, client: str) -> None:
+        training, steps = self._federation.training, self._federation.steps_of(client)
         if training.optimizer != "sgd" or steps != 1:
             raise KnowledgeError(
-                f"an update of {self.target!r} is {steps} local step(s) of {training.optimizer}, and a "
+                f"an update of {client!r} is {steps} local step(s) of {training.optimizer}, and a "
                 "gradient only if it is one step of sgd (training.optimizer, horizontal.local_steps = 1)"
             )
 

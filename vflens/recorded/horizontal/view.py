@@ -10,7 +10,7 @@ from vflens.plugins.attack import Attack
 from vflens.plugins.steps import silent
 from vflens.plugins.views.horizontal import CANDIDATES, Parameters, ServerView, check_unmasked
 from vflens.plugins.views.reads import Log, read_only
-from vflens.protocol.acts import BATCHES
+from vflens.protocol.acts import BATCHES, SUMS
 from vflens.protocol.horizontal.agreement import HorizontalAgreement
 from vflens.types import Array, Phase, Point, Progress
 
@@ -39,6 +39,9 @@ def server_view(
         rows = candidate_places(target, transcript)
     elif number is None:
         rows = granted_rows(target, transcript)
+    elif attack.pooled:
+        together = participants(transcript, number)
+        rows = np.arange(sum(map(federation.round_rows, together)), dtype=np.int32)
     else:
         rows = np.arange(federation.round_rows(target), dtype=np.int32)
     return ServerView(
@@ -60,6 +63,8 @@ def server_view(
 
 def scored_set(attack: Attack) -> str:
     """What a submission calls the rows of ``attack``."""
+    if attack.pooled:
+        return SUMS
     return BATCHES if attack.estimated_round and not attack.unordered else Phase.TRAIN
 
 
@@ -70,11 +75,12 @@ def attacked_round(
     it estimates rows by number.
 
     Raises:
-        KnowledgeError: ``target`` sent no update, or masked ones.
+        KnowledgeError: ``target`` sent no update, or masked ones that ``attack`` cannot read.
     """
     if attack.estimated_round is None:
         return None
-    check_unmasked(federation.horizontal, target)
+    if not attack.pooled:
+        check_unmasked(federation.horizontal, target)
     found = list(_updates(transcript, target))
     if not found:
         raise KnowledgeError(f"no update of {target!r} reached the server: it had no part in a round")
@@ -83,8 +89,14 @@ def attacked_round(
 
 def _updates(transcript: Log, target: str) -> Iterator[int]:
     """The rounds of the recorded updates of ``target``."""
-    sent = transcript.select(Point.UPDATE, phases={Phase.TRAIN}, sender=target)
+    sent = transcript.select(Point.UPDATE, Point.MASKED_UPDATE, phases={Phase.TRAIN}, sender=target)
     return (released.exchange.round for released in sent)
+
+
+def participants(transcript: Log, number: int) -> list[str]:
+    """The clients whose updates of round ``number`` are recorded, in name order."""
+    sent = transcript.select(Point.UPDATE, Point.MASKED_UPDATE, phases={Phase.TRAIN})
+    return sorted({released.sender for released in sent if released.exchange.round == number})
 
 
 def granted_rows(target: str, transcript: Log) -> Array:

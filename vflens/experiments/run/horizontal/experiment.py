@@ -8,6 +8,7 @@ from typing import Self
 from pydantic import Field, model_validator
 
 from vflens.config import (
+    MALICIOUS_SERVER,
     AttackTable,
     Disclosure,
     Name,
@@ -65,6 +66,7 @@ class HorizontalExperiment(AnyPartiesExperiment):
     split: ClientRows = Field(ClientRows(), description="who holds which rows of `data`")
     parties: Group = Group()
     attacks: tuple[AttackTable, ...] = Field((), description="the server's, against every client")
+    malicious: bool = Field(False, description=MALICIOUS_SERVER)
     disclose: tuple[Grant, ...] = Field(
         (), description="what clients grant to the server; `by` one client, by default every one"
     )
@@ -107,7 +109,7 @@ class HorizontalExperiment(AnyPartiesExperiment):
     @model_validator(mode="after")
     def _the_last_round_is_kept(self) -> HorizontalExperiment:
         check_rounds(self.transcript, self.horizontal, self.training)
-        check_method(self.model, self.horizontal)
+        check_method(self.model, self.horizontal, malicious=self.malicious)
         return self
 
     def granted_by(self, client: str) -> list[Disclosure]:
@@ -158,6 +160,7 @@ class HorizontalExperiment(AnyPartiesExperiment):
                 "horizontal": self.horizontal.model_dump(exclude_none=True),
                 "attacks": [a.dealt for a in self.attacks],
                 "device": self.device,
+                **({"malicious": True} if self.malicious else {}),
             }
         own = {"secure_aggregation": True} if self.horizontal.secure_aggregation else {}
         granted = [g.model_dump() for g in self.granted_by(party)]
