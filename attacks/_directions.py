@@ -51,7 +51,7 @@ def clusters(points: Array, k: int, rng: np.random.Generator) -> Array:
     The best of ten starts is kept, each of points drawn as k-means++ draws them (Arthur and Vassilvitskii,
     2007).
     """
-    found = [_improved(points, _start(points, k, rng)) for _ in range(_STARTS)]
+    found = [improved(points, _start(points, k, rng)) for _ in range(_STARTS)]
     return max(found, key=lambda centres: float((points @ centres.T).max(axis=1).sum()))
 
 
@@ -65,7 +65,7 @@ def _start(points: Array, k: int, rng: np.random.Generator) -> Array:
     return points[chosen]
 
 
-def _improved(points: Array, centres: Array) -> Array:
+def improved(points: Array, centres: Array) -> Array:
     """Each centre the direction of its points' sum, until no point changes its centre."""
     nearest = np.full(len(points), -1)
     for _ in range(_ROUNDS):

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 import torch
 
-from vflens.attacks._directions import beliefs, directions
+from vflens.attacks._directions import beliefs, directions, improved
 from vflens.attacks.pmc import PassiveModelCompletion
 from vflens.errors import KnowledgeError
 from vflens.plugins.arrivals import latest
@@ -22,7 +22,9 @@ from vflens.words import counted
 
 class FirstGradients(Attack):
     """The belief in a class is 1 + cos over its sum, of a training row's gradient in the first recorded epoch
-    to the mean direction of the labelled rows' gradients; a class without a labelled row has the belief 0.
+    to the centre of the class: spherical k-means of all training rows' gradients, which starts at the mean
+    directions of the labelled ones' (Basu et al., 2002, Seeded-KMeans). A class without a labelled row has
+    the belief 0.
 
     Of other rows those of :class:`PassiveModelCompletion`, its head learned from all training rows and the
     labels so found.
@@ -51,9 +53,12 @@ def named(view: AdversaryView, rows: Array) -> Array:
     """Beliefs (n, k) in the classes of the training ``rows`` (n,), by their first gradients."""
     known, labels = view.known_labels()
     members = labels == np.arange(view.n_classes)[:, None]
-    centres = directions(members.astype(float) @ directions(first_gradients(view, known)))
-    cosines = directions(first_gradients(view, rows)) @ centres.T
-    return beliefs(np.where(members.any(axis=1), cosines, -1.0))
+    seen = members.any(axis=1)
+    start = directions(members[seen].astype(float) @ directions(first_gradients(view, known)))
+    centres = improved(directions(first_gradients(view, view.training_rows)), start)
+    cosines = np.full((len(rows), view.n_classes), -1.0)
+    cosines[:, seen] = directions(first_gradients(view, rows)) @ centres.T
+    return beliefs(cosines)
 
 
 def first_gradients(view: AdversaryView, rows: Array) -> Array:
