@@ -12,13 +12,15 @@ from vflens.attacks.wmi import WhiteBoxInversion
 from vflens.numerics.shrinkage import estimated_moments
 from vflens.plugins.attack import Attack
 from vflens.plugins.views.vertical import AdversaryView
-from vflens.types import Array, Estimate, Knowledge, statuses
+from vflens.types import Array, Estimate, Knowledge, Setting, statuses
 
 _FLOOR = 1e-4  # least variance of a number: one that is the same in all granted rows may differ in others
 
 
 class GrantedRowsInversion(Attack):
-    """An inversion of a bottom model whose descents begin at granted rows."""
+    """An inversion of a bottom model whose descents begin at granted rows; in a server of the embeddings that
+    a client granted.
+    """
 
     needs: ClassVar[frozenset[Knowledge]] = frozenset(
         {
@@ -30,6 +32,7 @@ class GrantedRowsInversion(Attack):
         }
     )
     exact: ClassVar[bool] = False
+    settings: ClassVar[frozenset[Setting]] = frozenset(Setting)
 
     starts: int = Field(3, ge=1, le=1_000, description="granted rows where a row's descents begin")
     steps: int = Field(300, ge=1, le=1_000_000, description="steps of Adam from each")

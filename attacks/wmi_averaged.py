@@ -18,6 +18,7 @@ from vflens.attacks.wmi import WhiteBoxInversion
 from vflens.errors import KnowledgeError
 from vflens.models.networks.parameters import from_arrays
 from vflens.plugins.arrivals import latest
+from vflens.plugins.views.horizontal import ServerView
 from vflens.plugins.views.vertical import AdversaryView
 from vflens.types import Array, Estimate, Phase, Point
 
@@ -34,7 +35,7 @@ class AveragedInversion(GrantedRowsInversion):
 
     Of the last e recorded epochs, that e is taken for which the granted rows' mean embeddings are nearest to
     G of these rows; s² is what they then differ by, μ and Σ are their moments. A prediction row has one
-    embedding, whose noise is that of one epoch.
+    embedding, whose noise is that of one epoch; so has a row whose embedding a client granted.
     """
 
     phases: ClassVar[frozenset[Phase]] = frozenset(Phase)
@@ -55,7 +56,7 @@ class AveragedInversion(GrantedRowsInversion):
         model, (known, rows) = target_model(view), view.auxiliary()
         from_arrays(model, view.target_network())
         model.eval().requires_grad_(False)
-        training = phase_of(view) is Phase.TRAIN
+        training = isinstance(view, ServerView) or phase_of(view) is Phase.TRAIN
         epochs = means_of_last(view, np.concatenate([known, view.rows] if training else [known]))
         tried = [(self.explained(model, rows, h[: len(known)]), h[len(known) :]) for h in epochs]
         if not tried:
@@ -77,8 +78,12 @@ class AveragedInversion(GrantedRowsInversion):
 def means_of_last(view: AdversaryView, rows: Array) -> Iterator[Array]:
     """The mean embeddings (n, w) of training ``rows`` over the last recorded epoch, the last two, and so on.
 
-    Epochs in which some row is missing are left out: the last one of an interrupted run, or all.
+    Epochs in which some row is missing are left out: the last one of an interrupted run, or all. In a server
+    those that were granted.
     """
+    if isinstance(view, ServerView):
+        yield view.embeddings(rows)
+        return
     epochs = sorted({e.round for e, _, _ in view.batches(Point.EMBEDDING, Phase.TRAIN)}, reverse=True)
     total, counted = np.zeros(()), 0
     for epoch in epochs:

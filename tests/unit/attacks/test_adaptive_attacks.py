@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,10 +22,13 @@ from vflens.errors import KnowledgeError
 from vflens.models.families.split_network import SplitNetwork
 from vflens.models.networks.architectures import bottom
 from vflens.models.networks.parameters import to_arrays
+from vflens.models.settings import Horizontal
 from vflens.numerics.updates import largest_numbers
 from vflens.plugins.attack import Attack
+from vflens.plugins.views.horizontal import ServerView
 from vflens.plugins.views.vertical import AdversaryView
-from vflens.types import Array, ColumnInfo, Point
+from vflens.storage.journal import Messages
+from vflens.types import Array, ColumnInfo, Exchange, PartyInfo, Phase, Point, Released, Role
 
 D, W, N, M, EPOCHS = 6, 12, 20, 40, 8
 COLUMNS = tuple(ColumnInfo(f"c{i}", 0.0, 1.0) for i in range(D))
@@ -79,8 +83,39 @@ def _of_predictions(epochs: list[Array], h: Array) -> AdversaryView:
     return _recorded(epochs, ROWS[:M], (ROWS[M:], h))
 
 
-def _found(attack: Attack, view: AdversaryView) -> Array:
+def _found(attack: Attack, view: Any) -> Array:
     return attack.reconstruct(view, rng=np.random.default_rng(1)).values
+
+
+def _by_grant(attack: Attack, h: Array) -> Array:
+    """What ``attack`` finds in a server whose client granted the embeddings ``h`` of all rows."""
+    agreed: Any = SimpleNamespace(
+        parties=[PartyInfo("target", Role.CLIENT, columns=COLUMNS, n_classes=2)],
+        n_classes=2,
+        model=LINEAR,
+        horizontal=Horizontal(rounds=1),
+    )
+    granted: list[tuple[Point, Array, dict[str, Array]]] = [
+        (Point.AUXILIARY, ROWS[:M], {"features": GRANTED}),
+        (Point.EMBEDDING, ROWS, {"embedding": h}),
+    ]
+    at = Exchange("run", Phase.DISCLOSE, 0, 0)
+    view = ServerView(
+        federation=agreed,
+        number=None,
+        parameters=lambda number: {f"bottom.{name}": array for name, array in DISCLOSED.items()},
+        target="target",
+        party="server",
+        rows=ROWS[M:],
+        log=Messages([Released("target", at, point, rows, tensors=held) for point, rows, held in granted]),
+        needs=attack.declared().needs,
+        phases=attack.declared().phases,
+        every=1,
+        device="cpu",
+        joint=None,
+        progress=lambda stage, done, total: None,
+    )
+    return _found(attack, view)
 
 
 def _error(x: Array) -> float:
@@ -242,6 +277,31 @@ def test_the_least_number_that_was_sent_bounds_the_others() -> None:
         unbounded.append(mean + covariance @ w * (left - w @ mean) / (w @ covariance @ w))
     assert beyond(np.clip(unbounded, 0, 1)) > 0.05
     assert beyond(_found(MaskedInversion(noise=1e-4, steps=2000), _predicted(sparse))) < 0.02
+
+
+def test_a_server_inverts_what_was_granted_as_a_party_inverts_predictions() -> None:
+    """The same rows and embeddings, of a client."""
+    clean, rng = X @ WEIGHT.T + BIAS, np.random.default_rng(13)
+    signs = rng.choice([-1.0, 1.0], X.shape)
+    sent: list[tuple[Attack, Array]] = [
+        (SignInversion(), (signs * (X - GRANTED.mean())) @ WEIGHT.T + BIAS),
+        (MaskedInversion(), largest_numbers(clean, 8 / W)),
+    ]
+    for attack, h in sent:
+        np.testing.assert_array_equal(_by_grant(attack, h), _found(attack, _predicted(h[M:])))
+
+
+def test_a_server_takes_the_noise_from_the_granted_rows() -> None:
+    """One embedding of each row: the closed form under the noise that granted rows show."""
+    clean = X @ WEIGHT.T + BIAS
+    h = clean + 0.3 * np.random.default_rng(14).normal(size=clean.shape)
+    expected = _likeliest(h[M:], float(((h[:M] - clean[:M]) ** 2).mean()))
+    rows = ((expected > 0.02) & (expected < 0.98)).all(axis=1)
+    assert rows.sum() > 5
+    assert np.abs(_by_grant(AveragedInversion(steps=2000), h) - expected)[rows].max() < 2e-3
+    layer = np.random.default_rng(15).normal(size=(W, W))
+    found = _by_grant(LayerInversion(steps=1000), clean @ layer + 1)
+    assert _error(found) < 0.1 * float(ASKED.var(axis=0).mean())
 
 
 def test_an_epoch_that_is_not_whole_is_said() -> None:

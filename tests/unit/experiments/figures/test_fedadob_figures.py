@@ -133,10 +133,19 @@ def test_attacks_of_a_server_see_one_client(tiny: None, tmp_path: Path) -> None:
     rows = read_rows(facts)
     assert {(r["target"], r["scored_set"], r["rows"]) for r in rows} == {("client-1", "train", 3)}
     attacks = {"wgi", "cafe", "wmi", "wmi:granted", "bmi", "inverse_network:linear"}
-    met = {model: {r["attack"] for r in rows if r["model"] == model} for model in {r["model"] for r in rows}}
-    assert met == {"cnn on digits": attacks, "mlp on digits": attacks | {"wgi_moments"}}
-    assert {r["defense"] for r in rows} == {UNDEFENDED, "sparsification", FEDADOB, AUTHORS}
+    own = {"cnn on digits": set(), "mlp on digits": {"wgi_moments"}}
+    knowing = {"sparsification": {"wmi_masked"}, UNDEFENDED: set(), FEDADOB: set(), AUTHORS: set()}
+    met: dict[tuple[str, str], set[str]] = {}
+    for r in rows:
+        met.setdefault((r["model"], r["defense"]), set()).add(r["attack"])
+    assert met == {(m, d): attacks | own[m] | knowing[d] for m in own for d in knowing}
     assert "granted, not on the wire" in text
+    (alone,) = [
+        r for r in rows if (r["model"], r["defense"], r["attack"]) == ("cnn on digits", UNDEFENDED, "cafe")
+    ]
+    cap = alone["accuracy"] * alone["error"]
+    said = f"cnn on digits: CAFE as printed has CAP {cap:.3f} without a defence here, 0.033 in the paper"
+    assert (said in facts["lead"]) == (cap > 0.033)
     settings = TINY_CLIENTS.settings(0, (), clients.DEFENDED[1], 0.0)
     assert settings["horizontal"]["method"] == "lg_fedavg"
     assert settings["scenarios"][0]["defenses"] == []
@@ -305,6 +314,17 @@ def test_a_defence_meets_the_attacks_that_know_it_and_no_other_does() -> None:
         found |= {(method.title, n) for n in met}
     passports = {"FedAdOb", "FedAdOb, authors' code"}
     assert {title for title, _ in found} == {"sparsification", "DP", "InstaHide", "CAE"} | passports
+
+
+def test_a_server_has_the_attacks_that_know_its_clients_defences() -> None:
+    kinds = {name: installed_attack(name) for name in INSTALLED_ATTACKS.names()}
+    served = {n: k.knows for n, k in kinds.items() if k is not None and Setting.HORIZONTAL in k.settings}
+    found = set()
+    for method in clients.DEFENDED:
+        knowing = {n for n, knows in served.items() if method.plugin in knows}
+        assert knowing <= {a.name for a in clients.ONE_LAYER_ATTACKS if a.meets(method)}, method.title
+        found |= {method.title} if knowing else set()
+    assert found == {"sparsification", "DP", "InstaHide", FEDADOB, AUTHORS}
 
 
 def test_a_variance_is_run_as_its_deviation() -> None:

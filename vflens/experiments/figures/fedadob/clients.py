@@ -140,6 +140,9 @@ SERVER_ATTACKS = (
     Against("WMI", "cafe", printed=True),
     Against("WMI", "wmi"),
     Against("WMI", "wmi:granted", {"start": "granted"}),
+    Against("WMI", "wmi_signs", only="InstaHide"),
+    Against("WMI", "wmi_averaged", only="DP"),
+    Against("WMI", "wmi_masked", only="sparsification"),
     Against("MI", "inverse_network:linear", {"learning_steps": 0}),
     Against("BMI", "bmi"),  # no attack of Fig. 3, and the best one behind passports
 )

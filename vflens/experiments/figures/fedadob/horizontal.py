@@ -3,7 +3,16 @@
 from collections.abc import Sequence
 
 from vflens.experiments.figures import FigureOptions
-from vflens.experiments.figures.fedadob.cells import best, caps, cells, missed, run, series, unit
+from vflens.experiments.figures.fedadob.cells import (
+    best,
+    caps,
+    cells,
+    missed,
+    missed_undefended,
+    run,
+    series,
+    unit,
+)
 from vflens.experiments.figures.fedadob.clients import (
     BLACK_BOX,
     BLACK_BOX_ATTACKS,
@@ -35,12 +44,13 @@ def figure3(options: FigureOptions) -> Drawing:
         rows, notes = [*rows, *own], [*notes, *(note for note in said if note not in notes)]
         plots += [_curves(of, own, methods, column) for column in ("WGI", "WMI", "")]
         tables.append(_cap_table(of, own, methods))
-    lead = (
+    lead = missed_undefended(deep.name, rows, ["CAFE"], deep.beside) + (
         "Each point is a strength: to the right clients predict better, upwards the attack errs more. The "
         "grey line is the best blind guess: above it an error shows a failed attack, not hidden data. "
         '"Private bottom" is FedAdOb without its passports. As printed: the paper\'s own attack, which '
         "for WGI descends by Adam: L-BFGS fails on maxima and ReLU. The paper has no mlp: there "
-        "wgi_moments reads gradients in closed form. Best attack: at each strength the one of least error. "
+        "wgi_moments reads gradients in closed form. The paper prints curves alone: what its WMI, CAFE, errs "
+        "without a defence is of its Table IV. Best attack: at each strength the one of least error. "
         "Intervals are 95 % over seeds (Student's t)."
     )
     return Drawing(rows, plots, lead, notes, tables=tables)
@@ -112,6 +122,7 @@ def _cap_table(of: ClientStudy, rows: Rows, methods: Sequence[Method]) -> TextTa
         "WMI as printed",
         "best attack",
         "min(best, blind)",
+        "blind alone",
         "attacks",
     ]
     shown = []
@@ -124,6 +135,7 @@ def _cap_table(of: ClientStudy, rows: Rows, methods: Sequence[Method]) -> TextTa
                 spread([c.accuracy for c in each[""]]),
                 *(spread([c.value for c in each[column]]) for column in ("WGI", "WMI", "")),
                 spread([c.or_blind for c in each[""]]),
+                spread([c.blind for c in each[""]]),
                 ", ".join(names),
             ]
         )
