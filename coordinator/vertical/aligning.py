@@ -17,10 +17,13 @@ from vflens.protocol.vertical.alignment import (
     check_salt,
     repeated_digests,
 )
+from vflens.protocol.vertical.blinding import blinded_again
 from vflens.protocol.vertical.row_ids import Blind, Identify, Identities, Salt, Salted
 from vflens.recorded.vertical.lists import Lists
 from vflens.types import AlignMode, Progress
 from vflens.words import counted
+
+_ANY_KEY = bytes(DIGEST_BYTES)  # no secret: it tells elements that every key makes one
 
 
 def collect(links: Links, run: str, most: int, report: Progress) -> Lists:
@@ -104,7 +107,12 @@ class _Asking:
         parties, lists = list(sent), {party: found.digests for party, found in sent.items()}
         for hop in range(1, len(parties)):
             to = dict(zip(parties, parties[hop:] + parties[:hop], strict=True))
-            lists = self._passed_on(lists, to, hop)
+            givers = dict(zip(parties, parties[hop - 1 :] + parties[: hop - 1], strict=True))
+            passed = self._passed_on(lists, to, hop)
+            for party in parties:
+                if repeated_digests(passed[party]):
+                    raise _two_as_one(party, lists[party], by=givers[party], then=to[party])
+            lists = passed
         return {party: Identities(lists[party], sent[party].split) for party in parties}
 
     def _passed_on(self, lists: Mapping[str, bytes], to: Mapping[str, str], hop: int) -> dict[str, bytes]:
@@ -123,14 +131,18 @@ class _Asking:
                 _check_length(to[party], elements, due[party])
                 parts[party].append(elements)
             self._reached(hop, first)
-        found = {party: b"".join(parts[party]) for party in lists}
-        for party, elements in found.items():
-            if repeated_digests(elements):
-                raise ProtocolError(
-                    f"{to[party]!r} gave two different ids of {party!r} one blinded id: use the same "
-                    "version everywhere"
-                )
-        return found
+        return {party: b"".join(parts[party]) for party in lists}
+
+
+def _two_as_one(party: str, given: bytes, *, by: str, then: str) -> ProtocolError:
+    """Two ids of ``party`` became one where ``then`` blinded the list ``given`` by another one.
+
+    Every key makes one of two numbers that differ in the bit that no element has, or by an element of small
+    order: then ``by`` sent one element as two.
+    """
+    as_two = repeated_digests(blinded_again(given, _ANY_KEY, by))
+    blamed = f"{by!r} sent one element for" if as_two else f"{then!r} gave one blinded id to"
+    return ProtocolError(f"{blamed} two different ids of {party!r}: use the same version everywhere")
 
 
 def _checked(party: str, reply: Identities, due: int) -> Identities:

@@ -9,6 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import edwards
 import numpy as np
 import pytest
 from accidents import Around
@@ -271,6 +272,19 @@ def _blinded(change: Callable[[bytes], bytes], reply: Any) -> Any:
     return Blinded(change(reply.elements)) if isinstance(reply, Blinded) else reply
 
 
+def _with_small_order(u: bytes) -> bytes:
+    element = edwards.of_x25519(u)
+    assert element is not None
+    return edwards.x25519(edwards.added(element, edwards.small()[1]))
+
+
+#: How an element is sent as another number, of which every key makes the same one.
+SAME: Mapping[str, Callable[[bytes], bytes]] = {
+    "with the bit that no element has": lambda u: u[:31] + bytes([u[31] | 0x80]),
+    "with one of small order added": _with_small_order,
+}
+
+
 class TestReplies:
     """What the coordinator takes of a party."""
 
@@ -288,7 +302,7 @@ class TestReplies:
         "one element for two ids": (
             partial(_blinded, lambda e: e[:32] * 2),
             ProtocolError,
-            r"^'b' gave two different ids of 'a' one blinded id",
+            r"^'b' gave one blinded id to two different ids of 'a'",
         ),
         "another mode": (
             lambda r: replace(r, mode="hmac") if hasattr(r, "mode") else r,
@@ -323,6 +337,21 @@ class TestReplies:
         parties: dict[str, Link] = {**_parties(tmp_path, ["1", "2"], ["2", "1"], ["1", "2"])}
         parties["b"] = Lying(parties["b"], lie)
         with pytest.raises(kind, match=sentence):
+            collected(parties)
+
+    @pytest.mark.parametrize("same", SAME)
+    @pytest.mark.parametrize("by", ["a", "b"])
+    def test_who_sends_one_element_as_two_ids_is_named(self, tmp_path: Path, same: str, by: str) -> None:
+        """Party c blinds both to one, with any key: it is not to blame, whether a or b sends them to it."""
+
+        def lie(reply: Any) -> Any:
+            name = {"a": "digests", "b": "elements"}[by]
+            elements = getattr(reply, name, None)
+            return replace(reply, **{name: elements[:32] + SAME[same](elements[:32])}) if elements else reply
+
+        parties: dict[str, Link] = {**_parties(tmp_path, ["1", "2"], ["2", "1"], ["1", "2"])}
+        parties[by] = Lying(parties[by], lie)
+        with pytest.raises(ProtocolError, match=rf"^'{by}' sent one element for two different ids of 'a': "):
             collected(parties)
 
     def test_an_element_of_small_order_is_refused_by_who_gets_it_next(self, tmp_path: Path) -> None:

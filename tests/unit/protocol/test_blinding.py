@@ -94,8 +94,8 @@ SMALL = _small()
 def test_what_is_of_small_order_is_refused(case: str) -> None:
     good = blinded_ids(_ids("1", "2", "3"), KEY, SALTS)
     sentence = (
-        r"^blinded id 2 of 'mallory' is an element of small order, which no id has: use the same version "
-        "everywhere$"
+        r"^blinded id 2 of 'mallory' is an element of small order, which neither its owner nor who blinded "
+        "it before makes of an id: use the same version everywhere$"
     )
     with pytest.raises(ProtocolError, match=sentence):
         blinded_again(good[:64] + SMALL[case] + good[64:], KEY, "mallory")

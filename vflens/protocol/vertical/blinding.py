@@ -91,8 +91,8 @@ def blinded_again(elements: bytes, key: bytes, sender: str) -> bytes:
             found: bytes = crypto_scalarmult(key, elements[row * DIGEST_BYTES : (row + 1) * DIGEST_BYTES])
         except SodiumError:
             raise ProtocolError(
-                f"blinded id {row} of {sender!r} is an element of small order, which no id has: "
-                "use the same version everywhere"
+                f"blinded id {row} of {sender!r} is an element of small order, which neither its "
+                "owner nor who blinded it before makes of an id: use the same version everywhere"
             ) from None
         return found
 
