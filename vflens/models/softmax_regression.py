@@ -4,7 +4,7 @@ z = Σ_parties X Wᵀ + b, c = softmax(z) (RVG §III). The penalty l2·Σθ² ov
 gradient 2·l2·θ, the convention of the authors' scripts; ``penalise_bias = false`` spares the bias.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -167,25 +167,3 @@ def batches(rows: Array, size: int, rng: np.random.Generator) -> list[Array]:
     """``rows`` in random order, cut into batches of ``size`` (the last may be smaller)."""
     shuffled = rng.permutation(rows)
     return [shuffled[i : i + size] for i in range(0, len(shuffled), size)]
-
-
-def train_alone(
-    x: Array,
-    labels: Array,
-    rows: Array,
-    classes: int,
-    training: Training,
-    *,
-    rng: np.random.Generator,
-    logits: Callable[[LinearBlock, Array], Array] | None = None,
-) -> LinearBlock:
-    """Softmax regression on ``rows`` of one party's columns ``x`` (n, d), with the federation's training.
-
-    ``logits`` gives those of a batch of rows (m, k) under the block so far; None: its own.
-    """
-    block = LinearBlock(x.shape[1], classes, bias=True, training=training)
-    for _ in range(training.epochs):
-        for batch in batches(rows, training.batch_size, rng):
-            z = logits(block, batch) if logits else block.forward(x[batch])
-            block.learn(x[batch], loss_gradient(z, one_hot(labels[batch], classes))[1])
-    return block

@@ -13,6 +13,9 @@ from scipy.optimize import minimize
 from sklearn.linear_model import LogisticRegression
 
 from vflens.errors import StorageError
+from vflens.models.alone import train_alone
+from vflens.models.families.softmax_regression import SoftmaxRegression
+from vflens.models.part import Keys, Site, plain
 from vflens.models.settings import Training
 from vflens.models.softmax_regression import (
     LinearBlock,
@@ -20,11 +23,10 @@ from vflens.models.softmax_regression import (
     log_softmax,
     loss_gradient,
     one_hot,
-    train_alone,
 )
 from vflens.numerics.optimizer import Adam, Sgd
 from vflens.randomness import stream
-from vflens.types import Array
+from vflens.types import Array, ColumnInfo
 
 RNG = np.random.default_rng(0)
 Step = Callable[[Array, Array], Array]
@@ -248,13 +250,35 @@ def test_a_federation_is_central_training_on_all_columns(
     np.testing.assert_allclose(local.active.predictions.received(rows), expected, atol=1e-10)
 
 
+def _alone(x: Array, labels: Array, rows: Array, training: Training, rng: np.random.Generator) -> Array:
+    """θ (k, d+1) of a model on ``rows`` of ``x`` (n, d) alone, from its scores at 0 and at each unit vector.
+
+    Steps leave the sum over classes at 0, where it began: so logits follow from scores.
+    """
+    columns, k = [ColumnInfo(str(j), 0.0, 1.0) for j in range(x.shape[1])], int(labels.max()) + 1
+    site = Site(
+        party="alone",
+        columns=columns,
+        features=len(columns),
+        classes=k,
+        training=training,
+        keys=Keys.under(b"no layer draws"),
+        wrap=plain,
+        received=k,
+        holds_bias=True,
+    )
+    asked = np.vstack([x, np.zeros(x.shape[1]), np.eye(x.shape[1])])
+    scores = train_alone(SoftmaxRegression(), site, asked.__getitem__, labels, rows, rng=rng)
+    found = scores(np.arange(len(x), len(asked)))
+    bias, *units = found - found.mean(axis=1, keepdims=True)
+    return np.column_stack([*(unit - bias for unit in units), bias])
+
+
 def test_full_batches_reach_the_optimum_of_other_solvers() -> None:
     """Strongly convex: L-BFGS, scikit-learn and 3000 gradient steps agree to 1e-6 in every parameter."""
     x, labels, l2 = RNG.random((60, 3)), RNG.integers(0, 3, 60), 0.01
     training = Training(optimizer="sgd", epochs=3000, batch_size=60, learning_rate=0.8, l2=l2)
-    block = train_alone(x, labels, np.arange(60), 3, training, rng=RNG)
-    assert block.bias is not None
-    mine = np.column_stack([block.weight, block.bias])
+    mine = _alone(x, labels, np.arange(60), training, RNG)
     y = one_hot(labels, 3)
     best = minimize(lambda t: _objective(t, x, y, l2), np.zeros(12), method="BFGS", options={"gtol": 1e-9})
     assert _objective(mine.ravel(), x, y, l2) <= best.fun + 1e-10
@@ -270,12 +294,11 @@ def test_training_alone_uses_the_rows_it_was_given() -> None:
     place = RNG.permutation(90)[:30]  # among other rows
     among, their = np.full((90, 2), np.nan), np.zeros(90, int)
     among[place], their[place] = x, labels
-    block = train_alone(among, their, place, 2, training, rng=np.random.default_rng(5))
+    mine = _alone(among, their, place, training, np.random.default_rng(5))
     rng = np.random.default_rng(5)
     draws = [np.split(rng.permutation(30), [7, 14, 21, 28]) for _ in range(4)]
-    assert block.bias is not None
     expected = _central(x, labels, 2, training, draws)
-    np.testing.assert_allclose(np.column_stack([block.weight, block.bias]), expected, atol=1e-12)
+    np.testing.assert_allclose(mine, expected, atol=1e-12)
 
 
 def test_closing_a_federation_that_never_ran_is_harmless(tmp_path: Path) -> None:
