@@ -37,6 +37,17 @@ def home(finished: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(finished, tmp_path / "run"))
 
 
+def test_a_run_that_has_not_begun_has_nothing_to_check(tmp_path: Path, vflens: Run) -> None:
+    (tmp_path / "run/a").mkdir(parents=True)
+    (tmp_path / "run/a/config.toml").write_text(
+        'party = "a"\nrole = "passive"\nrun = "r"\n', encoding="utf-8"
+    )
+    said = vflens("verify-log", tmp_path / "run")
+    assert (said.code, said.out.splitlines()[-1]) == (0, "  nothing to check: no log has a record yet")
+    (told,) = json.loads(vflens("verify-log", tmp_path / "run", "--json").out)
+    assert told["fits"] is None
+
+
 def test_a_link_covers_the_link_before_it_the_line_and_the_arrays(home: Path) -> None:
     folder = home / "active" / "transcript"
     lines, payload = (folder / "index.jsonl").read_bytes().splitlines(keepends=True), folder / "payload.bin"

@@ -18,6 +18,9 @@ from vflens.experiments.verify_log.words import check_trust
 from vflens.types import Document
 from vflens.words import counted
 
+#: The last line, of a run without a finding.
+_ENDS = {True: "  all that could be checked fits", None: "  nothing to check: no log has a record yet"}
+
 
 @dataclass(frozen=True)
 class VerifiedRun:
@@ -27,6 +30,12 @@ class VerifiedRun:
     logs: Mapping[str, Mapping[str, CheckedLog]]
     compared: Mapping[tuple[str, str], Mapping[str, int]]
     found: Found
+
+    @property
+    def fits(self) -> bool | None:
+        """Whether all that could be checked fits; None of a run without a record."""
+        recorded = any(log.head.records for logs in self.logs.values() for log in logs.values())
+        return None if not (recorded or self.found.findings) else not self.found.findings
 
     def to_json(self) -> Document:
         """For programs."""
@@ -49,7 +58,7 @@ class VerifiedRun:
         compared = [{"from": a, "to": b, **counts} for (a, b), counts in self.compared.items()]
         return {
             "run": self.name,
-            "fits": not findings,
+            "fits": self.fits,
             "logs": heads,
             "compared": compared,
             "findings": findings,
@@ -70,7 +79,7 @@ class VerifiedRun:
             lines.append(f"  {sender} → {receiver}: {amounts} compared")
         lines += [f"  note: {note}" for note in self.found.notes]
         lines += [f"  DOES NOT FIT {finding}" for finding in self.found.findings]
-        return "\n".join([*lines, *(() if self.found.findings else ["  all that could be checked fits"])])
+        return "\n".join([*lines, *([_ENDS[self.fits]] if self.fits is not False else [])])
 
 
 def verify_logs(folders: Sequence[Path], trust: Path | None = None) -> list[VerifiedRun]:
