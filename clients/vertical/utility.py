@@ -2,6 +2,7 @@
 released tables.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
@@ -67,7 +68,10 @@ def in_words(figure: Callable[[Name], float | None]) -> str:
     """The first measure of a party's metrics, whose last ``figure`` is by name, and that of it alone."""
     words, kind = ("accuracy", "classes") if figure(Name.R2) is None else ("R²", "number")
     (together, _), (alone, _), _ = _NAMES[kind]
-    return f"{words} {figure(together) or 0:.3f} ({figure(alone) or 0:.3f} alone)"
+    found, of_one = (figure(name) or 0.0 for name in (together, alone))
+    if math.isnan(found):
+        return f"no {words}: these rows have one label"
+    return f"{words} {found:.3f} ({of_one:.3f} alone)"
 
 
 def _trained(party: PartyHost, labels: Array, purpose: str, tables: Mapping[str, Array]) -> Array:

@@ -12,9 +12,14 @@ import pytest
 import tomli_w
 from laboratory import federation
 from oneprocess import LocalFederation
+from runfolder import metric, write_party
 from sklearn.metrics import r2_score, root_mean_squared_error
 
+from vflens.cli.federation import _units
+from vflens.clients.vertical.utility import in_words
 from vflens.errors import ConfigError, DataError, KnowledgeError, ProtocolError
+from vflens.experiments.results import clear_training
+from vflens.experiments.results.record import read_run
 from vflens.experiments.run.check import check
 from vflens.numerics.measures.fit import r2, rmse_stderr
 from vflens.protocol.acts import Query
@@ -93,6 +98,28 @@ def test_its_worth_is_that_of_scikit_learn_in_the_unit_of_the_label(finished: Lo
 
 def test_a_constant_number_has_no_r2() -> None:
     assert np.isnan(r2(np.arange(3.0), np.ones(3)))
+
+
+def test_labels_that_are_all_equal_have_no_r2(tmp_path: Path) -> None:
+    """Said in words by the party, and of a model on shares beside its clear twin."""
+    figures = dict.fromkeys((Name.R2, Name.R2_ALONE, Name.R2_CLEAR), float("nan"))
+    assert in_words(figures.get) == "no R²: these rows have one label"
+    measured = [metric(name, value) for name, value in figures.items()]
+    measured += [metric(name, 2.5) for name in (Name.RMSE, Name.RMSE_CLEAR)]
+    write_party(tmp_path / "run/active", "active", metrics=measured)
+    (said,) = clear_training._beside_twins([read_run(tmp_path / "run")])
+    assert said == (
+        "Trained on shares the model has RMSE = 2.5 (in the label's unit) on prediction rows, trained in the "
+        "clear with the same seed 2.5: all have one label, so that there is no R²."
+    )
+
+
+def test_the_unit_of_a_prediction_is_named() -> None:
+    number = {"row": 3, "id": "7", "label": "price", "value": 12.5}
+    assert list(_units([number, number])) == [
+        "price is in the unit of its column in the table of the party with the labels"
+    ]
+    assert not list(_units([{"row": 3, "id": "7", "class": "yes", "scores": {"yes": 1.0}}]))
 
 
 def test_the_standard_error_of_rmse_is_its_spread_over_samples() -> None:

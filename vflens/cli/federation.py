@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -234,7 +234,7 @@ def predict(
         answers = ask_configured(config, rows)
     else:
         raise ConfigError("give either --to ADDRESS with --token-file FILE, or --config FILE alone")
-    emit(json, answers, lambda: "\n".join(_prediction(a) for a in answers))
+    emit(json, answers, lambda: "\n".join([*map(_prediction, answers), *_units(answers)]))
 
 
 def _discard(message: str) -> None:
@@ -296,6 +296,12 @@ def _spent(privacy: SpentPrivacy) -> str:
     return (
         f"{total} of {privacy.unit} at δ = {privacy.delta:g}, {counted(privacy.releases, 'release', '.0f')}"
     )
+
+
+def _units(answers: Sequence[Document]) -> Iterator[str]:
+    """What a predicted number is measured in."""
+    for label in {answer["label"]: None for answer in answers if "value" in answer}:
+        yield f"{printable(label)} is in the unit of its column in the table of the party with the labels"
 
 
 def _prediction(answer: Document) -> str:

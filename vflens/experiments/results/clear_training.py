@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 
 from vflens.experiments.results.labels_membership import LabelResult
@@ -91,9 +92,13 @@ def _beside_twin(utility: Mapping[str, float]) -> str:
         shares, clear = (f"{100 * utility[n]:.1f} %" for n in (Name.ACCURACY, Name.ACCURACY_CLEAR))
         return f"names {shares} of prediction rows rightly, {again} {clear}"
     if {Name.R2, Name.RMSE, Name.R2_CLEAR, Name.RMSE_CLEAR} <= utility.keys():
-        shares = f"R² = {utility[Name.R2]:.3f} and RMSE = {utility[Name.RMSE]:.4g}"
-        clear = f"{utility[Name.R2_CLEAR]:.3f} and {utility[Name.RMSE_CLEAR]:.4g}"
-        return f"has {shares} (in the label's unit) on prediction rows, {again} {clear}"
+        if math.isnan(utility[Name.R2]):
+            shares, clear = f"RMSE = {utility[Name.RMSE]:.4g}", f"{utility[Name.RMSE_CLEAR]:.4g}"
+            alike = ": all have one label, so that there is no R²"
+        else:
+            shares, alike = f"R² = {utility[Name.R2]:.3f} and RMSE = {utility[Name.RMSE]:.4g}", ""
+            clear = f"{utility[Name.R2_CLEAR]:.3f} and {utility[Name.RMSE_CLEAR]:.4g}"
+        return f"has {shares} (in the label's unit) on prediction rows, {again} {clear}{alike}"
     return ""
 
 
