@@ -1,9 +1,14 @@
 """Directions of vectors: their cosines, and clusters of those that point to one side."""
 
+from itertools import groupby
+
 import numpy as np
 
+from vflens.errors import KnowledgeError
+from vflens.plugins.arrivals import latest
 from vflens.plugins.views.vertical import AdversaryView
 from vflens.types import Array, Phase, Point
+from vflens.words import counted
 
 #: Of a cosine: further ones come from float32's rounding, and would rank rows of equal direction.
 DECIMALS = 6
@@ -33,6 +38,23 @@ def gradient_directions(view: AdversaryView, rows: Array) -> Array:
         asked = rows[order[found]] == arrived
         sums[order[found[asked]]] += values[asked]
     return directions(sums)
+
+
+def first_gradients(view: AdversaryView, rows: Array) -> Array:
+    """The gradient (n, w) of each row's own loss in the first recorded epoch.
+
+    Raises:
+        KnowledgeError: it has none of some row.
+    """
+    epochs = groupby(view.batches(Point.GRADIENT, Phase.TRAIN), key=lambda message: message[0].round)
+    _, first = next(epochs, (0, iter(())))
+    values, seen = latest(((arrived, found) for _, arrived, found in first), rows)
+    if not seen.all():
+        raise KnowledgeError(
+            f"the first recorded epoch has no gradient of {counted(int((~seen).sum()), 'row')}: record whole "
+            "epochs"
+        )
+    return values
 
 
 def beliefs(cosines: Array) -> Array:

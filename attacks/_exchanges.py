@@ -34,12 +34,6 @@ def by_key(view: AdversaryView, rows: Array, phase: Phase, epochs: int = 1) -> l
     return [(r, h.astype(np.float64)) for e, r, h in found if e.round in rounds]
 
 
-def phase_of(view: AdversaryView) -> Phase:
-    """The phase whose rows ``view`` asks for."""
-    training = len(view.rows) > 0 and bool(np.isin(view.rows, view.training_rows).all())
-    return Phase.TRAIN if training else Phase.PREDICT
-
-
 def keyless(view: AdversaryView, rows: Array, channels: int) -> tuple[Array, Array]:
     """:func:`standardised` embeddings of the rows of ``view`` in prediction (N, w), and of training ``rows``
     (m, w) among those of their last exchange.

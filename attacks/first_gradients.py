@@ -4,20 +4,16 @@ CAE trains on one code for each class. Before the model has learned anything its
 for every row, so that a row's first gradient is that of its code. Later ones are what the model errs by.
 """
 
-from itertools import groupby
 from typing import ClassVar
 
 import numpy as np
 import torch
 
-from vflens.attacks._directions import beliefs, directions, improved
+from vflens.attacks._directions import beliefs, directions, first_gradients, improved
 from vflens.attacks.pmc import PassiveModelCompletion
-from vflens.errors import KnowledgeError
-from vflens.plugins.arrivals import latest
 from vflens.plugins.attack import Attack
 from vflens.plugins.views.vertical import AdversaryView
-from vflens.types import Array, Estimate, Knowledge, Phase, Point, statuses
-from vflens.words import counted
+from vflens.types import Array, Estimate, Knowledge, Phase, statuses
 
 
 class FirstGradients(Attack):
@@ -59,20 +55,3 @@ def named(view: AdversaryView, rows: Array) -> Array:
     cosines = np.full((len(rows), view.n_classes), -1.0)
     cosines[:, seen] = directions(first_gradients(view, rows)) @ centres.T
     return beliefs(cosines)
-
-
-def first_gradients(view: AdversaryView, rows: Array) -> Array:
-    """The gradient (n, w) of each row's own loss in the first recorded epoch.
-
-    Raises:
-        KnowledgeError: it has none of some row.
-    """
-    epochs = groupby(view.batches(Point.GRADIENT, Phase.TRAIN), key=lambda message: message[0].round)
-    _, first = next(epochs, (0, iter(())))
-    values, seen = latest(((arrived, found) for _, arrived, found in first), rows)
-    if not seen.all():
-        raise KnowledgeError(
-            f"the first recorded epoch has no gradient of {counted(int((~seen).sum()), 'row')}: record whole "
-            "epochs"
-        )
-    return values

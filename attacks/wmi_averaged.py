@@ -12,8 +12,8 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from vflens.attacks._believed import GrantedRowsInversion, embedded, likeliest
-from vflens.attacks._exchanges import phase_of
 from vflens.attacks._inversion import target_model
+from vflens.attacks._phases import phase_of
 from vflens.attacks.wmi import WhiteBoxInversion
 from vflens.errors import KnowledgeError
 from vflens.models.networks.parameters import from_arrays

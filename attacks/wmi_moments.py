@@ -13,9 +13,10 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from vflens.attacks._exchanges import by_key, phase_of, signs
+from vflens.attacks._exchanges import by_key, signs
 from vflens.attacks._inversion import Inversion, target_model
 from vflens.attacks._passports import GuessedPassport, behind, open_layer
+from vflens.attacks._phases import phase_of
 from vflens.errors import KnowledgeError
 from vflens.models.networks.parameters import from_arrays
 from vflens.models.networks.passport import open_layers

@@ -16,7 +16,7 @@ from vflens.config.compatibility import check_grants, check_worst_error
 from vflens.errors import ConfigError, ProtocolError, StateError
 from vflens.member.stage import Stage
 from vflens.models.part import PassivePart
-from vflens.protocol.acts import Deliver, Disclose, Done, Forward, Step, StepReply
+from vflens.protocol.acts import Deliver, Disclose, Done, Forward, Step, StepReply, together
 from vflens.protocol.checks import MODEL_VERSION, check_exchange, check_origin, check_version, finite
 from vflens.protocol.link import Handlers, Link
 from vflens.protocol.vertical.agreement import VerticalAgreement
@@ -89,12 +89,20 @@ class PassiveParty(VerticalParty[AlignedRun[PassivePart]]):
             folder=self.folder,
             pictures=self.config.scoring.pictures,
             tolerance=self.config.scoring.tolerance,
+            told_means=lambda to: self._told_means(truth, federation, to),
             model=lambda: released_model(
                 self.run,
                 self._told_parameters,
                 granted=any(d.what == "auxiliary" for d in self.config.disclose),
             ),
         )
+
+    def _told_means(self, truth: ScaledColumns, federation: VerticalAgreement, to: str) -> Array:
+        """The column means (d,) that a guess of ``to`` starts from: granted ones, of granted rows, or ½."""
+        rows = self.granted_rows(to)
+        if any(d.what == "moments" and d.to in together(to) for d in self.config.disclose):
+            rows = federation.train
+        return truth.mean(rows) if len(rows) else np.full(truth.shape[1], 0.5)
 
     def step(self, act: Step) -> StepReply:
         """Learn from the gradient of the step before, then release the embedding of ``act.rows``."""

@@ -18,6 +18,7 @@ from scipy.special import log_softmax
 from vflens import attacks
 from vflens.config import Plugin, build_plugins
 from vflens.errors import ConfigError, KnowledgeError, PluginError, ProtocolError
+from vflens.models.settings import Training
 from vflens.plugins.attack import Attack, LinearAttack
 from vflens.plugins.views.vertical import AdversaryView
 from vflens.registry import ATTACKS
@@ -121,6 +122,7 @@ class World:
             needs=needs,
             phases=frozenset(Phase),
             training=np.arange(len(self.truth), dtype=np.int32),
+            schedule=Training(epochs=3),
         )
 
 

@@ -284,6 +284,7 @@ def _summary(runs: Any, report: Path) -> str:
         for run in runs
         for r in run.membership
     )
+    gained += "".join(f"\n{run.name}, {told}" for run in runs for told in run.best_means)
     loud = "".join(f"\n{alarm}" for alarm in alarms(runs))
     quiet = "".join(f"\nnote: {omission}" for omission in omissions(runs))
     return f"{shown}\n{verdict(runs)}{gained}{loud}{quiet}\n\nreport: {report}"

@@ -56,7 +56,8 @@ class Attack(BaseModel, ABC):
     of unknown columns that it is made for, None for any. ``settings`` are those of the federations that it is
     for: it gets a :class:`vflens.plugins.views.vertical.AdversaryView` in a vertical one, and in a horizontal
     one a :class:`vflens.plugins.views.horizontal.ServerView`. ``blind``: it reads nothing that the federation
-    sends of the estimated rows, so that its error stands among those of blind guesses. ``helped_by`` is
+    sends of the estimated rows, so that its error stands among those of blind guesses. ``means_only``: it
+    estimates the means of columns, the same for every row. ``helped_by`` is
     knowledge that it uses where it is granted, and does without elsewhere. ``knows`` names the defences that
     it is made for: against them stands what an adversary achieves who knows how they work. ``audited`` is how
     ``vflens audit`` runs it, None where another attack covers it. ``stated`` is the theory of its error, or
@@ -79,6 +80,7 @@ class Attack(BaseModel, ABC):
     stated: ClassVar[Stated | None] = None
     settings: ClassVar[frozenset[Setting]] = frozenset({Setting.VERTICAL})
     blind: ClassVar[bool] = False
+    means_only: ClassVar[bool] = False
     helped_by: ClassVar[frozenset[Knowledge]] = frozenset()
     knows: ClassVar[frozenset[str]] = frozenset()
 
@@ -173,6 +175,12 @@ def is_blind(attack: str) -> bool:
     """Whether ``attack`` is a blind guess; False if it is not installed."""
     kind = installed_attack(attack)
     return kind is not None and kind.blind
+
+
+def means_only(attack: str) -> bool:
+    """Whether ``attack`` estimates means of columns alone; False if it is not installed."""
+    kind = installed_attack(attack)
+    return kind is not None and kind.means_only
 
 
 class JointAttack(Attack):

@@ -41,6 +41,8 @@ class ColumnScoring(ScoringService):
         folder: the target's; receives the arrays of pictures, ``pictures`` rows of them, of the scored set
             ``pictured`` and of training rows, and the most exposed rows of each attack.
         tolerance: column → how far from the truth, in its own unit, an answer counts as found.
+        told_means: returns the means (d,) of what a party was granted, ½ without a grant; None: the means of
+            answers are not compared.
         model: returns the target's part of the trained model, for theory; None if it does not describe the
             released scores.
         service: see :class:`vflens.score.service.ScoringService`.
@@ -56,11 +58,13 @@ class ColumnScoring(ScoringService):
         pictures: int,
         pictured: str = "predict",
         tolerance: Mapping[str, float] = MappingProxyType({}),
+        told_means: Callable[[str], Array] | None = None,
         model: Callable[[], ReleasedModel | None] = lambda: None,
         **service: Any,
     ) -> None:
         super().__init__(width=truth.shape[1], folder=folder, **service)
         self._truth, self._columns, self._model = truth, columns, model
+        self._told_means = told_means
         self._means = truth.mean(training)
         self._are_pixels, self._grid = pixel_places(columns) is not None, grid_of(columns)
         self._folder, self._pictures, self._pictured = folder, pictures, pictured
@@ -91,6 +95,9 @@ class ColumnScoring(ScoringService):
             add(Name.COLUMN_ENTROPY, entropy(truth[:, j]), column=self._columns[j].name)
         if not self._are_pixels:
             self._blind_in_own_units(truth, submission)
+            if self._told_means is not None:
+                distance = np.abs(self._told_means(submission.sender) - truth.mean(axis=0))
+                self._by_column(Name.COLUMN_BLIND_MEAN_ERROR, distance, submission)
             constants = np.broadcast_to(self._tolerance.best_constant(truth), truth.shape)
             cells = self._tolerance.found(constants, truth)
             add(Name.BLIND_CELLS_FOUND, cells.mean())
@@ -167,6 +174,8 @@ class ColumnScoring(ScoringService):
         self._by_column(Name.COLUMN_FOUND, by_column, submission, attack)
         deviation = ((values - truth) ** 2).std(axis=0, ddof=min(1, len(truth) - 1))
         self._by_column(Name.COLUMN_MSE_STDERR, deviation / np.sqrt(len(truth)), submission, attack)
+        distance = np.abs(values.mean(axis=0) - truth.mean(axis=0))
+        self._by_column(Name.COLUMN_MEAN_ERROR, distance, submission, attack)
         add(Name.ROWS_FOUND, found.rows)
         add(Name.ROWS_UNIQUE, found.unique)
 

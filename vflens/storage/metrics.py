@@ -87,6 +87,11 @@ class Name(StrEnum):
     COLUMN_MSE = "column_mse", "mean squared error of a column; of pixels all in `values`"
     COLUMN_BLIND_MSE = "column_blind_mse", "that of the column's best blind guess; of pixels all in `values`"
     COLUMN_MSE_STDERR = "column_mse_stderr", "standard error of `column_mse` over rows; none of pixels"
+    COLUMN_MEAN_ERROR = (
+        "column_mean_error",
+        "distance of the mean of the answers from the column's own",
+    )
+    COLUMN_BLIND_MEAN_ERROR = "column_blind_mean_error", "that of the mean of what was granted, or of ½"
     COLUMN_UNIT = "column_unit", "what 1 of the scaled column stands for in the column's own unit"
     COLUMN_ENTROPY = "column_entropy", "entropy H(X) of a column with an alphabet, in bits"
     COLUMN_CONDITIONAL_ENTROPY = "column_conditional_entropy", "entropy of it given the estimate, in bits"

@@ -1,15 +1,20 @@
-"""How well attacks named labels, and told a client's training rows from other rows."""
+"""How well attacks named labels, told a client's training rows from other rows, and means of columns."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from vflens.experiments.results.folders import Metric, PartyRuns
+from vflens.experiments.results.own_units import figures_of
+from vflens.experiments.results.results import Result, final, is_baseline
 from vflens.numerics.measures.intervals import over_blind
+from vflens.plugins.attack import is_blind, means_only
 from vflens.score.membership import FALSE_POSITIVE_RATES
 from vflens.storage.metrics import Name
+from vflens.words import counted
 
 _RATES = {f"{rate:g}" for rate in FALSE_POSITIVE_RATES}
 
@@ -93,3 +98,57 @@ def membership_results(run: PartyRuns) -> list[MembershipResult]:
         and found.get(key, {}).keys() >= _RATES
     }
     return sorted(results.values(), key=lambda r: -r.auc)
+
+
+class ColumnMean(NamedTuple):
+    """How far the mean of the answers of ``attack`` lies from that of ``column`` over ``rows`` rows of
+    ``target``, scaled to [0, 1]: of a column of two values it is a share of people. ``blind`` is the distance
+    of the best guess from what was granted: of those that exist the one that errs least over all columns.
+    """
+
+    attack: str
+    target: str
+    scored_set: str
+    rows: int
+    column: str
+    error: float
+    blind: float
+
+
+def column_means(run: PartyRuns) -> tuple[ColumnMean, ...]:
+    """Of every attack at its last milestone, but blind ones; none of pixels, of clients and of older runs."""
+    return tuple(found for r in final(run) if not is_blind(r.attack) for found in _means_of(run, r))
+
+
+def _means_of(run: PartyRuns, r: Result) -> Iterator[ColumnMean]:
+    name = Name.COLUMN_MEAN_ERROR
+    errors, told = figures_of(run, name, r, r.attack), figures_of(run, Name.COLUMN_BLIND_MEAN_ERROR, r)
+    guesses = {m.attack for m in run.metrics(name) if is_baseline(m, r.adversary)}
+    blind = min((told, *(figures_of(run, name, r, guess) or told for guess in sorted(guesses))), key=_average)
+    place = (r.attack, r.target, r.scored_set, r.rows)
+    for column in told:
+        if column in errors:
+            yield ColumnMean(*place, column, errors[column], blind[column])
+
+
+def best_means(run: PartyRuns) -> Iterator[str]:
+    """A sentence on each target and set of rows of which an attack was asked for means alone: what the attack
+    that errs least tells of them, whichever it is.
+    """
+    found: dict[tuple[str, str, int], dict[str, list[ColumnMean]]] = {}
+    for m in column_means(run):
+        found.setdefault((m.target, m.scored_set, m.rows), {}).setdefault(m.attack, []).append(m)
+    asked = {place: attacks for place, attacks in found.items() if any(map(means_only, attacks))}
+    for (target, scored, rows), attacks in asked.items():
+        error, blind, attack = min(
+            (_average({m.column: m.error for m in ms}), _average({m.column: m.blind for m in ms}), name)
+            for name, ms in attacks.items()
+        )
+        yield (
+            f"means of the columns over {counted(rows, f'{scored} row', ',')} of {target}, to within so much "
+            f"of their range: {attack} {error:.3f}, the best guess from what was granted {blind:.3f}"
+        )
+
+
+def _average(figures: Mapping[str, float]) -> float:
+    return sum(figures.values()) / len(figures) if figures else math.inf

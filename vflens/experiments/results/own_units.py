@@ -99,7 +99,7 @@ def own_errors(run: PartyRuns, result: Result) -> tuple[OwnError, ...]:
 
 
 def _distances(run: PartyRuns, result: Result) -> Iterator[OwnError]:
-    units = _of(run, Name.COLUMN_UNIT, result)
+    units = figures_of(run, Name.COLUMN_UNIT, result)
     for error in column_errors(run, result):
         if unit := units.get(error.column):
             own, blind = math.sqrt(error.mse) * unit, math.sqrt(error.blind) * unit
@@ -107,16 +107,16 @@ def _distances(run: PartyRuns, result: Result) -> Iterator[OwnError]:
 
 
 def _shares(run: PartyRuns, result: Result) -> Iterator[OwnError]:
-    blind = _of(run, Name.COLUMN_BLIND_RIGHT, result)
+    blind = figures_of(run, Name.COLUMN_BLIND_RIGHT, result)
     for guess in {m.attack for m in run.metrics(Name.COLUMN_RIGHT) if is_baseline(m, result.adversary)}:
-        imputed = _of(run, Name.COLUMN_RIGHT, result, guess)
+        imputed = figures_of(run, Name.COLUMN_RIGHT, result, guess)
         blind = {column: max(share, imputed.get(column, 0.0)) for column, share in blind.items()}
-    for column, share in _of(run, Name.COLUMN_RIGHT, result, result.attack).items():
+    for column, share in figures_of(run, Name.COLUMN_RIGHT, result, result.attack).items():
         if column in blind:
             yield OwnError(result.target, result.attack, column, share, blind[column], right=True)
 
 
-def _of(run: PartyRuns, metric: Name, result: Result, attack: str = "") -> dict[str, float]:
+def figures_of(run: PartyRuns, metric: Name, result: Result, attack: str = "") -> dict[str, float]:
     """Column → figure of ``metric`` on the rows of ``result``."""
     place = (attack, result.target, result.scored_set, result.rows)
     return {
@@ -240,10 +240,10 @@ def found_columns(run: PartyRuns) -> tuple[FoundColumn, ...]:
 
 
 def _found_of(run: PartyRuns, r: Result) -> Iterator[FoundColumn]:
-    blind, tolerance = _of(run, Name.COLUMN_BLIND_FOUND, r), _of(run, Name.COLUMN_TOLERANCE, r)
-    imputed = _of(run, Name.COLUMN_FOUND, r, IMPUTATION)
+    blind, tolerance = figures_of(run, Name.COLUMN_BLIND_FOUND, r), figures_of(run, Name.COLUMN_TOLERANCE, r)
+    imputed = figures_of(run, Name.COLUMN_FOUND, r, IMPUTATION)
     place = (r.attack, r.target, r.scored_set, r.rows)
-    for column, share in _of(run, Name.COLUMN_FOUND, r, r.attack).items():
+    for column, share in figures_of(run, Name.COLUMN_FOUND, r, r.attack).items():
         if column in blind and column in tolerance:
             yield FoundColumn(
                 *place,
@@ -283,7 +283,10 @@ class ColumnAverage(NamedTuple):
 def column_averages(run: PartyRuns) -> Iterator[ColumnAverage]:
     """Of every attack at its last milestone, but blind ones; none of pixels and of older runs."""
     for r in (r for r in final(run) if not is_blind(r.attack)):
-        stderr, units = _of(run, Name.COLUMN_MSE_STDERR, r, r.attack), _of(run, Name.COLUMN_UNIT, r)
+        stderr, units = (
+            figures_of(run, Name.COLUMN_MSE_STDERR, r, r.attack),
+            figures_of(run, Name.COLUMN_UNIT, r),
+        )
         for e in column_errors(run, r):
             if e.column in stderr and e.column in units:
                 place = (r.attack, r.target, r.scored_set, r.rows, e.column)

@@ -14,8 +14,11 @@ from vflens.errors import ConfigError
 from vflens.experiments.results.fedadob import TheoremCheck, beside
 from vflens.experiments.results.folders import PartyRun, PartyRuns, party_folders, read_party
 from vflens.experiments.results.labels_membership import (
+    ColumnMean,
     LabelResult,
     MembershipResult,
+    best_means,
+    column_means,
     label_results,
     membership_results,
 )
@@ -218,6 +221,16 @@ class RecordedRun(PartyRuns):
     def found_columns(self) -> tuple[FoundColumn, ...]:
         """By attack and column the share of rows that it finds within the column's tolerance."""
         return found_columns(self)
+
+    @cached_property
+    def column_means(self) -> tuple[ColumnMean, ...]:
+        """By attack and column, how far the mean of its answers lies from the column's own."""
+        return column_means(self)
+
+    @property
+    def best_means(self) -> tuple[str, ...]:
+        """A sentence on each target: the column means by the attack that errs least, beside a guess."""
+        return tuple(best_means(self))
 
     def leaking_columns(self, target: str) -> tuple[Leak, ...]:
         """The columns of ``target`` with less than half the error of a blind guess, worst first."""

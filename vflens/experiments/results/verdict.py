@@ -179,8 +179,8 @@ def _run_json(run: RecordedRun, label: str) -> Document:
             {"attack": attack, "target": target, "r2": r2} for (attack, target), r2 in run.explained.items()
         ],
         "worst_cases": [case.json for case in run.worst_cases],
-        "skipped": [f._asdict() for f in run.skipped],
-        "failed": [f._asdict() for f in run.failed],
+        "column_means": [found._asdict() for found in run.column_means],
+        **{"skipped": [f._asdict() for f in run.skipped], "failed": [f._asdict() for f in run.failed]},
         "hijacking_suspected": run.hijacked,
         "labels": [{k: finite(v) for k, v in vars(r).items()} for r in run.labels],
         "membership": [r._asdict() for r in run.membership],

@@ -54,6 +54,11 @@ class TargetView(CheckedReads, SharedFindings):
         self._joint: Joint = [] if joint is None else joint
 
     @property
+    def model(self) -> ModelFamily:
+        """What the federation trains, which all parties know."""
+        return self._model
+
+    @property
     def label_kind(self) -> LabelKind:
         """What the labels of the federation are."""
         return self._model.label_kind

@@ -272,6 +272,7 @@ def test_json_is_strict_and_has_stable_keys(tmp_path: Path) -> None:
     assert sorted(data) == ["runs", "verdict"]
     (told,) = data["runs"]
     assert sorted(told) == [
+        "column_means",
         "defenses", "explained_after_affine_map", "failed", "fedadob", "hijacking_suspected", "label",
         "labels", "largest_leaks", "membership", "on_grants_only", "parties", "privacy", "results", "run",
         "skipped", "theory", "theory_disagreements", "utility",

@@ -1,0 +1,130 @@
+"""Attacks on properties against linear algebra: means of linear embeddings determine those of the columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from vflens.attacks import _populations
+from vflens.attacks._populations import draws, told_mean
+from vflens.attacks._property import PropertyAttack
+from vflens.attacks.property_embeddings import PropertyEmbeddings
+from vflens.attacks.property_guess import PropertyGuess
+from vflens.attacks.property_scores import PropertyScores
+from vflens.models.settings import Training
+from vflens.plugins.views.vertical import AdversaryView
+from vflens.storage.journal import Messages
+from vflens.types import Array, ColumnInfo, Exchange, Knowledge, PartyInfo, Phase, Point, Released, Role
+
+KNOWN, TRAINED, ASKED = 150, 400, 600
+COLUMNS = tuple(ColumnInfo(name, 0, 1) for name in ("woman", "age"))
+
+
+def _table() -> tuple[Array, Array, Array]:
+    """Own columns (N, 1), the target's (N, 2) and labels: of training rows a third are women, of those asked
+    for nearly all.
+    """
+    rng = np.random.default_rng(3)
+    women = rng.random(TRAINED + ASKED) < np.repeat([1 / 3, 0.9], [TRAINED, ASKED])
+    x = np.column_stack([women, rng.random(len(women))])
+    own = rng.random((len(women), 1))
+    return own, x, (x @ [4.0, 1.0] + own[:, 0] > 2.5).astype(np.int64)
+
+
+def _seal(point: Point, phase: Phase, rows: Array, **tensors: Array) -> Released:
+    sender = "c" if point is Point.SCORES else "t"
+    return Released(sender, Exchange("run", phase, 0, 0), point, rows.astype(np.int32), tensors=tensors)
+
+
+def _view(h: Array, log_scores: Array) -> tuple[AdversaryView, Array]:
+    """A view on the rows asked for, and the true means (2,) of their columns."""
+    own, x, labels = _table()
+    trained, asked = np.arange(TRAINED), np.arange(TRAINED, TRAINED + ASKED, dtype=np.int32)
+    messages = [
+        _seal(Point.AUXILIARY, Phase.DISCLOSE, trained[:KNOWN], features=x[:KNOWN]),
+        _seal(Point.EMBEDDING, Phase.TRAIN, trained, embedding=h[trained]),
+        _seal(Point.EMBEDDING, Phase.PREDICT, asked, embedding=h[asked]),
+        _seal(Point.SCORES, Phase.PREDICT, asked, scores=log_scores[asked]),
+    ]
+    settings: dict[str, Any] = {"party": "me", "target": "t", "n_classes": 2}
+    view = AdversaryView(
+        rows=asked,
+        transcript=Messages(messages),
+        own={"features": own, "labels": labels},
+        parties=[
+            PartyInfo("me", Role.ACTIVE, columns=(ColumnInfo("own", 0, 1),)),
+            PartyInfo("t", Role.PASSIVE, columns=COLUMNS),
+        ],
+        needs=frozenset(Knowledge),
+        phases=frozenset(Phase),
+        training=trained.astype(np.int32),
+        schedule=Training(epochs=30, batch_size=32, learning_rate=0.1),
+        **settings,
+    )
+    return view, x[asked].mean(axis=0)
+
+
+def _errors(attack: PropertyAttack, *, noise: float = 0.0) -> Array:
+    own, x, _ = _table()
+    h = x @ [[1.0, 2.0, -1.0], [0.5, -1.0, 1.0]] + 0.3
+    h = h + noise * np.random.default_rng(5).normal(size=h.shape)
+    z = np.column_stack([np.zeros(len(x)), 8 * (x @ [4.0, 1.0] + own[:, 0] - 2.5)])
+    view, truth = _view(h, z - np.logaddexp(0, z[:, 1:]))
+    found = attack.reconstruct(view, rng=np.random.default_rng(1)).values
+    assert (found == found[0]).all()  # it estimates a population
+    errors: Array = np.abs(found[0] - truth)
+    return errors
+
+
+def test_means_of_linear_embeddings_determine_those_of_the_columns() -> None:
+    """With H = X W + b and W of full rank the column means are those of H back through W."""
+    assert _errors(PropertyEmbeddings()).max() < 0.01
+    assert _errors(PropertyGuess())[0] > 0.3  # own columns say nothing of the shift
+
+
+def test_what_populations_teach_follows_from_their_means(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The heart of it: with the populations' means in another order nothing is learnt."""
+    honest = _errors(PropertyEmbeddings())[0]
+
+    def shuffled(column: Array, *rest: Any) -> Array:
+        return np.random.default_rng(len(column)).permutation(len(column))
+
+    monkeypatch.setattr(_populations, "draws", shuffled)
+    assert _errors(PropertyEmbeddings())[0] > 20 * honest
+
+
+def test_noise_on_embeddings_leaves_the_guess() -> None:
+    """What errs least on the half that was not fitted to is next to nothing of noise that hides all."""
+    assert _errors(PropertyEmbeddings(), noise=1000.0)[0] > 0.3
+
+
+def test_scores_of_a_shifted_population_tell_its_share() -> None:
+    """Shadow models learn which score the share makes; a guess from own columns errs by over half of it."""
+    assert _errors(PropertyScores())[0] < 0.5 * _errors(PropertyGuess())[0]
+
+
+def test_populations_lie_as_far_as_asked() -> None:
+    """By weights exp(λ z), λ ~ N(0, s²), means lie s deviations away, to first order in s."""
+    rng, column = np.random.default_rng(2), np.random.default_rng(4).random(2000)
+    means = np.array([column[draws(column, 0.2, rng)].mean() for _ in range(400)])
+    assert means.std() == pytest.approx(0.2 * column.std(), rel=0.15)
+    assert means.mean() == pytest.approx(column.mean(), abs=0.01)
+
+
+def test_regression_through_the_known_mean_is_the_closed_form() -> None:
+    """Without noise a mean is that of the known rows and (f − f₀)·b, b the least squares of x on f there."""
+    rng = np.random.default_rng(6)
+    f = rng.normal(size=(200, 3))
+    x = f @ [0.3, -0.2, 0.1] + 0.5
+    told = np.array([0.4, 0.1, -0.3])
+    found = told_mean(x, lambda c: f[c].mean(axis=0), told, populations=200, shift=1.0, rng=rng)
+    assert found == pytest.approx(0.5 + told @ [0.3, -0.2, 0.1], abs=1e-3)
+
+
+@pytest.mark.parametrize("column", [np.full(9, 0.25), np.array([0.0, 1.0, 0.5])], ids=["constant", "few"])
+def test_few_or_equal_rows_give_their_mean(column: Array) -> None:
+    featured = np.eye(len(column)).__getitem__
+    settings: dict[str, Any] = {"populations": 10, "shift": 1.0, "rng": np.random.default_rng(0)}
+    assert told_mean(column, featured, np.ones(len(column)), **settings) == column.mean()
