@@ -1,8 +1,8 @@
 """An audit of gradient-boosted trees: what a released score tells of the branches that a row took.
 
-The attack is path restriction (:mod:`vflens.numerics.path_restriction`). It is compared with a blind guess
-that knows the trees and the adversary's own columns, and takes the heavier branch at every split of an
-unknown column.
+The attack is path restriction (:mod:`vflens.numerics.boosting.path_restriction`). It is compared with a
+blind guess that knows the trees and the adversary's own columns, and takes the heavier branch at every split
+of an unknown column.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ import numpy as np
 from vflens.experiments.audit.bench import Answer
 from vflens.experiments.audit.given import Joint, Reading
 from vflens.experiments.weights.xgboost import TreeModel
-from vflens.numerics.path_restriction import AgreeingLeaves, Restricted, restricted
-from vflens.numerics.trees import Tree
+from vflens.numerics.boosting.path_restriction import AgreeingLeaves, Restricted, restricted
+from vflens.numerics.boosting.trees import Tree
 from vflens.types import Array, Progress
 
 _ROUNDING = 1e-5  # of a released score: XGBoost adds in single precision

@@ -15,7 +15,7 @@ from vflens.config import Plugin, build_plugins
 from vflens.errors import ConfigError, DataError, KnowledgeError, PluginError, VflensError
 from vflens.experiments.offline.given_labels import score_labels
 from vflens.experiments.results.results import half_width
-from vflens.experiments.weights.numbers import checked_numbers
+from vflens.experiments.weights.numbers import checked_numbers, checked_shapes
 from vflens.experiments.weights.pickles import refuse_pickle
 from vflens.numerics.linear_system import LinearSystem
 from vflens.plugins.attack import LinearAttack, no_equations
@@ -98,9 +98,9 @@ def score_arrays(estimate: Path, truth: Path, tolerance: Mapping[str, float] = _
         DataError: a file lacks an array, or one is wrong.
         StorageError: a file cannot be read.
     """
-    saved = _arrays(estimate)
+    saved = arrays_of(estimate)
     if str(saved.get("estimates", "")) == "labels":
-        return score_labels(estimate, saved, truth, _arrays(truth))
+        return score_labels(estimate, saved, truth, arrays_of(truth))
     if not {"attack", "values", "bounds"} <= saved.keys():
         raise DataError(f"{estimate} is no estimate of given arrays: write one with `vflens attack --arrays`")
     values, bounds = (checked_numbers(estimate, key, saved[key], 2) for key in ("values", "bounds"))
@@ -152,7 +152,7 @@ def read_seen(file: Path) -> Seen:
         DataError: one is missing, unknown, or wrong.
         StorageError: it cannot be read.
     """
-    given = _arrays(file)
+    given = arrays_of(file)
     if unknown := sorted(given.keys() - _SEEN.keys()):
         raise DataError(f"{file} holds {unknown[0]!r}: the arrays are {', '.join(_SEEN)}")
     if missing := [key for key in _NEEDED if key not in given]:
@@ -180,14 +180,7 @@ def _two_classes(arrays: Mapping[str, Array]) -> dict[str, Array]:
 
 
 def _check_shapes(file: Path, arrays: Mapping[str, Array]) -> None:
-    sizes: dict[str, int] = {"2": 2}
-    for key, axes in _SEEN.items():
-        if key in arrays:
-            shape = arrays[key].shape
-            due = tuple(sizes.setdefault(a, n) for a, n in zip(axes, shape, strict=False))
-            if len(shape) != len(axes) or shape != due:
-                wanted = ", ".join(f"{a} = {sizes[a]}" if a in sizes and a != "2" else a for a in axes)
-                raise DataError(f"{key!r} of {file} has shape {shape}: give ({wanted})")
+    sizes = checked_shapes(file, arrays, _SEEN)
     if not all(sizes.values()) or sizes["k"] < 2:
         raise DataError(
             f"{file} has {counted(sizes['k'], 'class')}, {counted(sizes['N'], 'row')}, "
@@ -213,7 +206,7 @@ def _in_the_box(file: Path, arrays: Mapping[str, Array]) -> Seen:
 
 def _scaled_truth(file: Path, bounds: Array, n: int) -> Array:
     """The true columns in [0, 1], (n, d)."""
-    given = _arrays(file)
+    given = arrays_of(file)
     if "x" not in given:
         raise DataError(f"{file} lacks 'x': give the true columns, a row for each estimated one")
     x = checked_numbers(file, "x", given["x"], 2)
@@ -239,7 +232,12 @@ def _linear(name: str, parameters: Facts) -> LinearAttack:
     return attack
 
 
-def _arrays(file: Path) -> dict[str, Array]:
-    """The arrays of an npz file; a pickle is never opened."""
+def arrays_of(file: Path) -> dict[str, Array]:
+    """The arrays of an npz file; a pickle is never opened.
+
+    Raises:
+        DataError: it is a pickle.
+        StorageError: it cannot be read.
+    """
     refuse_pickle(file, "seen.npz")
     return load_arrays(file, remedy="write it with numpy.savez, without objects")

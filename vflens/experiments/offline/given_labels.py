@@ -37,7 +37,8 @@ def score_labels(
             f"{file} has values of shape {values.shape} for rows of shape {rows.shape}: attack again"
         )
     labels = _labels(truth, given, int(rows.max()), values.shape[1])[rows]
-    beliefs = named(values, labels) if up_to_renaming(attack) else values
+    nameless = bool(estimate.get("clusters", up_to_renaming(attack)))
+    beliefs = named(values, labels) if nameless else values
     return {
         "attack": attack,
         "rows": len(rows),

@@ -1,5 +1,6 @@
 """Arrays of a foreign file, checked."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,3 +25,20 @@ def checked_numbers(file: Path, key: str, array: Any, axes: int | None = None) -
         raise DataError(f"{key!r} of {file} has shape {array.shape}: give an array of {axes} axes")
     found: Array = array.astype(np.float64)
     return found
+
+
+def checked_shapes(file: Path, arrays: Mapping[str, Array], axes: Mapping[str, str]) -> dict[str, int]:
+    """The length of each axis of ``arrays``, whose ``axes`` are letters, or a digit for a fixed length.
+
+    Raises:
+        DataError: an array does not fit its axes, or another array.
+    """
+    sizes = {a: int(a) for letters in axes.values() for a in letters if a.isdecimal()}
+    for key, letters in axes.items():
+        if key in arrays:
+            shape = arrays[key].shape
+            due = tuple(sizes.setdefault(a, n) for a, n in zip(letters, shape, strict=False))
+            if len(shape) != len(letters) or shape != due:
+                named = (f"{a} = {sizes[a]}" if a in sizes and not a.isdecimal() else a for a in letters)
+                raise DataError(f"{key!r} of {file} has shape {shape}: give ({', '.join(named)})")
+    return sizes

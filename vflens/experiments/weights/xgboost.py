@@ -10,7 +10,7 @@ import numpy as np
 
 from vflens.errors import DataError
 from vflens.experiments.weights.ubjson import parse
-from vflens.numerics.trees import Tree
+from vflens.numerics.boosting.trees import Tree
 from vflens.storage.json_file import in_words
 from vflens.types import Array
 from vflens.words import counted

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from vflens.numerics.path_restriction import AgreeingLeaves, restricted
-from vflens.numerics.trees import Tree
+from vflens.numerics.boosting.path_restriction import AgreeingLeaves, restricted
+from vflens.numerics.boosting.trees import Tree
 from vflens.types import Array
 
 D, UNKNOWN = 4, np.array([1, 3])

@@ -1,0 +1,56 @@
+"""Attacks on what a party saw while a vertical federation that VFLens did not run trained boosted trees."""
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+
+from vflens.attacks._directions import beliefs, clusters, directions
+from vflens.errors import ConfigError
+from vflens.experiments.offline.tree_recordings import read_spaces
+from vflens.numerics.boosting.instance_spaces import learned, shared_spaces
+from vflens.randomness import secret_from_seed, stream
+from vflens.storage.files import save_arrays
+from vflens.storage.private import owner_only
+from vflens.types import Array, Document, Estimate, Facts, Phase, statuses
+
+
+def attack_trees(file: Path, name: str, out: Path, *, parameters: Facts | None = None) -> Document:
+    """Run ``name`` of :data:`TREE_ATTACKS` on the recording in ``file``; write the estimate to ``out`` (npz).
+
+    Raises:
+        ConfigError: ``parameters`` are given, and it has none.
+        DataError: ``file`` lacks an array, or one is wrong.
+        StorageError: ``file`` cannot be read, or ``out`` not written.
+    """
+    if parameters:
+        raise ConfigError(f"--set {next(iter(parameters))}: {name} has no parameter, leave it out")
+    found, kept = TREE_ATTACKS[name](file)
+    texts = {"attack": name, "target": found.target, "scored_set": Phase.TRAIN.value}
+    with owner_only():
+        named = {key: np.array(text) for key, text in texts.items()}
+        save_arrays(out, {**named, **found.arrays(), **kept})
+    states = {str(s): int((found.status == s).sum()) for s in np.unique(found.status)}
+    return {**texts, "rows": len(found.rows), "estimate": str(out), "status": states}
+
+
+def _labels(file: Path) -> tuple[Estimate, Mapping[str, Array]]:
+    """Beliefs in the classes of all rows but the known ones; without known ones in clusters."""
+    seen = read_spaces(file)
+    points = shared_spaces(seen.spaces, seen.tree)
+    rows = np.setdiff1d(np.arange(len(points)), seen.known)
+    if len(seen.known):
+        values = learned(points, seen.known, seen.labels, seen.classes)
+    else:
+        ends = directions(points)
+        rng = stream(secret_from_seed("0"), "attack", "instance_spaces")
+        values = beliefs(ends @ clusters(ends, seen.classes, rng).T)
+    kept = {"estimates": np.array("labels"), "clusters": np.array(not len(seen.known))}
+    return Estimate("labels", rows, values[rows], statuses(len(rows))), kept
+
+
+_Attack = Callable[[Path], tuple[Estimate, Mapping[str, Array]]]
+
+#: Name → the estimate that it makes of a recording, and what the file of the estimate has besides.
+TREE_ATTACKS: Mapping[str, _Attack] = MappingProxyType({"instance_spaces": _labels})

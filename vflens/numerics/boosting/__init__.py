@@ -1,0 +1,1 @@
+"""Boosted trees: saved ones, and what the messages of their training say."""
