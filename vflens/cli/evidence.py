@@ -315,6 +315,8 @@ def _estimated(facts: Facts, truth: str) -> str:
 
     checked = f"\n{facts['verified']['words']}" if "verified" in facts else ""
     out = facts["estimate"]
+    if "proven" in facts:
+        checked += f"\n{facts['proven']:.1%} of the cells are proven: no other bin gives the sums"
     if "fair_guess" in facts:
         checked += f"\nthe fair guess of the same rows, scored with it: {facts['fair_guess']}"
     return (

@@ -8,12 +8,13 @@ import numpy as np
 
 from vflens.attacks._directions import beliefs, clusters, directions
 from vflens.errors import ConfigError
-from vflens.experiments.offline.tree_recordings import read_spaces
+from vflens.experiments.offline.tree_recordings import read_histograms, read_spaces
+from vflens.numerics.boosting.histograms import bins_of_rows
 from vflens.numerics.boosting.instance_spaces import learned, shared_spaces
 from vflens.randomness import secret_from_seed, stream
 from vflens.storage.files import save_arrays
 from vflens.storage.private import owner_only
-from vflens.types import Array, Document, Estimate, Facts, Phase, statuses
+from vflens.types import Array, Document, Estimate, Facts, Phase, RowStatus, statuses
 
 
 def attack_trees(file: Path, name: str, out: Path, *, parameters: Facts | None = None) -> Document:
@@ -32,7 +33,8 @@ def attack_trees(file: Path, name: str, out: Path, *, parameters: Facts | None =
         named = {key: np.array(text) for key, text in texts.items()}
         save_arrays(out, {**named, **found.arrays(), **kept})
     states = {str(s): int((found.status == s).sum()) for s in np.unique(found.status)}
-    return {**texts, "rows": len(found.rows), "estimate": str(out), "status": states}
+    shares = {name: float(extra.mean()) for name, extra in found.extras.items()}
+    return {**texts, "rows": len(found.rows), "estimate": str(out), "status": states, **shares}
 
 
 def _labels(file: Path) -> tuple[Estimate, Mapping[str, Array]]:
@@ -50,7 +52,19 @@ def _labels(file: Path) -> tuple[Estimate, Mapping[str, Array]]:
     return Estimate("labels", rows, values[rows], statuses(len(rows))), kept
 
 
+def _bins(file: Path) -> tuple[Estimate, Mapping[str, Array]]:
+    """The likeliest bin of each row in each column, scaled to [0, 1]; a row is ok if all are proven."""
+    found = [bins_of_rows(column) for column in read_histograms(file)]
+    last = found[0][0].shape[1] - 1
+    values = np.stack([believed.argmax(axis=1) / last for believed, _ in found], axis=1)
+    proven = np.stack([p for _, p in found], axis=1)
+    status = statuses(len(values))
+    status[~proven.all(axis=1)] = RowStatus.AMBIGUOUS
+    estimate = Estimate("bins", np.arange(len(values)), values, status, extras={"proven": proven})
+    return estimate, {"bounds": np.tile([0.0, last], (len(found), 1))}
+
+
 _Attack = Callable[[Path], tuple[Estimate, Mapping[str, Array]]]
 
 #: Name → the estimate that it makes of a recording, and what the file of the estimate has besides.
-TREE_ATTACKS: Mapping[str, _Attack] = MappingProxyType({"instance_spaces": _labels})
+TREE_ATTACKS: Mapping[str, _Attack] = MappingProxyType({"instance_spaces": _labels, "histograms": _bins})

@@ -9,11 +9,20 @@ import numpy as np
 from vflens.errors import DataError
 from vflens.experiments.offline.given_arrays import arrays_of
 from vflens.experiments.weights.numbers import checked_numbers, checked_shapes
+from vflens.numerics.boosting.histograms import Histograms
 from vflens.types import Array
 from vflens.words import counted
 
 #: Key → its axes: M nodes, n rows, m rows of known label.
 _SPACES = {"spaces": "Mn", "tree": "M", "classes": "", "known": "m", "labels": "m"}
+
+#: The same of T trees, d columns and B bins.
+_SUMS = {
+    "spaces": "Mn", "tree": "M", "gradient": "Tn", "hessian": "Tn", "gradient_sums": "MdB",
+    "hessian_sums": "MdB",
+}  # fmt: skip
+_MOST = 10**6  # pairs of a node and a row: tens of seconds a column
+_ROUNDING = 1e-4  # of sums, beside those of sizes: single precision
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,6 +68,52 @@ def read_spaces(file: Path) -> Spaces:
         known=known,
         labels=labels,
     )
+
+
+def read_histograms(file: Path) -> list[Histograms]:
+    """The sums of each column in ``file``.
+
+    Raises:
+        DataError: an array is missing, unknown, or wrong.
+        StorageError: it cannot be read.
+    """
+    arrays = _numbers(file, _SUMS, tuple(_SUMS))
+    sizes = checked_shapes(file, arrays, _SUMS)
+    spaces, tree = _of_nodes(file, arrays["spaces"]), _whole(file, "tree", arrays["tree"])
+    if tree.max(initial=0) >= sizes["T"]:
+        raise DataError(
+            f"'tree' of {file} has {tree.max()} with the gradients of {counted(sizes['T'], 'tree')}: count "
+            "trees from 0"
+        )
+    if spaces.size > _MOST:
+        raise DataError(
+            f"{file} has {spaces.size:,} pairs of a node and a row, more than {_MOST:,}: give fewer trees"
+        )
+    if sizes["B"] < 2 or not sizes["d"]:
+        bins, columns = counted(sizes["B"], "bin"), counted(sizes["d"], "column")
+        raise DataError(
+            f"'gradient_sums' of {file} have {bins} and {columns}: give at least two bins and one"
+        )
+    if (arrays["hessian"] < 0).any():
+        raise DataError(f"'hessian' of {file} has a number below 0: give second derivatives of a convex loss")
+    weights = np.stack([arrays["gradient"], arrays["hessian"]], axis=2)[tree]
+    sums = np.stack([arrays["gradient_sums"], arrays["hessian_sums"]], axis=3)
+    _check_sums(file, spaces, weights, sums)
+    return [Histograms(spaces, weights, sums[:, column]) for column in range(sizes["d"])]
+
+
+def _check_sums(file: Path, spaces: Array, weights: Array, sums: Array) -> None:
+    """``sums`` (M, d, B, 2) over all bins are those of the rows of each node."""
+    inside = np.where(spaces[..., None], weights, 0.0)
+    off = np.abs(sums.sum(axis=2) - inside.sum(axis=1)[:, None])
+    wrong = np.argwhere(off > _ROUNDING * (1 + np.abs(inside).sum(axis=1)[:, None]))
+    if len(wrong):
+        node, column, which = wrong[0].tolist()
+        key = ("gradient_sums", "hessian_sums")[which]
+        raise DataError(
+            f"{key!r} of {file} of node {node} and column {column} do not add up to those of its rows: give "
+            "the sums of all bins, not cumulative, with one for missing values"
+        )
 
 
 def _numbers(file: Path, axes: Mapping[str, str], needed: Sequence[str]) -> dict[str, Array]:

@@ -86,3 +86,71 @@ def test_a_recording_that_contradicts_itself_is_refused(
 def test_a_parameter_is_refused(tmp_path: Path, refused: Refused) -> None:
     said = refused(2, "attack", "--arrays", recorded(tmp_path), *SPACES, "--set", "trees=3")
     assert "--set trees: instance_spaces has no parameter" in said
+
+
+SUMS: dict[str, Any] = trained(1, 150, trees=8).seen_by_active()
+SUMS |= {key: SUMS[key][:, :2] for key in ("gradient_sums", "hessian_sums")}
+BINS = ("--attack", "histograms")
+
+
+def with_sums(folder: Path, **changes: Any) -> Path:
+    """The arrays of :data:`SUMS` with ``changes``; None leaves one out."""
+    np.savez(folder / "seen.npz", **{key: v for key, v in {**SUMS, **changes}.items() if v is not None})
+    return folder / "seen.npz"
+
+
+def test_bins_are_found_and_scored_as_columns(tmp_path: Path, vflens: Run) -> None:
+    out, truth = tmp_path / "estimate.npz", tmp_path / "truth.npz"
+    true = trained(1, 150, trees=0).bins[:, :2]
+    found = strict(vflens("attack", "--arrays", with_sums(tmp_path), *BINS, "--out", out, "--json").out)
+    with np.load(out) as saved:
+        values, proven, status = (saved[key] for key in ("values", "extra_proven", "status"))
+    guessed = values * 15
+    np.testing.assert_array_equal(guessed[proven], true[proven])
+    assert found["proven"] == pytest.approx(proven.mean())
+    assert 0 < found["proven"] < 1
+    assert found["status"] == {
+        "ambiguous": int((~proven.all(axis=1)).sum()),
+        "ok": int(proven.all(axis=1).sum()),
+    }
+    assert (status[proven.all(axis=1)] == "ok").all()
+    np.savez(truth, x=true)
+    score = strict(vflens("score", out, "--truth", truth, "--json").out)
+    assert score["mse"] == pytest.approx(((guessed - true) ** 2).mean() / 15**2)
+    right = (guessed == true).mean(axis=0)
+    assert [c["found"] for c in score["columns"].values()] == pytest.approx(right)
+    assert all(c["found"] > 2 * c["blind_found"] for c in score["columns"].values())
+    shown = vflens("attack", "--arrays", tmp_path / "seen.npz", *BINS, "--out", out).out
+    assert f"{proven.mean():.1%} of the cells are proven" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "changes"),
+    [
+        ("lacks 'hessian_sums'", {"hessian_sums": None}),
+        ("holds 'classes': the arrays are spaces, tree, gradient", {"classes": 2}),
+        ("'hessian' of .* has shape .* give \\(T = 8, n = 150\\)", {"hessian": SUMS["hessian"][:3]}),
+        ("'tree' of .* has 8 with the gradients of 8 trees", {"tree": SUMS["tree"] + 1}),
+        ("'hessian' of .* below 0", {"hessian": -SUMS["hessian"]}),
+        (
+            "'gradient_sums' of .* of node 0 .* not cumulative",
+            {"gradient_sums": SUMS["gradient_sums"].cumsum(2)},
+        ),
+        ("'hessian_sums' of .* do not add up", {"hessian_sums": SUMS["hessian_sums"][:, :, ::-1] * 2}),
+        ("have 1 bin and 2 columns", {k: SUMS[k][:, :, :1] for k in ("gradient_sums", "hessian_sums")}),
+    ],
+)
+def test_sums_that_contradict_themselves_are_refused(
+    tmp_path: Path, refused: Refused, words: str, changes: dict[str, Any]
+) -> None:
+    said = refused(3, "attack", "--arrays", with_sums(tmp_path, **changes), *BINS)
+    assert re.search(words, said)
+
+
+def test_a_recording_of_too_many_rows_is_refused(tmp_path: Path, refused: Refused) -> None:
+    many: dict[str, Any] = {"spaces": np.zeros((2, 10**6), np.uint8), "tree": np.zeros(2)}
+    many |= {key: np.zeros((1, 10**6), np.float32) for key in ("gradient", "hessian")}
+    many["spaces"][0, 0] = 1
+    sums = {key: np.zeros((2, 1, 2)) for key in ("gradient_sums", "hessian_sums")}
+    said = refused(3, "attack", "--arrays", with_sums(tmp_path, **many, **sums), *BINS)
+    assert "2,000,000 pairs of a node and a row, more than 1,000,000: give fewer trees" in said
