@@ -69,6 +69,7 @@ ROOMS = {
     "models.networks": "unit/models/test_networks.py::test_a_restart_in_the_middle_ends_with_the_same_bits",
     "names": "contract/test_imports.py::test_a_file_of_an_attack_imports_what_is_listed",
     "numerics": "unit/models/test_logistic.py::test_optimisers_follow_the_textbook",
+    "numerics.boosting": "unit/numerics/boosting/test_path_restriction.py::test_a_choice_is_drawn_evenly",
     "numerics.estimators": "oracle/test_box_estimators.py::test_theorem_1_holds_for_every_row",
     "numerics.gradients": "unit/numerics/test_gradient_closed_forms.py::"
     "test_the_input_of_a_linear_layer_with_bias_is_exact",

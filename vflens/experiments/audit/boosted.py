@@ -16,9 +16,10 @@ import numpy as np
 from vflens.experiments.audit.bench import Answer
 from vflens.experiments.audit.given import Joint, Reading
 from vflens.experiments.weights.xgboost import TreeModel
+from vflens.numerics.boosting.first_tree import leaf_counts
 from vflens.numerics.boosting.path_restriction import AgreeingLeaves, Restricted, restricted
 from vflens.numerics.boosting.trees import Tree
-from vflens.types import Array, Progress
+from vflens.types import Array, Document, Progress
 
 _ROUNDING = 1e-5  # of a released score: XGBoost adds in single precision
 _MOST = 1000  # boxes that are looked at for a row: tenths of a second
@@ -107,6 +108,22 @@ def attack_trees(model: TreeModel, joint: Joint, progress: Progress) -> tuple[li
         progress("rows attacked", row + 1, len(rows))
     read = {"score": by_score, "leaves": by_leaves}
     return [_reading(name, guesses, forest, joint) for name, guesses in read.items()], _share(blind)
+
+
+def training_rows(model: TreeModel, joint: Joint) -> list[Document]:
+    """Of each leaf of the first tree the training ``rows`` and their ``ones``, which the file tells, and the
+    values ``low`` and ``high`` of the party's columns that lead there; [] where the file does not tell.
+    """
+    told = None if model.base is None else leaf_counts(model.trees, model.base)
+    if told is None:
+        return []
+    low, high = _ranges(joint)
+    lows, highs = model.trees[0].boxes(joint.mine)
+    boxes = (lows.clip(low, high).tolist(), highs.clip(low, high).tolist())
+    return [
+        {"rows": rows, "ones": ones, "low": least, "high": most}
+        for rows, ones, least, most in zip(*(t.tolist() for t in told), *boxes, strict=True)
+    ]
 
 
 class _Guess(NamedTuple):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 
 from vflens.experiments.audit.advice import takes
-from vflens.experiments.audit.boosted import attack_trees
+from vflens.experiments.audit.boosted import attack_trees, training_rows
 from vflens.experiments.audit.defenses import reached
 from vflens.experiments.audit.given import Joint, Reading
 from vflens.experiments.audit.outcomes import (
@@ -90,7 +91,7 @@ def _readings(model: Graph | TreeModel, joint: Joint, progress: Progress) -> tup
     """What attacks make of each release; of trees the share of right branches of a blind guess."""
     if isinstance(model, TreeModel):
         readings, blind = attack_trees(model, joint, progress)
-        return readings, {"blind_branches": blind}
+        return readings, {"blind_branches": blind, "training_rows": training_rows(model, joint)}
     from vflens.experiments.audit.inverted import attack_network  # needs torch
 
     return [attack_network(model, joint, progress)], {}
@@ -162,7 +163,21 @@ def sentences(found: Facts) -> list[str]:
     if found["others_drawn"]:
         said.append("The inputs of others are random: the file holds yours alone.")
     said.append("What its training gave away is not in these figures: they are of what the model releases.")
-    return said
+    return [*said, *_training(found.get("training_rows", []))]
+
+
+def _training(leaves: Sequence[Facts]) -> list[str]:
+    """What the first tree tells of the rows that trained it."""
+    if not leaves:
+        return []
+    rows, ones = (sum(leaf[key] for leaf in leaves) for key in ("rows", "ones"))
+    right = sum(max(leaf["ones"], leaf["rows"] - leaf["ones"]) for leaf in leaves) / rows
+    blind = max(ones, rows - ones) / rows
+    return [
+        f"The file tells how many of {counted(rows, 'training row', ',')} end in each leaf of the first tree "
+        f"and how many of them have class 1: a guess from the leaf is right for {right:.1%} of their labels, "
+        f"the most frequent class for {blind:.1%}."
+    ]
 
 
 def _paths(attack: Facts, found: Facts) -> str:

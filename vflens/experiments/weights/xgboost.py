@@ -28,7 +28,8 @@ class TreeModel:
     """Trees whose leaves add up to k scores of a row; ``score`` int (T,) is the one to which each tree adds.
 
     ``width`` is the number of inputs, ``names`` theirs, in order, or (). The scores lack the base score,
-    which an adversary who knows the model subtracts.
+    which an adversary who knows the model subtracts; ``base`` is the probability that it stands for, None
+    where the loss is not logistic.
     """
 
     trees: tuple[Tree, ...]
@@ -36,6 +37,7 @@ class TreeModel:
     scores: int
     width: int
     names: tuple[str, ...]
+    base: float | None = None
 
     @property
     def classes(self) -> int:
@@ -123,7 +125,14 @@ def _model(found: Any) -> TreeModel:
     places = sum(len(tree.leaves) * len(tree.feature) for tree in trees)
     if places > _MOST_PLACES:
         raise _WrongError(f"its trees have {places:,} pairs of a leaf and a node, more than {_MOST_PLACES:,}")
-    return TreeModel(trees, score, scores, width, names=_names(learner, width))
+    return TreeModel(trees, score, scores, width, names=_names(learner, width), base=_base(facts, objective))
+
+
+def _base(facts: Mapping[str, Any], objective: str) -> float | None:
+    if objective != "binary:logistic" or "base_score" not in facts:
+        return None
+    base = float(str(facts["base_score"]).strip("[]"))
+    return base if 0 < base < 1 else None
 
 
 def _names(learner: Mapping[str, Any], width: int) -> tuple[str, ...]:
@@ -155,13 +164,17 @@ def _tree(number: int, found: Mapping[str, Any], width: int) -> Tree:
     cover = np.array(found.get("sum_hessian", np.ones_like(left)), np.float64)
     if cover.shape != left.shape:
         raise _WrongError(f"tree {number} has arrays of different lengths")
+    weight = np.array(found["base_weights"], np.float64) if "base_weights" in found else None
+    if weight is not None and weight.shape != left.shape:
+        raise _WrongError(f"tree {number} has arrays of different lengths")
     kept = _reachable(number, left, right)
     place = np.full(len(left) + 1, -1)  # the last: no child
     place[kept] = np.arange(len(kept))
     lefts, rights = (place[np.where(inner, side, -1).astype(int)[kept]] for side in (left, right))
     features = np.where(inner, feature, -1).astype(int)[kept]
     value = np.where(inner, 0.0, threshold)[kept]
-    return Tree(features, threshold[kept], lefts, rights, value=value, cover=cover[kept])
+    weights = None if weight is None else weight[kept]
+    return Tree(features, threshold[kept], lefts, rights, value=value, cover=cover[kept], weight=weights)
 
 
 def _reachable(number: int, left: Array, right: Array) -> list[int]:

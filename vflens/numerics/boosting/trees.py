@@ -16,7 +16,8 @@ class Tree:
 
     ``feature`` int (n,) is −1 at leaves; ``left`` and ``right`` int (n,) name the children; ``value`` float64
     (n,) is what a leaf adds to the score; ``cover`` float64 (n,) weighs the training rows at each node. Every
-    node but the root is the child of one node.
+    node but the root is the child of one node. ``weight`` float64 (n,) is what an inner node would add as a
+    leaf, before it is shrunk; None if it is not known.
     """
 
     feature: Array
@@ -25,6 +26,7 @@ class Tree:
     right: Array
     value: Array
     cover: Array
+    weight: Array | None = None
 
     @cached_property
     def leaves(self) -> Array:

@@ -53,6 +53,15 @@ def test_an_audit_reads_paths_from_the_score(tmp_path: Path, vflens: Run) -> Non
     assert by_score["mse"] < found["blind"][found["blind_guess"]]
     assert all(0 < a <= b + 1e-12 <= 1 for a, b in zip(by_leaves["widths"], by_score["widths"], strict=True))
     assert found["others_drawn"]
+    leaves = found["training_rows"]
+    assert [(leaf["rows"], leaf["ones"]) for leaf in leaves] == [
+        *((6, 2), (21, 8), (39, 1), (25, 20), (24, 7), (29, 22), (36, 36))
+    ]  # tests/unit/numerics/boosting/test_first_tree.py counts them
+    assert all(a < b for leaf in leaves for a, b in zip(leaf["low"], leaf["high"], strict=True))
+    assert (
+        "a guess from the leaf is right for 83.3% of their labels, the most frequent class for 53.3%"
+        in (found["verdict"][-1])
+    )
     shown = vflens("audit", BANK, *MINE, *given)
     assert shown.code == 0
     assert "From the score of 10 boosted trees path restriction errs by" in shown.out
@@ -96,6 +105,17 @@ def _tree(model: Any) -> Any:
     return model["learner"]["gradient_booster"]["model"]["trees"][0]
 
 
+def test_a_model_that_does_not_tell_of_training_is_audited_without(tmp_path: Path, vflens: Run) -> None:
+    model = copy.deepcopy(_model())
+    for tree in model["learner"]["gradient_booster"]["model"]["trees"]:
+        del tree["base_weights"]
+    (tmp_path / "m.json").write_text(json.dumps(model), encoding="utf-8")
+    given = ("--weights", tmp_path / "m.json", "--rows", "10", "--out", tmp_path / "audit.html")
+    found = strict(vflens("audit", BANK, *MINE, *given, "--json").out)
+    assert found["training_rows"] == []
+    assert found["verdict"][-1].startswith("What its training gave away")
+
+
 def _changes() -> list[tuple[str, Any]]:
     def trees(model: Any) -> Any:
         return model["learner"]["gradient_booster"]["model"]
@@ -121,6 +141,7 @@ def _changes() -> list[tuple[str, Any]]:
         ("splits categories", lambda m: _tree(m)["split_type"].__setitem__(0, 1)),
         ("of different lengths", lambda m: _tree(m)["left_children"].pop()),
         ("of different lengths", lambda m: _tree(m)["sum_hessian"].pop()),
+        ("of different lengths", lambda m: _tree(m)["base_weights"].pop()),
         ("splits a feature that is none of 6", lambda m: _tree(m)["split_indices"].__setitem__(0, 6)),
         ("is no finite number", lambda m: _tree(m)["split_conditions"].__setitem__(0, 1e39)),
         ("a node 0 that is shared, in a cycle", lambda m: _tree(m)["left_children"].__setitem__(1, 0)),

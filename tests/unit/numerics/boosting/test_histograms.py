@@ -75,20 +75,34 @@ def test_one_node_proves_what_every_assignment_shares() -> None:
     assert proofs > 20
 
 
-def test_open_rows_get_the_solution_nearest_to_equal_shares() -> None:
-    """By Lagrange's equations. A node of one row proves it; the sum of many equal ones proves nothing."""
+def sums_of_two_nodes(bins: Array) -> Histograms:
+    """Sixty rows in the first node, the row 8 alone in the second."""
     rng = np.random.default_rng(4)
-    weights = np.stack([rng.normal(size=60).round(1), np.full(60, 0.25)], axis=1)
-    inside = np.eye(2)[rng.permutation(60) % 2]
-    spaces = np.stack([np.ones(60, bool), np.arange(60) == 7])
-    sums = np.array([inside[rows].T @ weights[rows] for rows in spaces])
-    beliefs, proven = bins_of_rows(Histograms(spaces, np.array([weights, weights]), sums))
-    np.testing.assert_array_equal(proven, spaces[1])
-    np.testing.assert_array_equal(beliefs[7], inside[7])
-    left = weights[~proven]
-    lagrange = np.block([[np.eye(59), left], [left.T, np.zeros((2, 2))]])
-    due = np.concatenate([np.full((59, 2), 0.5), (sums[0] - sums[1]).T])
-    np.testing.assert_allclose(beliefs[~proven], np.linalg.solve(lagrange, due)[:59], atol=1e-9)
+    weights = np.stack([rng.normal(size=60), rng.uniform(0.2, 0.25, 60)], axis=1)
+    spaces = np.stack([np.ones(60, bool), np.arange(60) == 8])
+    inside = (bins == np.arange(bins.max() + 1)[:, None]) & spaces[:, None]
+    return Histograms(spaces, np.array([weights, weights]), inside.astype(float) @ weights)
+
+
+def test_a_row_alone_in_a_bin_leaves_the_other_bin_to_all_others() -> None:
+    bins = np.where(np.arange(60) == 7, 0, 1)
+    beliefs, proven = bins_of_rows(sums_of_two_nodes(bins))
+    assert proven.all()
+    np.testing.assert_array_equal(beliefs, np.eye(2)[bins])
+
+
+def test_open_rows_get_the_solution_nearest_to_equal_shares() -> None:
+    """By Lagrange's equations: two rows are proven, one alone in the first bin; the others share two bins."""
+    bins = np.where(np.arange(60) == 7, 0, 1 + np.arange(60) % 2)
+    seen = sums_of_two_nodes(bins)
+    beliefs, proven = bins_of_rows(seen)
+    np.testing.assert_array_equal(np.flatnonzero(proven), [7, 8])
+    np.testing.assert_array_equal(beliefs[proven], np.eye(3)[bins[proven]])
+    np.testing.assert_array_equal(beliefs[~proven, 0], 0)
+    left = seen.weights[0, ~proven]
+    lagrange = np.block([[np.eye(58), left], [left.T, np.zeros((2, 2))]])
+    due = np.concatenate([np.full((58, 2), 0.5), (seen.sums[0] - seen.sums[1])[1:].T])
+    np.testing.assert_allclose(beliefs[~proven, 1:], np.linalg.solve(lagrange, due)[:58], atol=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -1,0 +1,77 @@
+"""How many training rows end in each leaf of the first tree, and how many of them have class 1.
+
+A leaf's value is −η G / (H + λ), with G = Σ (p_i − y_i) and H = Σ p_i (1 − p_i) over its rows (Chen and
+Guestrin, 2016, equation 5). Before the first tree all p_i are the base score p, so H / (p (1 − p)) is the
+number n of its rows and n p − G that of ones. TimberStrike (Di Gennaro et al., 2025, arXiv 2506.07605) begins
+so: first-tree probing.
+
+A file of XGBoost keeps H and −G / (H + λ) of inner nodes too, but neither η nor λ. G of a node is the sum of
+its children's, in every tree: equations that are linear in λ, 1/η and λ/η.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from vflens.array import Array
+from vflens.numerics.boosting.trees import Tree
+
+_SINGLE = 2e-6  # relative, of numbers in single precision and of rates that follow from them
+_OFF = 1e-4  # of an equation, beside the largest number in it
+_WHOLE = 0.05  # how far a number of rows may be from a whole one
+
+
+def leaf_counts(trees: Sequence[Tree], base: float) -> tuple[Array, Array] | None:
+    """Numbers of training rows, and of those of class 1, int (L,) in the leaves of the first of ``trees``.
+
+    Args:
+        trees: in order, of logistic loss.
+        base: the probability of class 1 before the first one.
+
+    Returns:
+        None where the file does not fit the formulas: rows had weights or were drawn anew for each tree, or
+        leaves have another penalty.
+    """
+    found = _rates(trees)
+    if found is None:
+        return None
+    eta, penalty = found
+    first = trees[0]
+    cover, value = first.cover[first.leaves], first.value[first.leaves]
+    rows = cover / (base * (1 - base))
+    counts = np.stack([rows, rows * base + value * (cover + penalty) / eta])
+    whole = counts.round()
+    off = np.abs(counts - whole).max()
+    if off > _WHOLE + _SINGLE * rows.max() or whole.min() < 0 or (whole[1] > whole[0]).any():
+        return None
+    return whole[0].astype(int), whole[1].astype(int)
+
+
+def _rates(trees: Sequence[Tree]) -> tuple[float, float] | None:
+    """η and λ by least squares; None if no η > 0 and λ ≥ 0 give the sums of all trees."""
+    if any(tree.weight is None for tree in trees):
+        return None
+    with np.errstate(all="ignore"):  # of numbers that no training gives
+        A, b = (np.concatenate(part) for part in zip(*map(_equations, trees), strict=True))
+        size = np.abs(A).max(axis=0, initial=0)
+        if len(b) < 3 or not (np.isfinite(size).all() and size.all() and np.isfinite(b).all()):
+            return None
+    scaled, _, rank, _ = np.linalg.lstsq(A / size, b, rcond=_SINGLE)
+    penalty, slowness, _ = scaled / size
+    off = np.abs(A @ [penalty, slowness, penalty * slowness] - b).max()
+    if rank < 3 or slowness <= 0 or penalty < -_SINGLE or off > _OFF * np.abs(A).max():
+        return None
+    return 1 / slowness, penalty
+
+
+def _equations(tree: Tree) -> tuple[Array, Array]:
+    """A (m, 3) and b (m,) with A (λ, 1/η, λ/η) = b: G of each inner node is the sum of its children's."""
+    assert tree.weight is not None
+    inner = np.flatnonzero(tree.feature >= 0)
+    children = np.stack([tree.left[inner], tree.right[inner]])
+    is_leaf = tree.feature[children] < 0
+    weight, value = np.where(is_leaf, 0, tree.weight[children]), np.where(is_leaf, tree.value[children], 0)
+    shrunk = (value * tree.cover[children]).sum(axis=0), value.sum(axis=0)
+    A = np.stack([weight.sum(axis=0) - tree.weight[inner], *shrunk], axis=1)
+    b: Array = tree.weight[inner] * tree.cover[inner] - (weight * tree.cover[children]).sum(axis=0)
+    return A, b
