@@ -10,7 +10,14 @@ from vflens.clients.vertical.active import ActiveParty
 from vflens.clients.vertical.passive import PassiveParty
 from vflens.clients.vertical.protected.active import ProtectedActive
 from vflens.clients.vertical.protected.passive import ProtectedPassive
-from vflens.config import ActiveConfig, CoordinatorConfig, LeaderConfig, LedConfig, PassiveConfig
+from vflens.config import (
+    ActiveConfig,
+    ClientConfig,
+    CoordinatorConfig,
+    LeaderConfig,
+    LedConfig,
+    PassiveConfig,
+)
 from vflens.coordinator.horizontal.split_server import server
 from vflens.coordinator.leader import Leader
 from vflens.coordinator.vertical.coordinator import Coordinator
@@ -57,6 +64,9 @@ def data_party(config: LedConfig, links: Mapping[str, Link], *, in_process: bool
 @overload
 @contextmanager
 def resumed(config: PassiveConfig, *, in_process: bool) -> Iterator[PassiveParty]: ...
+@overload
+@contextmanager
+def resumed(config: ClientConfig, *, in_process: bool) -> Iterator[Client]: ...
 @overload
 @contextmanager
 def resumed(config: LedConfig, *, in_process: bool) -> Iterator[DataParty]: ...

@@ -1,6 +1,7 @@
 """A client: rows of its own, a whole model, and the update of its parameters in each round."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from vflens.clients.horizontal.split_steps import SplitSteps
 from vflens.config import ClientConfig
 from vflens.errors import ProtocolError, StateError
 from vflens.member.recovery import check_state
-from vflens.models.whole import BOTTOM
+from vflens.models.whole import BOTTOM, WholeModel
 from vflens.protocol.acts import Step, StepReply
 from vflens.protocol.checks import check_origin, finite_tensors
 from vflens.protocol.horizontal.agreement import HorizontalAgreement
@@ -115,6 +116,19 @@ class Client(PreparedClient):
             self.relearn([received])
             self.recovery.mark_learned(received.exchange.step)
             self.defer(lambda: self._remember(received))
+
+    def sent_again(self, parameters: Iterable[Released]) -> Iterator[Released]:
+        """The updates that it sent before masks, computed again from ``parameters``, those that it received:
+        all of them and in order. Its model begins anew.
+        """
+        federation = self.run.federation
+        private = federation.horizontal.private_bottom
+        model = WholeModel(federation.model, self.site(federation), private_bottom=private)
+        self._prepared = self._made._replace(run=replace(self.run, model=model))
+        for received in parameters:
+            self.relearn([received])
+            update = self.gate.defended(federation.sent, received.exchange, _NO_ROWS, self._update(received))
+            yield Released(self.name, received.exchange, Point.UPDATE, _NO_ROWS, tensors=update)
 
     def _mask(self, act: Step, received: Released) -> MaskedRound | None:
         if self.masking is None:

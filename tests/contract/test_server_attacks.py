@@ -338,7 +338,7 @@ def test_attack_and_score_on_the_folders_give_the_run_s_figures(whole: Any, tmp_
         attack_recorded(home / "server", "half_star", "a", out)
 
 
-def test_a_client_s_folder_is_not_the_adversary_s(whole: Any, tmp_path: Path) -> None:
+def test_a_client_is_no_target_of_its_own(whole: Any, tmp_path: Path) -> None:
     home, *_ = whole
-    with pytest.raises(ConfigError, match="the adversary is in the server, give the server's folder"):
+    with pytest.raises(ConfigError, match="--target 'a' is no target of this attack: name b"):
         attack_recorded(home / "a", "first_layer", "a", tmp_path / "guess.npz")

@@ -142,7 +142,7 @@ class ReleaseGate:
             return disclosed
         if exchange.phase is Phase.TRAIN:
             self._write(exchange, rows)  # first: what is not on disk has not been released
-        left = self._defended(point, exchange, rows, tensors)
+        left = self.defended(point, exchange, rows, tensors)
         if mask is not None and left is not None:
             left = mask(left)
         released = self._seal(point, exchange, rows, left)
@@ -169,7 +169,7 @@ class ReleaseGate:
         self._cover(exchange)
         log, fresh = self._log_of(point, exchange), self.unreleased(point, exchange, rows)
         if len(fresh):
-            tensors = self._defended(point, exchange, fresh, {str(point): compute(fresh)})
+            tensors = self.defended(point, exchange, fresh, {str(point): compute(fresh)})
             new = self._seal(point, exchange, fresh, tensors)
             self._journal.append(new)  # first: what is not on disk has not been released
             log.add(new.rows, *_single(new.tensors), exchange)
@@ -280,9 +280,10 @@ class ReleaseGate:
     def _log_of(self, point: Point, exchange: Exchange) -> RowLog:
         return self._rows[point, exchange.round]
 
-    def _defended(
+    def defended(
         self, point: Point, exchange: Exchange, rows: Array, tensors: Mapping[str, Array]
     ) -> Mapping[str, Array] | None:
+        """What the defences leave of ``tensors`` of ``rows``; it neither leaves nor is kept."""
         hook = GATE_HOOKS.get(point)
         if hook is None or not self._chain.overrides(hook):
             return tensors

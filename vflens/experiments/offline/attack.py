@@ -36,7 +36,8 @@ def attack_recorded(
 
     Attacks on columns use the active party's folder. Attacks on labels use any other party's: the gradients
     of training reach the passive parties and the coordinator, and their target is the active party. Attacks
-    on clients use the server's folder. A folder that a recorder wrote has enough for some on labels.
+    on clients use the server's folder, or that of a client where all clients but one collude. A folder that a
+    recorder wrote has enough for some on labels.
 
     Args:
         folder: of the attacking party.

@@ -5,8 +5,9 @@ BLAKE2b) and expand it to a mask (ChaCha20); u adds it, v subtracts it. Modulo 2
 the sum of all clients, and any fewer masked updates are uniform numbers. Their recovery of drop-outs by
 secret shares is left out: a sum that lacks a client is refused.
 
-What it does not hide: the sum itself, and an update from all other clients together with the server. The
-server relays public keys, so it must be honest in that, or the clients must check the keys by other means.
+What it does not hide: the sum itself, and so an update from all other clients together, who see the sum in
+the next parameters. The server relays public keys, so it must be honest in that, or the clients must check
+the keys by other means.
 """
 
 from collections.abc import Mapping, Sequence
