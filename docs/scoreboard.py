@@ -24,6 +24,7 @@ from vflens.experiments.scoreboard.changes import changes, said
 from vflens.experiments.scoreboard.entry import PUBLISHED
 from vflens.experiments.scoreboard.grid import DATA, FEDERATIONS, ScoreboardGrid
 from vflens.experiments.scoreboard.page import page
+from vflens.experiments.scoreboard.tuned import is_apart, tuned
 from vflens.experiments.sweeps.pool import Pool, Rows, write_rows
 from vflens.storage.arrow import parquet_rows
 from vflens.storage.files import write_whole
@@ -64,8 +65,16 @@ def run(jobs: int, only: Sequence[str], federations: Sequence[str]) -> None:
             shutil.copy(RESULTS, pool.folder)
         with suppress(KeyboardInterrupt):
             scored(grid, pool, only)
-    rows = kept(grid, pool, only)
-    write_rows(RESULTS, renewed(parquet_rows(RESULTS), rows) if only else rows)
+    rows, old = kept(grid, pool, only), parquet_rows(RESULTS)
+    write_rows(RESULTS, renewed(old, rows) if only else [*rows, *filter(is_apart, old)])
+
+
+def tune(jobs: int, data: Sequence[str], federations: Sequence[str]) -> None:
+    """Try the settings of attacks that have several, and run the best of them."""
+    with CellBar("settings") as bar:
+        pool = Pool(ROOT / ".scoreboard" / "tuned", jobs, progress=bar)
+        rows = tuned(ScoreboardGrid(data=data, federations=federations), pool)
+    write_rows(RESULTS, renewed(parquet_rows(RESULTS), rows))
 
 
 def main() -> None:
@@ -78,10 +87,24 @@ def main() -> None:
         "--only", nargs="+", default=[], metavar="NAME", help="run these attacks, and behind these defences"
     )
     parser.add_argument(
-        "--federations", nargs="+", default=tuple(FEDERATIONS), choices=FEDERATIONS, help="with --only"
+        "--federations",
+        nargs="+",
+        default=tuple(FEDERATIONS),
+        choices=FEDERATIONS,
+        help="with --only and --tuned",
+    )
+    parser.add_argument(
+        "--tuned",
+        nargs="+",
+        default=[],
+        metavar="DATA",
+        choices=DATA,
+        help="try settings on these data alone",
     )
     given = parser.parse_args()
-    if not given.as_is:
+    if given.tuned:
+        tune(given.jobs, given.tuned, given.federations)
+    elif not given.as_is:
         run(given.jobs, given.only, given.federations)
     rows, records = parquet_rows(RESULTS), recorded()
     _write("scoreboard.md", page(ScoreboardGrid(), rows, records))

@@ -15,7 +15,7 @@ def scoreboard(
     attack: Annotated[
         Path | None, typer.Option(help="a file with one attack, as `vflens new attack` makes it")
     ] = None,
-    data: Annotated[str, typer.Option(help="bank or digits")] = "digits",
+    data: Annotated[str, typer.Option(help="bank, digits or diabetes")] = "digits",
     page: Annotated[
         Path | None, typer.Option(help="write every published result as one page, to find and draw")
     ] = None,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -54,7 +54,7 @@ def scored(grid: ScoreboardGrid, pool: Pool, only: Collection[str] = ()) -> Rows
 
 def kept(grid: ScoreboardGrid, pool: Pool, only: Collection[str] = ()) -> Rows:
     """The rows of ``grid`` that are there already, in its order; one that two files have comes once."""
-    have = _by_key(pool.folder)
+    have = by_key(pool.folder)
     return [row for of in _wanted(grid, only).values() for key, _ in of.values() for row in have.get(key, ())]
 
 
@@ -70,7 +70,7 @@ def _what(row: Document) -> tuple[Any, ...]:
 
 def missing(grid: ScoreboardGrid, pool: Pool, only: Collection[str] = ()) -> dict[Place, Keyed]:
     """The federations of ``grid`` in which attacks, or costs, have no kept result, and these."""
-    have = _by_key(pool.folder)
+    have = by_key(pool.folder)
     wanted = _wanted(grid, only).items()
     left = {p: {name: one for name, one in of.items() if one[0] not in have} for p, of in wanted}
     return {place: attacks for place, attacks in left.items() if attacks}
@@ -112,16 +112,20 @@ def keyed(place: Place, attacks: Sequence[str]) -> Keyed:
     """Those of ``attacks`` that fit ``place``, each with the key of its result there: a digest of settings
     and of the code of its plug-ins.
     """
+    tables = {name: _table(place.federation, name) for name in attacks}
+    return with_keys(place, {name: table for name, table in tables.items() if table is not None})
+
+
+def with_keys(place: Place, tables: Mapping[str, Document]) -> Keyed:
+    """As :func:`keyed`, of attacks by their ``tables``."""
     settings = place.settings()
     family = settings.get("model", {}).get("family", "softmax_regression")
     code = [_code(DATASETS, place.data), _code(MODELS, family)]
     if place.defense != UNDEFENDED:
         code.append(_code(DEFENSES, place.defense))
-    tables = {name: _table(place.federation, name) for name in attacks}
     return {
         name: (_key(_experiment(place, [name]), table, [*code, _code(ATTACKS, name) if table else ""]), table)
         for name, table in tables.items()
-        if table is not None
     }
 
 
@@ -144,7 +148,7 @@ def _key(settings: Document, attack: Document, code: Sequence[str]) -> str:
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
 
-def _by_key(folder: Path) -> dict[str, Rows]:
+def by_key(folder: Path) -> dict[str, Rows]:
     """Key → the rows of its result, from one of the files that have it."""
     found: dict[str, Rows] = {}
     for file in sorted(folder.glob("*.parquet")):

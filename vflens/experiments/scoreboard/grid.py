@@ -16,7 +16,7 @@ from vflens.plugins.attack import Attack, installed_attack, knowing
 from vflens.plugins.defense import installed_defense
 from vflens.registry import ATTACKS, DEFENSES
 from vflens.roles import ROLES
-from vflens.types import Document, Role, Setting
+from vflens.types import Document, LabelKind, Role, Setting
 
 UNDEFENDED = "no defence"
 #: At most so much work for an attack that has such a setting, or the page would take days.
@@ -29,7 +29,8 @@ class Cast:
     """How the data are divided and a model is trained.
 
     ``members`` are the parties by name; a defence acts at all of those that hold rows if it can act there,
-    else at ``otherwise``. ``defenses`` are those that it is run with; None: all.
+    else at ``otherwise``. ``defenses`` are those that it is run with; None: all. ``data`` are the data sets,
+    whose labels are of one kind.
     """
 
     title: str
@@ -39,13 +40,17 @@ class Cast:
     otherwise: str
     seats: Mapping[str, str] = field(default_factory=dict)  # what an attack estimates → the party it sits in
     defenses: Sequence[str] | None = None
+    data: Sequence[str] = ("bank", "digits")
+    label_kind: LabelKind = "classes"
 
     def attack(self, name: str) -> Document | None:
-        """The table of the attack ``name``; None if it is not installed, or made for the other setting or a
-        numeric label.
+        """The table of the attack ``name``; None if it is not installed, or made for the other setting or
+        labels of the other kind.
         """
         kind = installed_attack(name)
-        if kind is None or self.setting not in kind.settings or kind.label_kind != "classes":
+        if kind is None or self.setting not in kind.settings:
+            return None
+        if kind.estimates != "features" and kind.label_kind != self.label_kind:
             return None
         seat = self.seats.get(kind.estimates)
         return {"name": name, **_bounded(kind), **({"at": seat} if seat else {})}
@@ -76,7 +81,7 @@ _VERTICAL: Document = {
     "otherwise": "coordinator",
     "seats": {"labels": "passive"},
 }
-_GRANTED = [
+_GRANTED: list[Document] = [
     {"what": "parameters", "to": "active"},
     {"what": "parameters", "to": "coordinator"},
     {"what": "moments", "to": "active"},
@@ -86,7 +91,9 @@ _GRANTED = [
 #: What predictions may be released as where training is protected: beside open scores.
 RELEASES = ("label_only", "scheme_1", "scheme_2", "scheme_3")
 _SHARED: Document = {"optimizer": "sgd", "epochs": 20, "batch_size": 64, "learning_rate": 0.5, "l2": 1e-3}
-PROTECTED, CLEAR = "protected", "protected-clear"
+PROTECTED, CLEAR, NUMBER = "protected", "protected-clear", "vertical-number"
+#: Federations whose attacks are not ranked among those of the others.
+APART = (PROTECTED, CLEAR, NUMBER)
 _SERVED = [
     {"what": "moments", "to": "server"},
     *({"what": what, "to": "server", "rows": KNOWN_ROWS} for what in ("auxiliary", "labels")),
@@ -130,6 +137,19 @@ FEDERATIONS: Mapping[str, Cast] = {
         },
         **_VERTICAL,
     ),
+    NUMBER: Cast(
+        "Vertical, linear regression of a number",
+        Setting.VERTICAL,
+        {
+            "model": {"family": "linear_regression"},
+            "training": {"epochs": 100, "batch_size": 32, "learning_rate": 0.01},
+            "disclose": [grant for grant in _GRANTED if grant["what"] != "labels"],
+        },
+        **_VERTICAL,
+        defenses=(),
+        data=("diabetes",),
+        label_kind="number",
+    ),
     # One step of plain gradient descent a round: an update is then a gradient, which attacks on rounds read.
     "horizontal": Cast(
         "Horizontal, federated averaging",
@@ -150,9 +170,11 @@ FEDERATIONS: Mapping[str, Cast] = {
 DATA: Mapping[str, Document] = {
     "bank": {"kind": "fraction", "fraction": 0.5},
     "digits": {"kind": "image_halves"},
+    "diabetes": {"kind": "fraction", "fraction": 0.5},
 }
 ROWS = 400  # of each data set
 COST_ROWS = 1000  # the same for what defences cost, which needs no attack: a fifth of them are predicted
+_ALL_ROWS = {"diabetes": 442 - KNOWN_ROWS}  # of smaller data sets, without the public ones
 ATTACKED = 50  # rows that attacks of vertical federations estimate
 
 
@@ -198,7 +220,8 @@ class ScoreboardGrid:
 
     def sections(self) -> Iterator[tuple[str, str]]:
         """Federation and data set, in the order in which they are run."""
-        return ((federation, data) for data, federation in product(self.data, self.federations))
+        both = product(self.data, self.federations)
+        return ((federation, data) for data, federation in both if data in FEDERATIONS[federation].data)
 
     def places(self, federation: str, data: str) -> Iterator[Place]:
         """The federations with attacks of one section; the undefended come first."""
@@ -206,7 +229,7 @@ class ScoreboardGrid:
 
     def cost_places(self, federation: str, data: str) -> Iterator[Place]:
         """The federations without attacks, which say what a defence costs."""
-        return self._places(federation, data, self.cost_seeds, COST_ROWS)
+        return self._places(federation, data, self.cost_seeds, _ALL_ROWS.get(data, COST_ROWS))
 
     def _places(self, federation: str, data: str, seeds: int, rows: int) -> Iterator[Place]:
         own = FEDERATIONS[federation].defenses

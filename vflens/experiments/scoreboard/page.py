@@ -21,6 +21,7 @@ from vflens.experiments.scoreboard.lines import item, listed, paragraph, table
 from vflens.experiments.scoreboard.parity import parity_tables
 from vflens.experiments.scoreboard.protected import protected_tables
 from vflens.experiments.scoreboard.ranks import rank_tables
+from vflens.experiments.scoreboard.tuned import is_apart, tuned_tables
 from vflens.experiments.scoreboard.verdicts import RULE, CellResult
 from vflens.experiments.sweeps.pool import Rows
 from vflens.numerics.measures.intervals import spread
@@ -35,7 +36,8 @@ Every installed attack against every installed defence. `make scoreboard` writes
 - **What runs**: {rows} rows of {data}, {seeds} seeds; without attacks, for accuracy, gain and cost,
   {cost_rows} rows and {cost_seeds} seeds; all parties in one process. Attacks of vertical
   federations estimate {attacked} of them. The settings are small: the figures compare attacks and
-  defences with each other. They bound nothing, and are not those of a tuned attack.
+  defences with each other. They bound nothing, and are not those of a tuned attack, but for
+  [a few](#tuned-and-default-settings).
 - **Training in the clear**: attacks may read what training sends, except in the tables on protected training.
   The adversary was granted much: parameters, mean and covariance, {known} rows and {known} labels; it has
   {known} rows of other people. The server of clients also gets single embeddings, gradients and candidates.
@@ -70,11 +72,13 @@ def page(grid: ScoreboardGrid, rows: Rows, records: Mapping[str, Facts] = NOTHIN
     work = ", ".join(f"{most} `{name}`" for name, most in MOST_WORK.items())
     head = {"rows": ROWS, "seeds": grid.seeds, "known": KNOWN_ROWS, "work": work, "rule": RULE}
     head |= {"cost_rows": COST_ROWS, "cost_seeds": grid.cost_seeds, "attacked": ATTACKED}
+    apart, rows = [r for r in rows if is_apart(r)], [r for r in rows if not is_apart(r)]
     every = boards(rows, grid)
     run = sorted({row["defense"] for row in rows} - {UNDEFENDED})
     left = [unfinished(board, run) for board in every]
     head |= {"data": " and ".join(grid.data), "missing": _missing(every, left)}
-    parts = [_HEAD.format(**head), *rank_tables(every), *protected_tables(every)]
+    parts = [_HEAD.format(**head), *rank_tables(every), *tuned_tables(every, apart)]
+    parts += protected_tables(every)
     parts += parity_tables(every, records)
     for data in grid.data:
         parts.append(f"## {data}\n")

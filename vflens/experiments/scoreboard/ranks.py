@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from vflens.experiments.pages.cost import FEWEST
 from vflens.experiments.scoreboard.board import FAMILIES, Board, estimated
-from vflens.experiments.scoreboard.grid import CLEAR, FEDERATIONS, PROTECTED, UNDEFENDED
+from vflens.experiments.scoreboard.grid import APART, FEDERATIONS, UNDEFENDED
 from vflens.experiments.scoreboard.lines import table
 from vflens.experiments.scoreboard.verdicts import CellResult, best
 from vflens.plugins.attack import installed_attack
@@ -22,7 +22,7 @@ The **relative error** is the mean over the tables below in which the attack has
 results and nothing defends; its interval takes the seeds of tables as independent. *Best in* counts the
 defences of those tables, and nothing that defends, behind which it beats a blind guess and no attack of its
 threat model has a smaller error on what it estimates; "of" so many with enough results. Attacks of other
-tables met other tasks. Protected training has a section of its own.
+tables met other tasks. Protected training and the regression of a number have sections of their own.
 """
 TIE = 1e-9  # of relative errors: exact attacks differ by rounding
 _GRANTED = {Knowledge.AUXILIARY, Knowledge.KNOWN_LABELS, Knowledge.MOMENTS}
@@ -59,7 +59,7 @@ def ranked(boards: Sequence[Board]) -> dict[Threat, list[Ranked]]:
     found: dict[Threat, list[Ranked]] = {}
     for setting in Setting:
         own = [b for b in boards if FEDERATIONS[b.federation].setting is setting]
-        own = [b for b in own if b.federation not in (PROTECTED, CLEAR)]
+        own = [b for b in own if b.federation not in APART]
         for granted in (False, True):
             threat = Threat(setting, granted)
             if chosen := _of_threat(own, threat):

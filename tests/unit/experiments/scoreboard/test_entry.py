@@ -43,7 +43,7 @@ def made(attack: str, figures: Sequence[float], **more: Any) -> Rows:
 
 
 def test_data_that_the_scoreboard_lacks_are_refused(mine: Path) -> None:
-    with pytest.raises(ConfigError, match="--data 'iris': the scoreboard has bank or digits"):
+    with pytest.raises(ConfigError, match="--data 'iris': the scoreboard has bank, digits or diabetes"):
         compared(mine, "iris", lambda done, total: None)
 
 
