@@ -51,6 +51,10 @@ def reproduce(
     model: Annotated[
         str, typer.Option(help="FedAdOb's pages: this model alone, such as lenet, whose cells stay for more")
     ] = "",
+    epochs: Annotated[
+        int | None,
+        typer.Option(help="FedAdOb's pages: so many epochs, in place of those of its size", min=1),
+    ] = None,
     finished: Annotated[
         bool,
         typer.Option("--finished", help="FedAdOb's pages: draw what is computed so far, compute nothing"),
@@ -82,7 +86,8 @@ def reproduce(
     kept = page(name, size).kept(out, size, seed)
     with CellBar(name) as bar:
         pool = Pool(kept, jobs, backend, bar, only_finished=finished)  # type: ignore[arg-type]  # checked there
-        facts = make(name, FigureOptions(pool, size, seed, seeds=seeds, model=model), out)
+        options = FigureOptions(pool, size, seed, seeds=seeds, model=model, epochs=epochs)
+        facts = make(name, options, out)
     emit(json, facts, lambda: _summary(facts))
 
 

@@ -38,10 +38,11 @@ Size: TypeAlias = Literal["quick", "default", "full"]
 
 @dataclass(frozen=True)
 class FigureOptions:
-    """Options of a figure; results depend on ``size``, ``seed``, ``seeds`` and ``model`` only.
+    """Options of a figure; results depend on all but ``pool``.
 
     ``seeds``: so many of them, from ``seed`` on, on a page that has several; None: those of its size.
     ``model``: this architecture alone, on a page that has models; "": all that its size runs.
+    ``epochs``: so many, on a page that takes them; None: those of its size.
     """
 
     pool: Pool
@@ -49,6 +50,7 @@ class FigureOptions:
     seed: int = 0
     seeds: int | None = None
     model: str = ""
+    epochs: int | None = None
 
     @property
     def quick(self) -> bool:
@@ -67,7 +69,8 @@ class Page:
 
     Pages of one ``cells`` share their finished cells, which then stay; the cells of others are removed with
     the page complete, but for one of fewer seeds than its size has. ``sizes`` are those that the page comes
-    in, ``several``: it has several seeds, ``models``: and several models.
+    in, ``several``: it has several seeds, ``models``: and several models, ``epochs``: it takes a number of
+    epochs.
     """
 
     name: str
@@ -77,6 +80,7 @@ class Page:
     sizes: Sequence[Size] = ("quick", "default")
     several: bool = False
     models: bool = False
+    epochs: bool = False
 
     def kept(self, out: Path, size: Size, seed: int) -> Path:
         """Where its cells are kept, apart by size: a finished coarse page removes its own only."""
@@ -127,6 +131,8 @@ def reproduce(name: str, options: FigureOptions, out: Path) -> Document:
         raise ConfigError(f"figure {name!r} has no page of a part: leave --finished out")
     if options.model and not figure.models:
         raise ConfigError(f"figure {name!r} has one model, or none: leave --model out")
+    if options.epochs and not figure.epochs:
+        raise ConfigError(f"figure {name!r} has epochs of its own: leave --epochs out")
     with options.pool.alone():
         return _reproduced(figure, options, out)
 
@@ -139,8 +145,9 @@ def _reproduced(figure: Page, options: FigureOptions, out: Path) -> Document:
     data, html = out / f"{stem}.parquet", out / f"{stem}.html"
     write_rows(data, drawing.rows)
     title = figure.title + {"quick": ", coarse", "default": "", "full": ", the paper's size"}[options.size]
+    title += ", but for its epochs" if options.epochs else ""
     write_page(html, render(title, drawing, data=data.name, command=_command(name, options, out)))
-    if not (figure.cells or options.seeds or options.model or options.pool.only_finished):
+    if not (figure.cells or options.seeds or options.model or options.epochs or options.pool.only_finished):
         options.pool.forget()
     return {
         "figure": name,
@@ -164,6 +171,7 @@ def _command(name: str, options: FigureOptions, out: Path) -> str:
     flag = "" if options.size == "default" else f" --{options.size}"
     few = "" if options.seeds is None else f" --seeds {options.seeds}"
     few += f" --model {shlex.quote(options.model)}" if options.model else ""
+    few += f" --epochs {options.epochs}" if options.epochs else ""
     few += " --finished" if options.pool.only_finished else ""
     return f"vflens reproduce {name} --seed {options.seed}{few}{flag} --out {shlex.quote(str(out))}"
 

@@ -255,6 +255,16 @@ def test_one_model_of_a_size_runs_alone(tmp_path: Path) -> None:
         reproduce("fao-table3", FigureOptions(pool, "quick", model="cnn"), tmp_path)
 
 
+def test_fewer_epochs_than_the_size_s_stand_in_the_study_s_name(tmp_path: Path) -> None:
+    pool = Pool(tmp_path / ".cells")
+    (found,) = studies.studies(FigureOptions(pool, "full", model="alexnet", epochs=2))
+    assert (found.name, found.training["epochs"]) == ("AlexNet on CIFAR-10, 2 of 100 epochs", 2)
+    with pytest.raises(ConfigError, match=r"^figure 'fao-fig6' has epochs of its own: leave --epochs out$"):
+        reproduce("fao-fig6", FigureOptions(pool, "quick", epochs=2), tmp_path)
+    with pytest.raises(ConfigError, match=r"^figure 'fao-table7' has epochs of its own: leave --epochs out$"):
+        reproduce("fao-table7", FigureOptions(pool, "quick", epochs=2), tmp_path)
+
+
 def test_an_absent_data_set_is_refused_before_any_federation(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,7 +18,7 @@ from vflens.experiments.figures.fedadob.trade_offs import figure4, table4
 _SIZES: tuple[Size, ...] = ("quick", "default", "full")
 _SEVERAL = partial(Page, sizes=_SIZES, several=True)
 _ONE_SEED = partial(Page, sizes=_SIZES)
-_MODELS = partial(_SEVERAL, models=True)
+_MODELS = partial(_SEVERAL, models=True, epochs=True)
 _SHARED = "fao-vertical"  # Table IV and Fig. 4 are two views of the same federations
 PAGES = (
     _SEVERAL("fao-accuracy", "Accuracy of both forms of the layer (FedAdOb, section 6.2)", accuracy),

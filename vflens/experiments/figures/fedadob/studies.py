@@ -101,7 +101,15 @@ def studies(options: FigureOptions) -> list[Study]:
     if options.model not in ("", *known):
         raise ConfigError(f"--model {options.model!r}: this size runs {', '.join(known)}, choose one of them")
     wanted = [s for s in found if options.model in ("", s.model["architecture"])]
-    return [replace(s, seeds=options.seeds or s.seeds) for s in wanted]
+    return [_shortened(replace(s, seeds=options.seeds or s.seeds), options.epochs) for s in wanted]
+
+
+def _shortened(study: Study, epochs: int | None) -> Study:
+    """``study`` for so many epochs; its name tells them, wherever it stands."""
+    if epochs is None:
+        return study
+    name = f"{study.name}, {epochs} of {counted(study.training['epochs'], 'epoch')}"
+    return replace(study, name=name, training={**study.training, "epochs": epochs})
 
 
 def _digits() -> Study:
