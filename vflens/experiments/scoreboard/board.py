@@ -67,7 +67,7 @@ class Board:
 
     def of_family(self, defense: str, family: str) -> list[CellResult]:
         """What the attacks of one family found against ``defense``."""
-        return [f for a, f in self.found.get(defense, {}).items() if estimated(a) == family]
+        return [f for f in self.found.get(defense, {}).values() if f.kind.estimates == family]
 
     def words(self, defense: str, family: str) -> str:
         """What attacks of one family achieve against ``defense``; see

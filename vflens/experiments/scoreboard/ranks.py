@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from vflens.experiments.pages.cost import FEWEST
-from vflens.experiments.scoreboard.board import FAMILIES, Board, estimated
+from vflens.experiments.scoreboard.board import FAMILIES, Board
 from vflens.experiments.scoreboard.grid import APART, FEDERATIONS, UNDEFENDED
 from vflens.experiments.scoreboard.lines import table
 from vflens.experiments.scoreboard.verdicts import CellResult, best
-from vflens.plugins.attack import installed_attack
 from vflens.types import Knowledge, Setting
 
 HEAD = f"""\
@@ -69,11 +68,9 @@ def ranked(boards: Sequence[Board]) -> dict[Threat, list[Ranked]]:
 
 def reads_grants(found: CellResult, setting: Setting) -> bool:
     """Whether the attack of ``found`` read, or may read, what its adversary has by a grant alone."""
-    kind = installed_attack(found.attack)
-    assert kind is not None
     # The parameters of a horizontal run are sent in every round; candidates of membership never are.
     granted = _GRANTED | ({Knowledge.PARAMETERS} if setting is Setting.VERTICAL else set())
-    return found.granted or kind.estimates == "membership" or bool(kind.needs & granted)
+    return found.granted or found.kind.estimates == "membership" or bool(found.kind.needs & granted)
 
 
 def _of_threat(boards: Sequence[Board], threat: Threat) -> list[Ranked]:
@@ -95,8 +92,8 @@ def _defended(board: Board) -> Iterator[Mapping[str, CellResult]]:
 def _ranked(undefended: Sequence[CellResult], cells: Sequence[Sequence[CellResult]]) -> Ranked:
     """One attack by its results where nothing defends, and how it does among the others of each cell."""
     attack, n = undefended[0].attack, len(undefended)
-    family = estimated(attack)
-    met = [[f for f in cell if estimated(f.attack) == family] for cell in cells]
+    family = undefended[0].kind.estimates
+    met = [[f for f in cell if f.kind.estimates == family] for cell in cells]
     met = [cell for cell in met if any(f.attack == attack for f in cell)]
     mean = math.fsum(f.mean for f in undefended) / n
     half = math.hypot(*(f.relative.half for f in undefended)) / n

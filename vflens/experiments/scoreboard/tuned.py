@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
-from vflens.experiments.scoreboard.board import FAMILIES, Board, estimated
+from vflens.experiments.scoreboard.board import FAMILIES, Board
 from vflens.experiments.scoreboard.cells import Keyed, by_key, measured, with_keys
 from vflens.experiments.scoreboard.grid import FEDERATIONS, UNDEFENDED, Place, ScoreboardGrid
 from vflens.experiments.scoreboard.lines import table
@@ -143,11 +143,11 @@ def _standing(board: Board, found: CellResult) -> tuple[str, str]:
     rivals = [
         other
         for name, other in board.found[UNDEFENDED].items()
-        if (name != attack and estimated(name) == estimated(attack) and other.is_decided)
+        if (name != attack and other.kind.estimates == found.kind.estimates and other.is_decided)
         and reads_grants(other, setting) is reads_grants(found, setting)
     ]
     rank = 1 + sum(other.mean < found.mean - TIE for other in rivals)
     return (
-        f"{rank} of {len(rivals) + 1} on {FAMILIES[estimated(attack)]}",
+        f"{rank} of {len(rivals) + 1} on {FAMILIES[found.kind.estimates]}",
         f"{found.mean:.2f} ± {found.relative.half:.2f}",
     )

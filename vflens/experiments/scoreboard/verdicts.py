@@ -15,6 +15,7 @@ from vflens.experiments.pages.cost import DECIDED, FEWEST
 from vflens.experiments.results.titles import ON_GRANTS_ONLY
 from vflens.experiments.sweeps.pool import Rows
 from vflens.numerics.measures.intervals import Pooled, finite_pair, least_first, pooled
+from vflens.plugins.attack import Attack, installed_attack
 from vflens.words import counted
 
 HIDES = 0.1  # of a blind guess's error: a smaller change is none
@@ -58,6 +59,13 @@ class CellResult:
     figure: tuple[float, ...]
     blind: tuple[float, ...]
     granted: bool = False
+
+    @cached_property
+    def kind(self) -> type[Attack]:
+        """The class of the attack, looked up once: a page asks for it a hundred thousand times."""
+        kind = installed_attack(self.attack)
+        assert kind is not None
+        return kind
 
     @cached_property
     def relative(self) -> Pooled:
