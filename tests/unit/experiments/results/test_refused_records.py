@@ -22,7 +22,7 @@ from vflens.errors import DataError
         ({"step": -1}, r"1\.step: .* 0 or more \(got -1\)"),
         (
             {"scored_set": "x-0"},
-            r"1\.scored_set: expected train, predict, .*round-N or batches-N \(got 'x-0'\)",
+            r"1\.scored_set: expected train, predict, .*round-N, batches-N or sums-N \(got 'x-0'\)",
         ),
         ({"scored_set": "round--1"}, r"1\.scored_set: expected .* \(got 'round--1'\)"),
     ],
