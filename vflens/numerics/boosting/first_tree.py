@@ -35,33 +35,30 @@ def leaf_counts(trees: Sequence[Tree], base: float) -> tuple[Array, Array] | Non
     found = _rates(trees)
     if found is None:
         return None
-    eta, penalty = found
+    slowness, penalty = found
     first = trees[0]
     cover, value = first.cover[first.leaves], first.value[first.leaves]
     rows = cover / (base * (1 - base))
-    counts = np.stack([rows, rows * base + value * (cover + penalty) / eta])
-    whole = counts.round()
-    off = np.abs(counts - whole).max()
-    if off > _WHOLE + _SINGLE * rows.max() or whole.min() < 0 or (whole[1] > whole[0]).any():
+    counts = np.stack([rows, rows * base + value * (cover + penalty) * slowness])
+    off = np.abs(counts - counts.round()).max()
+    if off > _WHOLE + _SINGLE * rows.max():
         return None
-    return whole[0].astype(int), whole[1].astype(int)
+    whole = counts.round().astype(int)
+    return whole[0], whole[1]
 
 
 def _rates(trees: Sequence[Tree]) -> tuple[float, float] | None:
-    """η and λ by least squares; None if no η > 0 and λ ≥ 0 give the sums of all trees."""
+    """1/η and λ by least squares; None if they do not give the sums of all trees."""
     if any(tree.weight is None for tree in trees):
         return None
     with np.errstate(all="ignore"):  # of numbers that no training gives
         A, b = (np.concatenate(part) for part in zip(*map(_equations, trees), strict=True))
         size = np.abs(A).max(axis=0, initial=0)
-        if len(b) < 3 or not (np.isfinite(size).all() and size.all() and np.isfinite(b).all()):
+        if not (np.isfinite(size).all() and size.all() and np.isfinite(b).all()):
             return None
-    scaled, _, rank, _ = np.linalg.lstsq(A / size, b, rcond=_SINGLE)
-    penalty, slowness, _ = scaled / size
+    penalty, slowness, _ = np.linalg.lstsq(A / size, b, rcond=_SINGLE)[0] / size
     off = np.abs(A @ [penalty, slowness, penalty * slowness] - b).max()
-    if rank < 3 or slowness <= 0 or penalty < -_SINGLE or off > _OFF * np.abs(A).max():
-        return None
-    return 1 / slowness, penalty
+    return (slowness, penalty) if off <= _OFF * size.max() else None
 
 
 def _equations(tree: Tree) -> tuple[Array, Array]:
