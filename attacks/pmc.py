@@ -3,6 +3,7 @@
 Fu et al., 2022; FedAdOb's PMC. The bottom model has learned to separate classes; a few labels identify them.
 """
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -11,6 +12,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from vflens.attacks._mixmatch import mixmatch
+from vflens.errors import KnowledgeError
 from vflens.models.networks.generator import keyed
 from vflens.plugins.attack import Attack
 from vflens.plugins.declared import Stated
@@ -26,6 +28,8 @@ class PassiveModelCompletion(Attack):
     By default the bottom model stays as it is: the head is learned on ReLU(h) from the granted labels, then
     also from its own sure guesses. With ``fine_tune`` head and bottom model are learned together by MixMatch,
     from the granted labels and all training rows of the party: the attack as Fu et al. print it.
+
+    ``untrained`` is the control: what it finds, labels and own columns tell without the training.
     """
 
     needs: ClassVar[frozenset[Knowledge]] = frozenset({Knowledge.OWN_FEATURES, Knowledge.KNOWN_LABELS})
@@ -48,6 +52,9 @@ class PassiveModelCompletion(Attack):
     fine_tune_steps: int = Field(
         5120, ge=1, le=1_000_000, description="steps of MixMatch; Fu et al. take 5 times 1,024"
     )
+    untrained: bool = Field(
+        False, description="begin from a bottom model of fresh weights: the control, which no training told"
+    )
 
     def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
         """Beliefs (N, k); see :meth:`vflens.plugins.attack.Attack.reconstruct`."""
@@ -58,10 +65,7 @@ class PassiveModelCompletion(Attack):
 
     def with_head(self, view: AdversaryView, rows: Array, labels: Tensor, rng: np.random.Generator) -> Array:
         """Beliefs (N, k) of a head that learned from ``rows`` (m,) and their int64 ``labels`` (m,)."""
-        known, unknown = (
-            torch.relu(torch.tensor(view.own("embeddings", r), dtype=torch.float64))
-            for r in (rows, view.rows)
-        )
+        known, unknown = (torch.relu(h) for h in self._embeddings(view, (rows, view.rows), rng))
         # Of all rows: a unit that is 0 on the granted ones would have no scale, and dominate the others.
         scale = torch.cat([known, unknown]).std(dim=0, unbiased=False).clamp_min(1e-6)
         known, unknown = known / scale, unknown / scale
@@ -75,6 +79,17 @@ class PassiveModelCompletion(Attack):
             self._learn(head, known, labels, (unknown[trusted], guess[trusted]))
         with torch.no_grad():
             return torch.softmax(head(unknown), dim=1).numpy()
+
+    def _embeddings(
+        self, view: AdversaryView, rows: Sequence[Array], rng: np.random.Generator
+    ) -> list[Tensor]:
+        """Of each set of rows, in float64."""
+        if not self.untrained:
+            return [torch.tensor(view.own("embeddings", r), dtype=torch.float64) for r in rows]
+        bottom = view.learned(self, lambda: _fresh(view.own_model(), rng)).eval()
+        place = next(bottom.parameters())
+        with torch.no_grad():
+            return [bottom(_inputs(view, r, place)).to("cpu", torch.float64) for r in rows]
 
     def _learn(
         self, head: nn.Linear, h: Tensor, y: Tensor, guesses: tuple[Tensor, Tensor] | None = None
@@ -104,7 +119,7 @@ class PassiveModelCompletion(Attack):
         self, view: AdversaryView, rows: Array, labels: Tensor, rng: np.random.Generator
     ) -> nn.Module:
         """The bottom model and a head of batch norm, ReLU and a linear layer that begins at 0, learned."""
-        bottom = view.own_model()
+        bottom = _fresh(view.own_model(), rng) if self.untrained else view.own_model()
         place = next(bottom.parameters())
         x, trained = _inputs(view, rows, place), view.training_rows
 
@@ -121,6 +136,22 @@ class PassiveModelCompletion(Attack):
             return mixmatch(
                 model, labelled, unlabelled, steps=self.fine_tune_steps, rng=rng, progress=view.progress
             )
+
+
+def _fresh(bottom: nn.Module, rng: np.random.Generator) -> nn.Module:
+    """``bottom`` with the weights of a model that has seen no row.
+
+    Raises:
+        KnowledgeError: a layer cannot begin anew.
+    """
+    with keyed(rng):
+        for module in bottom.modules():
+            if callable(reset := getattr(module, "reset_parameters", None)):
+                reset()
+            elif [*module.parameters(recurse=False)]:
+                kind = type(module).__name__
+                raise KnowledgeError(f"a {kind} has no reset_parameters: add it, or leave untrained out")
+    return bottom
 
 
 def _inputs(view: AdversaryView, rows: Array, place: Tensor) -> Tensor:

@@ -95,6 +95,29 @@ def test_gradients_of_embeddings_point_to_one_side_per_class(tmp_path: Path, agg
         assert completed["label_accuracy"] > completed["blind_label_accuracy"] + 0.1
 
 
+@pytest.mark.parametrize("fine_tune", [False, True])
+def test_the_control_of_model_completion_knows_nothing_of_the_training(
+    tmp_path: Path, fine_tune: bool
+) -> None:
+    """Its answer stays the same, bit for bit, whatever the bottom model has learned."""
+    control = {"untrained": True, "fine_tune": fine_tune, "fine_tune_steps": 20, "steps": 20}
+    settings: dict[str, Any] = {
+        "data": TWO_CLASSES,
+        "model": MLP,
+        "disclose": [LABELS],
+        "attacks": [{"name": "pmc", "at": "passive", **control}],
+    }
+    found = []
+    for epochs in (1, 4):
+        home = tmp_path / str(epochs)
+        federation(home, training={"epochs": epochs, "batch_size": 40}, **settings).run()
+        found.append(
+            {m.scored_set: m.value for m in read_party(home / "active").metrics if m.name == "label_auc"}
+        )
+    assert found[0] == found[1]
+    assert set(found[0]) == {"train", "predict"}
+
+
 def test_an_attack_on_labels_may_record_logits_of_its_own(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -51,6 +51,12 @@ class BatchNormModule(nn.Module):
         self.register_buffer("running_var", torch.ones(channels))
         self.moments: Moments | None = None  # of the batch computed last in training
 
+    def reset_parameters(self) -> None:
+        """As if it had learned from no batch."""
+        with torch.no_grad():
+            for ones, zeros in ((self.weight, self.bias), (self.running_var, self.running_mean)):
+                ones.fill_(1.0), zeros.zero_()
+
     def forward(self, x: Tensor) -> Tensor:
         """Of ``x`` (n, channels, height, width)."""
         alone = x[:, 0].numel() == 1
@@ -105,8 +111,14 @@ class CrossModule(nn.Module):
 
     def __init__(self, layers: int, width: int) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.empty(layers, width).uniform_(-(width**-0.5), width**-0.5))
-        self.bias = nn.Parameter(torch.zeros(layers, width))
+        self.weight = nn.Parameter(torch.empty(layers, width))
+        self.bias = nn.Parameter(torch.empty(layers, width))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Small uniform weights, no bias; torch's generator draws."""
+        bound = self.weight.shape[1] ** -0.5
+        nn.init.uniform_(self.weight, -bound, bound), nn.init.zeros_(self.bias)
 
     def forward(self, x: Tensor) -> Tensor:
         """x_L (n, d) of x_0 = ``x``."""
