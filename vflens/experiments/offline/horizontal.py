@@ -25,7 +25,7 @@ from vflens.protocol.horizontal.secure_sum import Masking, masking_of
 from vflens.randomness import secret_from_seed
 from vflens.recorded.horizontal.broadcast import BroadcastLog
 from vflens.recorded.horizontal.joined import UnmaskedLog
-from vflens.recorded.horizontal.own_rows import OwnRows, WithOwnRows
+from vflens.recorded.horizontal.own_rows import ColluderRows, WithColluders
 from vflens.recorded.horizontal.parameters import parameters_of
 from vflens.recorded.horizontal.view import scored_set, server_view
 from vflens.services.members import resumed
@@ -39,7 +39,7 @@ class _Again(NamedTuple):
     """What a client knows of its own."""
 
     updates: Sequence[Released]
-    rows: OwnRows
+    rows: ColluderRows
 
 
 _Seen: TypeAlias = tuple[Log, HorizontalAgreement, Callable[[int], Parameters]]
@@ -102,7 +102,7 @@ def _seen(asked: Request, federation: HorizontalAgreement, coalition: Coalition)
     rows = [known.rows for known in again]
     if not servers:
         log = _without_server(federation, coalition.parties, again)
-        return WithOwnRows(federation, log, rows), _in_the_clear(federation), log.parameters
+        return WithColluders(federation, log, rows), _in_the_clear(federation), log.parameters
     if asked.config.party not in servers:
         raise ConfigError(
             f"{asked.folder} is a client's, and its server colludes: give the folder of {servers[0]!r} first"
@@ -110,7 +110,7 @@ def _seen(asked: Request, federation: HorizontalAgreement, coalition: Coalition)
     transcript = Reader(asked.folder / "transcript")
     seen, known = _uncovered(federation, transcript, coalition.parties[1:])
     parameters = parameters_of(federation, load_arrays(asked.folder / "own.npz"), transcript)
-    return WithOwnRows(federation, seen, rows), known, parameters
+    return WithColluders(federation, seen, rows), known, parameters
 
 
 def _without_server(
@@ -144,7 +144,7 @@ def _again(member: Colluder) -> _Again:
             received = list(client.transcript.select(Point.PARAMETERS, phases={Phase.TRAIN}))
             run = client.run
             train = run.federation.rows_of(client.name, Phase.TRAIN)
-            rows = OwnRows(np.array(run.truth[train], np.float64), run.labels[train])
+            rows = ColluderRows(np.array(run.truth[train], np.float64), run.labels[train])
             return _Again(list(client.sent_again(received[:-1])), rows)
 
 

@@ -13,20 +13,20 @@ from vflens.protocol.horizontal.agreement import HorizontalAgreement
 from vflens.types import Array, Exchange, Phase, Point, Released
 
 
-class OwnRows(NamedTuple):
+class ColluderRows(NamedTuple):
     """Training rows of a client: ``features`` float64 (m, d), scaled, and ``labels`` int64 (m,)."""
 
     features: Array
     labels: Array
 
 
-class WithOwnRows:
+class WithColluders:
     """A ``log`` in which the rows of those that collude stand as granted ones, where a client granted none.
 
     Their positions follow those of the client's own rows: nothing else is of them.
     """
 
-    def __init__(self, federation: HorizontalAgreement, log: Log, rows: Sequence[OwnRows]) -> None:
+    def __init__(self, federation: HorizontalAgreement, log: Log, rows: Sequence[ColluderRows]) -> None:
         self._federation, self._log, self._rows = federation, log, rows
 
     def select(
@@ -41,7 +41,7 @@ class WithOwnRows:
 
     def _as_granted(self, client: str) -> Iterator[Released]:
         info = self._federation.info(client)
-        parts = OwnRows(*map(np.concatenate, zip(*self._rows, strict=True)))
+        parts = ColluderRows(*map(np.concatenate, zip(*self._rows, strict=True)))
         first = info.train_rows + info.predict_rows
         rows = np.arange(first, first + len(parts.labels), dtype=np.int32)
         exchange = Exchange(self._federation.run, Phase.DISCLOSE, MODEL_VERSION, 0)
