@@ -3,147 +3,26 @@
 Pasquini et al., 2021 (CCS), §4 and its Wasserstein variant with a gradient penalty.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import ClassVar
-
-import numpy as np
-import torch
-from pydantic import Field
 from torch import Tensor, nn
 
-from vflens.attacks._decoder import decoder
-from vflens.attacks._inversion import array, target_model
-from vflens.attacks._learning import descend
-from vflens.models.networks.generator import keyed
-from vflens.models.networks.parameters import from_arrays, to_arrays
-from vflens.plugins.declared import Audited
-from vflens.plugins.malicious import Sender, SendingAttack
-from vflens.plugins.views.vertical import AdversaryView
-from vflens.randomness import Key, exchange_names
-from vflens.types import Array, Estimate, Exchange, Knowledge, statuses
-
-_STEP, _MEAN, _SQUARE = "step", "exp_avg", "exp_avg_sq"  # what torch's Adam keeps of a parameter
+from vflens.attacks._hijack import HijackingAttack, Labelled, distance
 
 
-class FeatureSpaceHijacking(SendingAttack):
+class FeatureSpaceHijacking(HijackingAttack):
     """A pilot f̃ and its inverse d learn from public rows, min ‖d(f̃(x)) − x‖², and a critic D to tell f̃(x)
     from the target's embeddings h. The gradient sent is that of −mean D(h): the target's model becomes like
     f̃, and d inverts it. The federation's model learns nothing.
     """
 
-    needs: ClassVar[frozenset[Knowledge]] = frozenset(
-        {Knowledge.EMBEDDINGS, Knowledge.ARCHITECTURE, Knowledge.METADATA, Knowledge.PUBLIC}
-    )
-    audited: ClassVar[Audited | None] = None
+    def verdicts(self, classes: int) -> int:
+        """One, larger for the pilot's."""
+        return 1
 
-    updates: int = Field(1, ge=1, le=1_000, description="own steps of learning in each step of training")
-    rate: float = Field(0.002, gt=0, allow_inf_nan=False, description="Adam's rate of its own networks")
-    batch: int = Field(64, ge=1, le=1_000_000, description="public rows in each of its steps")
-    hidden: int = Field(16, ge=1, le=4_096, description="units of the inverse and the critic, in eighths")
-    penalty: float = Field(
-        10.0, ge=0, allow_inf_nan=False, description="weight of the critic's gradient penalty"
-    )
-    strength: float = Field(1.0, gt=0, allow_inf_nan=False, description="factor of the gradient that is sent")
-
-    def sender(self, view: AdversaryView, key: Key) -> Sender:
-        with keyed(key.stream("start")):
-            networks = _Networks(view, self.hidden)
-        return _Hijack(self, networks, view.public(), key)
-
-    def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
-        """Columns (N, d): d of the embeddings, inside [0, 1]. See
-        :meth:`vflens.plugins.attack.Attack.reconstruct`.
-        """
-        with keyed(rng):
-            networks = _Networks(view, self.hidden)
-        networks.load(view.sending())
-        with torch.no_grad():
-            h = torch.tensor(view.embeddings(), dtype=torch.float64, device=networks.device)
-            x = array(networks.inverse(h).clamp(0, 1))
-        return Estimate(view.target, view.rows, x, statuses(len(x)))
-
-
-class _Networks(nn.Module):
-    """Pilot, inverse and critic in float64."""
-
-    def __init__(self, view: AdversaryView, hidden: int) -> None:
-        super().__init__()
-        self.pilot = target_model(view).eval()  # dropout would draw from a stream that no restart repeats
-        self.device = next(self.pilot.parameters()).device
-        self.inverse = decoder(self.pilot, view.metadata(), hidden).to(self.device)
-        with torch.no_grad():
-            one = torch.zeros((1, len(view.metadata())), dtype=torch.float64, device=self.device)
-            width = self.pilot(one).shape[1]
-        layers = nn.Linear(width, 8 * hidden), nn.LeakyReLU(0.2), nn.Linear(8 * hidden, 1)
-        self.critic = nn.Sequential(*layers).to(self.device, torch.float64)
-
-    def load(self, state: Mapping[str, Array]) -> None:
-        """Take up the networks in the ``state`` of a sending part."""
-        from_arrays(self, {n.removeprefix("net/"): a for n, a in state.items() if n.startswith("net/")})
-
-
-class _Hijack:
-    """The sending part: networks, their optimisers, the public rows."""
-
-    def __init__(self, of: FeatureSpaceHijacking, networks: _Networks, public: Array, key: Key) -> None:
-        self._of, self._net, self._key = of, networks, key
-        self._public = torch.tensor(public, device=networks.device)
-        coder = [*networks.pilot.parameters(), *networks.inverse.parameters()]
-        self._coding = torch.optim.Adam(coder, lr=of.rate)
-        self._judging = torch.optim.Adam(networks.critic.parameters(), lr=of.rate, betas=(0.5, 0.9))
-
-    def gradient(self, embedding: Array, exchange: Exchange) -> Array:
-        h = self._taken(embedding).requires_grad_()
-        (found,) = torch.autograd.grad(-self._of.strength * self._net.critic(h).mean(), h)
-        return array(found).astype(embedding.dtype)
-
-    def learn(self, embedding: Array, exchange: Exchange) -> None:
-        rng, h = self._key.stream(*exchange_names(exchange)), self._taken(embedding)
-        for _ in range(self._of.updates):
-            x = self._public[rng.integers(len(self._public), size=self._of.batch)]
-            z = self._net.pilot(x)
-            descend(self._coding, ((self._net.inverse(z) - x) ** 2).mean())
-            real, mixing = z.detach(), torch.tensor(rng.random((self._of.batch, 1)), device=h.device)
-            false = h[rng.integers(len(h), size=self._of.batch)]
-            descend(self._judging, self._distance(real, false, mixing))
-
-    def state(self) -> dict[str, Array]:
-        networks = {f"net/{n}": a for n, a in to_arrays(self._net.state_dict()).items()}
-        return networks | _kept("coding", self._coding) | _kept("judging", self._judging)
-
-    def load(self, state: Mapping[str, Array]) -> None:
-        self._net.load(state)
-        for name, optimizer in (("coding", self._coding), ("judging", self._judging)):
-            _resume(name, optimizer, state)
-
-    def _taken(self, embedding: Array) -> Tensor:
-        return torch.tensor(embedding, dtype=torch.float64, device=self._net.device)
-
-    def _distance(self, real: Tensor, false: Tensor, mixing: Tensor) -> Tensor:
-        """The critic's loss: Gulrajani et al., 2017, algorithm 1."""
-        critic = self._net.critic
-        between = (mixing * real + (1 - mixing) * false).requires_grad_()
-        (slope,) = torch.autograd.grad(critic(between).sum(), between, create_graph=True)
-        penalty = ((slope.norm(dim=1) - 1) ** 2).mean()
-        loss: Tensor = critic(false).mean() - critic(real).mean() + self._of.penalty * penalty
+    def sent(self, critic: nn.Module, target: Labelled) -> Tensor:
+        """See :meth:`HijackingAttack.sent`: −mean D(h)."""
+        loss: Tensor = -critic(target.h).mean()
         return loss
 
-
-def _learned(optimizer: torch.optim.Adam) -> Sequence[Tensor]:
-    found: Sequence[Tensor] = optimizer.param_groups[0]["params"]
-    return found
-
-
-def _kept(name: str, optimizer: torch.optim.Adam) -> dict[str, Array]:
-    """What ``optimizer`` keeps of each parameter; nothing before its first step."""
-    states = ((i, optimizer.state.get(p, {})) for i, p in enumerate(_learned(optimizer)))
-    return {f"{name}/{i}/{what}": array(t).copy() for i, kept in states for what, t in kept.items()}
-
-
-def _resume(name: str, optimizer: torch.optim.Adam, state: Mapping[str, Array]) -> None:
-    for i, parameter in enumerate(_learned(optimizer)):
-        kept = {w: state[f"{name}/{i}/{w}"] for w in (_STEP, _MEAN, _SQUARE) if f"{name}/{i}/{w}" in state}
-        if kept:
-            found = {w: torch.tensor(np.array(a)) for w, a in kept.items()}
-            # Adam counts its steps on the processor.
-            optimizer.state[parameter] = {w: t if w == _STEP else t.to(parameter) for w, t in found.items()}
+    def judged(self, critic: nn.Module, pilot: Labelled, target: Labelled, mixing: Tensor) -> Tensor:
+        """See :meth:`HijackingAttack.judged`."""
+        return distance(critic, pilot.h, target.h, mixing, self.penalty)

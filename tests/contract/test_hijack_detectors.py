@@ -82,6 +82,18 @@ def test_a_hijacked_run_raises_an_alarm_and_an_honest_one_none(tmp_path: Path, d
         assert ("HIJACKING SUSPECTED" in RunsPage([home]).panels({})["alarms"]) == bool(said)
 
 
+def test_a_hijack_with_labels_gets_past_the_guard(tmp_path: Path) -> None:
+    """As an honest training does, and fsha does not."""
+    hijacked = {**HIJACKED, "attacks": [{"name": "urvfl"}]}
+    local = federation(tmp_path, **hijacked, defenses=[GUARD])
+    local.run()
+    close(local)
+    scores = [*_figures(tmp_path, "hijack_score").values()]
+    assert len(scores) > 10
+    assert min(scores[2:]) > 0.9  # the first rest on one or two fake batches
+    assert not _figures(tmp_path, "hijack_alarm")
+
+
 def test_the_scrutinizers_score_follows_from_the_transcript_pair_by_pair(tmp_path: Path) -> None:
     """Another route: loops over pairs, and a parabola by the normal equations."""
     local = _labelled(tmp_path, **HONEST)

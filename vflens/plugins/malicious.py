@@ -16,10 +16,12 @@ from vflens.types import Array, Exchange, Role
 class Sender(Protocol):
     """What an attack keeps while it sends; nothing but ``learn`` changes it."""
 
-    def gradient(self, embedding: Array, exchange: Exchange) -> Array:
-        """What is sent as the gradient (n, w) of the mean loss in ``embedding`` (n, w), of the same dtype."""
+    def gradient(self, embedding: Array, labels: Array, exchange: Exchange) -> Array:
+        """What is sent as the gradient (n, w) of the mean loss in ``embedding`` (n, w), of the same dtype;
+        ``labels`` (n, k) are those of its rows.
+        """
 
-    def learn(self, embedding: Array, exchange: Exchange) -> None:
+    def learn(self, embedding: Array, labels: Array, exchange: Exchange) -> None:
         """Learn from ``embedding``, once for each exchange; what it draws follows from ``exchange``."""
 
     def state(self) -> dict[str, Array]:
@@ -91,9 +93,9 @@ class Replaced:
 
         def learn() -> None:
             honest.learn()
-            self._sender.learn(received, exchange)
+            self._sender.learn(received, y, exchange)
 
-        return LossGradient(honest.loss, self._sender.gradient(received, exchange), learn)
+        return LossGradient(honest.loss, self._sender.gradient(received, y, exchange), learn)
 
     def log_scores(self, received: Array, x: Array, exchange: Exchange) -> Array:
         """See :meth:`vflens.models.part.ActivePart.log_scores`."""

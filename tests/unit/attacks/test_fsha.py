@@ -22,6 +22,7 @@ from vflens.types import Array, ColumnInfo, Exchange, Phase
 COLUMNS = (ColumnInfo("a", 0.0, 1.0), ColumnInfo("b", 0.0, 1.0))
 NETWORK = SplitNetwork(architecture="mlp", width=4, precision="float64")
 BATCH, STEPS = 32, 300
+LABELS = np.eye(2)[np.zeros(BATCH, np.int64)]  # which it does not read
 
 
 def _rows(n: int, rng: np.random.Generator) -> Array:
@@ -36,7 +37,8 @@ def _view(rows: Array, h: Array, own: dict[str, Array]) -> AdversaryView:
 def _hijacked(steps: int) -> tuple[nn.Module, Any]:
     """A target that follows torch's own Adam on the gradients sent, and the sending part: no federation."""
     rng = np.random.default_rng(5)
-    own, rows = {"public/target": _rows(500, rng)}, np.arange(2, dtype=np.int32)
+    own = {"public/target": _rows(500, rng), "public labels": np.zeros(500, np.int64)}
+    rows = np.arange(2, dtype=np.int32)
     sender = FeatureSpaceHijacking().sender(_view(rows, np.zeros((2, 4)), own), Key(b"k" * 16, "sending"))
     torch.manual_seed(1)
     target, private = bottom(NETWORK, COLUMNS).to(torch.float64), _rows(1000, rng)
@@ -45,9 +47,9 @@ def _hijacked(steps: int) -> tuple[nn.Module, Any]:
         h = target(torch.tensor(private[rng.integers(1000, size=BATCH)]))
         exchange, sent = Exchange("run", Phase.TRAIN, 0, step), h.detach().numpy()
         optimizer.zero_grad()
-        torch.autograd.backward((h * torch.tensor(sender.gradient(sent, exchange))).sum())
+        torch.autograd.backward((h * torch.tensor(sender.gradient(sent, LABELS, exchange))).sum())
         optimizer.step()
-        sender.learn(sent, exchange)
+        sender.learn(sent, LABELS, exchange)
     return target, sender
 
 
@@ -80,7 +82,7 @@ def test_the_gradient_sent_is_that_of_the_critics_mean() -> None:
         inner = h @ net["0.weight"].T + net["0.bias"]
         return float(-(np.where(inner > 0, inner, 0.2 * inner) @ net["2.weight"].T + net["2.bias"]).mean())
 
-    sent = sender.gradient(h, Exchange("run", Phase.TRAIN, 0, 3))
+    sent = sender.gradient(h, LABELS[:3], Exchange("run", Phase.TRAIN, 0, 3))
     slopes = np.zeros_like(h)
     for place in np.ndindex(h.shape):
         step = np.zeros_like(h)
