@@ -25,7 +25,7 @@ from vflens.types import Array, Estimate, Exchange, Knowledge, statuses
 _STEP, _MEAN, _SQUARE = "step", "exp_avg", "exp_avg_sq"  # what torch's Adam keeps of a parameter
 
 
-class Labelled(NamedTuple):
+class EmbeddedRows(NamedTuple):
     """Embeddings ``h`` (n, w) and their labels ``y`` (n, k)."""
 
     h: Tensor
@@ -56,18 +56,18 @@ class HijackingAttack(SendingAttack):
         """How many numbers a critic gives for a row, of so many ``classes``."""
 
     @abstractmethod
-    def sent(self, critic: nn.Module, target: Labelled) -> Tensor:
+    def sent(self, critic: nn.Module, target: EmbeddedRows) -> Tensor:
         """The loss whose gradient in the ``target``'s embeddings is sent."""
 
     @abstractmethod
-    def judged(self, critic: nn.Module, pilot: Labelled, target: Labelled, mixing: Tensor) -> Tensor:
+    def judged(self, critic: nn.Module, pilot: EmbeddedRows, target: EmbeddedRows, mixing: Tensor) -> Tensor:
         """The loss of the ``critic`` itself, of as many rows of either side; ``mixing`` (n, 1) is uniform."""
 
     def sender(self, view: AdversaryView, key: Key) -> Sender:
         """See :meth:`vflens.plugins.malicious.SendingAttack.sender`."""
         with keyed(key.stream("start")):
             networks = self._networks(view)
-        return _Hijack(self, networks, Labelled(*_public(view, networks.device)), key)
+        return _Hijack(self, networks, EmbeddedRows(*_public(view, networks.device)), key)
 
     def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
         """Columns (N, d): d of the embeddings, inside [0, 1]. See
@@ -124,7 +124,7 @@ class _Networks(nn.Module):
 class _Hijack:
     """The sending part: networks, their optimisers, the public rows."""
 
-    def __init__(self, of: HijackingAttack, networks: _Networks, public: Labelled, key: Key) -> None:
+    def __init__(self, of: HijackingAttack, networks: _Networks, public: EmbeddedRows, key: Key) -> None:
         self._of, self._net, self._key, self._public = of, networks, key, public
         coder = [*networks.pilot.parameters(), *networks.inverse.parameters()]
         self._coding = torch.optim.Adam(coder, lr=of.rate)
@@ -145,8 +145,8 @@ class _Hijack:
             descend(self._coding, ((self._net.inverse(z) - x) ** 2).mean())
             mixing = torch.tensor(rng.random((self._of.batch, 1)), device=x.device)
             drawn = rng.integers(len(embedding), size=self._of.batch)
-            false = Labelled(target.h.detach()[drawn], target.y[drawn])
-            loss = self._of.judged(self._net.critic, Labelled(z.detach(), y), false, mixing)
+            false = EmbeddedRows(target.h.detach()[drawn], target.y[drawn])
+            loss = self._of.judged(self._net.critic, EmbeddedRows(z.detach(), y), false, mixing)
             descend(self._judging, loss)
 
     def state(self) -> dict[str, Array]:
@@ -158,9 +158,9 @@ class _Hijack:
         for name, optimizer in (("coding", self._coding), ("judging", self._judging)):
             _resume(name, optimizer, state)
 
-    def _taken(self, embedding: Array, labels: Array) -> Labelled:
+    def _taken(self, embedding: Array, labels: Array) -> EmbeddedRows:
         h, y = (torch.tensor(a, dtype=torch.float64, device=self._net.device) for a in (embedding, labels))
-        return Labelled(h.requires_grad_(), y)
+        return EmbeddedRows(h.requires_grad_(), y)
 
 
 def _learned(optimizer: torch.optim.Adam) -> Sequence[Tensor]:

@@ -5,7 +5,7 @@ Pasquini et al., 2021 (CCS), §4 and its Wasserstein variant with a gradient pen
 
 from torch import Tensor, nn
 
-from vflens.attacks._hijack import HijackingAttack, Labelled, distance
+from vflens.attacks._hijack import EmbeddedRows, HijackingAttack, distance
 
 
 class FeatureSpaceHijacking(HijackingAttack):
@@ -18,11 +18,11 @@ class FeatureSpaceHijacking(HijackingAttack):
         """One, larger for the pilot's."""
         return 1
 
-    def sent(self, critic: nn.Module, target: Labelled) -> Tensor:
+    def sent(self, critic: nn.Module, target: EmbeddedRows) -> Tensor:
         """See :meth:`HijackingAttack.sent`: −mean D(h)."""
         loss: Tensor = -critic(target.h).mean()
         return loss
 
-    def judged(self, critic: nn.Module, pilot: Labelled, target: Labelled, mixing: Tensor) -> Tensor:
+    def judged(self, critic: nn.Module, pilot: EmbeddedRows, target: EmbeddedRows, mixing: Tensor) -> Tensor:
         """See :meth:`HijackingAttack.judged`."""
         return distance(critic, pilot.h, target.h, mixing, self.penalty)

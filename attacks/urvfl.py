@@ -9,7 +9,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from vflens.attacks._hijack import HijackingAttack, Labelled, distance
+from vflens.attacks._hijack import EmbeddedRows, HijackingAttack, distance
 from vflens.types import Knowledge
 
 
@@ -30,13 +30,13 @@ class LabelledHijacking(HijackingAttack):
         """The critic's, then a logit of each class."""
         return 1 + classes
 
-    def sent(self, critic: nn.Module, target: Labelled) -> Tensor:
+    def sent(self, critic: nn.Module, target: EmbeddedRows) -> Tensor:
         """See :meth:`HijackingAttack.sent`."""
         found = critic(target.h)
         loss: Tensor = cross_entropy(found[:, 1:], target.y) - self.drawing * found[:, 0].mean()
         return loss
 
-    def judged(self, critic: nn.Module, pilot: Labelled, target: Labelled, mixing: Tensor) -> Tensor:
+    def judged(self, critic: nn.Module, pilot: EmbeddedRows, target: EmbeddedRows, mixing: Tensor) -> Tensor:
         """See :meth:`HijackingAttack.judged`: the critic's loss, and that of the classifier."""
         apart = distance(critic, pilot.h, target.h, mixing, self.penalty)
         return apart + cross_entropy(critic(pilot.h)[:, 1:], pilot.y)
