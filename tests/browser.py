@@ -38,7 +38,7 @@ def page(chromium: Any) -> Iterator[Any]:
     window.on("console", lambda said: None if "status of 422" in said.text else complaints.append(said.text))
     window.on("pageerror", lambda error: complaints.append(str(error)))
     window.on("dialog", dismiss)
-    # Else a test's own wait turns the choice of files over to it only after the key was pressed, on a busy machine.
+    # Else a test's wait for it takes it over only after the key was pressed, on a busy machine.
     window.on("filechooser", lambda _: None)
     yield window
     window.close()
