@@ -53,7 +53,7 @@ def reproduce(
     ] = "",
     epochs: Annotated[
         int | None,
-        typer.Option(help="FedAdOb's pages: so many epochs, in place of those of its size", min=1),
+        typer.Option(help="fao-table4, 5, 6 and fao-fig4: so many epochs, not those of the size", min=1),
     ] = None,
     finished: Annotated[
         bool,

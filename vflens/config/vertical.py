@@ -27,7 +27,7 @@ AGGREGATOR = (
 _OF_STEPS = frozenset(
     {"on_batch", "on_batch_labels", "wrap_model", "penalty", "on_embedding", "on_gradient", "on_received"}
 )
-MALICIOUS = "the active party sends the gradients of its attack (`fsha`), not those of its loss"
+MALICIOUS = "the active party sends the gradients of its attack (`fsha`, `urvfl`), not those of its loss"
 ATTACKED_ROWS = (
     "attacks on columns estimate the first so many prediction rows, once; default: all of them, and before "
     "that 50, 100, 200, 500, …. Utility is that of all prediction rows"

@@ -132,7 +132,7 @@ def reproduce(name: str, options: FigureOptions, out: Path) -> Document:
     if options.model and not figure.models:
         raise ConfigError(f"figure {name!r} has one model, or none: leave --model out")
     if options.epochs and not figure.epochs:
-        raise ConfigError(f"figure {name!r} has epochs of its own: leave --epochs out")
+        raise ConfigError(f"figure {name!r} has epochs of its own: leave --epochs {options.epochs} out")
     with options.pool.alone():
         return _reproduced(figure, options, out)
 

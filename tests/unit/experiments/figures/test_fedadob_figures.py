@@ -259,10 +259,11 @@ def test_fewer_epochs_than_the_size_s_stand_in_the_study_s_name(tmp_path: Path) 
     pool = Pool(tmp_path / ".cells")
     (found,) = studies.studies(FigureOptions(pool, "full", model="alexnet", epochs=2))
     assert (found.name, found.training["epochs"]) == ("AlexNet on CIFAR-10, 2 of 100 epochs", 2)
-    with pytest.raises(ConfigError, match=r"^figure 'fao-fig6' has epochs of its own: leave --epochs out$"):
-        reproduce("fao-fig6", FigureOptions(pool, "quick", epochs=2), tmp_path)
-    with pytest.raises(ConfigError, match=r"^figure 'fao-table7' has epochs of its own: leave --epochs out$"):
-        reproduce("fao-table7", FigureOptions(pool, "quick", epochs=2), tmp_path)
+    for name in ("fao-fig6", "fao-table7"):
+        with pytest.raises(
+            ConfigError, match=rf"^figure '{name}' has epochs of its own: leave --epochs 2 out$"
+        ):
+            reproduce(name, FigureOptions(pool, "quick", epochs=2), tmp_path)
 
 
 def test_an_absent_data_set_is_refused_before_any_federation(
