@@ -52,14 +52,8 @@ class Client(PreparedClient):
             secret=self.secret,
             chain=self.chain,
             gate=self.gate,
-            record=self._record_later,
+            record=self.transcript.record,
         )
-
-    def _record_later(self, gradient: Released) -> None:
-        def record() -> None:
-            self.transcript.record(gradient)
-
-        self.defer(record)
 
     def step(self, act: Step) -> StepReply:
         """Train the received parameters for a round and release their update; after the last round, keep

@@ -43,7 +43,8 @@ class SplitSteps:
         secret: draws the batches.
         chain: its defences.
         gate: releases embeddings and updates.
-        record: is called with a gradient that was learned from.
+        record: is called with a gradient before its answer: an answer that is kept is given again after a
+            restart, and nothing is learned then.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class SplitSteps:
         secret: bytes,
         chain: DefenseChain,
         gate: ReleaseGate,
-        record: Callable[[Released], None],
+        record: Callable[[Released], object],
     ) -> None:
         self._name, self._leader, self._run, self._bottom = name, leader, run, bottom
         self._secret, self._chain, self._gate, self._record = secret, chain, gate, record
