@@ -99,6 +99,15 @@ def test_a_step_of_this_round_has_one_answer(local: LocalFederation) -> None:
     assert len(set(first)) == 4
 
 
+def test_a_gradient_is_on_disk_before_its_answer(local: LocalFederation) -> None:
+    """A kept answer is given again after a restart, without the gradient that it took."""
+    client = clients_of(local)["a"]
+    for act in (parameters(local), gradient(1), gradient(2), gradient(3)):
+        client.step(act)
+    arrived = [r.exchange.step for r in client.transcript if r.point is Point.GRADIENT]
+    assert arrived == [0, 1, 2]
+
+
 def _bits(released: Released | None) -> tuple[Point, bytes]:
     assert released is not None
     return released.point, b"".join(tensor.tobytes() for tensor in (released.tensors or {}).values())
