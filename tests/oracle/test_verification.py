@@ -119,7 +119,9 @@ def test_arrays_of_another_estimate_are_refused() -> None:
         vl.verify(estimate, A, b[:3])
     with pytest.raises(vl.errors.ConfigError, match=r"^rows = 0: give a whole number from 1"):
         vl.verify(estimate, A, b, rows=0)
-    with pytest.raises(vl.errors.ConfigError, match=r"^verify takes an estimate of vl\.estimate: "):
+    with pytest.raises(
+        vl.errors.ConfigError, match=r"^verify takes an estimate of vl\.estimate\(name, A, b\): "
+    ):
         vl.verify(vl.Estimate("", estimate.rows, estimate.values, estimate.status), A, b)
 
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from vflens import attacks, types
 from vflens.api.html import paragraphs, table
-from vflens.errors import ConfigError, StorageError
+from vflens.errors import ConfigError, DataError, StorageError
 from vflens.experiments.results.folders import PartyRun
 from vflens.experiments.results.verdict import number
 from vflens.plugins.attack import LinearAttack
@@ -59,8 +59,8 @@ class Estimate(types.Estimate):
 
 def estimate(
     name: str | type[LinearAttack],
-    A: npt.ArrayLike,
-    b: npt.ArrayLike,
+    A: npt.ArrayLike | Mapping[str, npt.ArrayLike],
+    b: npt.ArrayLike | None = None,
     *,
     rng: np.random.Generator | int | None = None,
     moments: Moments | None = None,
@@ -68,23 +68,55 @@ def estimate(
 ) -> Estimate:
     """The estimate of x in A x = b, 0 ≤ x ≤ 1, by the linear attack ``name``; no federation is needed.
 
+    A dict of arrays alone stands for the file of ``vflens attack --arrays`` (``docs/arrays.md`` and
+    ``docs/trees.md``): the same numbers come back as by that command.
+
     Args:
-        name: a linear attack, such as "half_star" or "rcc2", or the class of your own.
-        A: (m, d), shared by all rows; m may be 0.
-        b: (N, m), one right-hand side for each row.
+        name: a linear attack, such as "half_star" or "rcc2", or the class of your own; with a dict also
+            "instance_spaces" or "histograms".
+        A: (m, d), shared by all rows; m may be 0. Or the dict.
+        b: (N, m), one right-hand side for each row; not with a dict.
         rng: a generator, or the seed of one, for attacks that draw; None: fresh entropy.
         moments: mean (d,) and covariance (d, d) of x, for attacks that need them.
         params: the attack's parameters.
 
     Raises:
         PluginError: an unknown name, or an attack that is not linear.
-        ConfigError: an unknown parameter, a value out of its range, or a wrong ``rng``.
+        ConfigError: an unknown parameter, a value out of its range, or a wrong ``rng``; arguments that do not
+            go together.
+        DataError: an array of the dict lacks, is unknown, or wrong.
         ProtocolError: arrays that are not finite, too large, or do not fit each other.
         KnowledgeError: the attack needs moments, and none are given.
     """
     with nullcontext(name) if isinstance(name, str) else ATTACKS.entered(name) as attack:
+        if isinstance(A, Mapping):
+            _check_alone(b, rng, moments)
+            return Estimate(**vars(_of_arrays(attack, A, params)), attack=attack)
+        if b is None:
+            raise ConfigError("b is missing: give A and b, or a dict of the arrays that were seen")
         found = attacks.estimate(attack, A, b, rng=rng, moments=moments, **params)
     return Estimate(**vars(found), attack=attack, params=params, moments=moments)
+
+
+def _check_alone(b: object, rng: object, moments: object) -> None:
+    for name, value in (("b", b), ("rng", rng), ("moments", moments)):
+        if value is not None:
+            raise ConfigError(f"{name} does not go with a dict of arrays: leave it out, or give an array A")
+
+
+def _of_arrays(attack: str, given: Mapping[str, npt.ArrayLike], params: Mapping[str, Any]) -> types.Estimate:
+    from vflens.experiments.offline.given_arrays import estimate_arrays
+
+    found, _ = estimate_arrays("the dict", {key: _array(key, a) for key, a in given.items()}, attack, params)
+    return found
+
+
+def _array(key: str, value: npt.ArrayLike) -> Array:
+    try:
+        found: Array = np.asarray(value)
+    except ValueError:  # rows of different lengths
+        raise DataError(f"{key!r} of the dict is no array: give rows of one length") from None
+    return found
 
 
 def verify(
@@ -111,7 +143,8 @@ def verify(
 
     if not isinstance(estimate, Estimate) or estimate.params is None:
         raise ConfigError(
-            "verify takes an estimate of vl.estimate: for one of a run use `vflens attack … --verify`"
+            "verify takes an estimate of vl.estimate(name, A, b): for one of a run use "
+            "`vflens attack … --verify`"
         )
     for name, value, least in (("rows", rows, 1), ("seed", seed, 0)):
         if not isinstance(value, int) or value < least:

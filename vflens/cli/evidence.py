@@ -210,7 +210,6 @@ def attack(
     from vflens.experiments.offline.attack import attack_recorded
     from vflens.experiments.offline.command import given_parameters
     from vflens.experiments.offline.given_arrays import attack_arrays
-    from vflens.experiments.offline.given_trees import TREE_ATTACKS, attack_trees
     from vflens.experiments.offline.recording import is_recording
     from vflens.types import Phase
 
@@ -222,8 +221,7 @@ def attack(
     scored = None if rows is None else Phase(rows.value)
     with _named(attack) as name, StageBar() as bar:
         if arrays is not None:
-            read = attack_trees if name in TREE_ATTACKS else attack_arrays
-            facts = read(arrays, name, out, parameters=parameters)
+            facts = attack_arrays(arrays, name, out, parameters=parameters)
         else:
             assert folder is not None
             asked: Facts = {"scored": scored, "verify": verify, "together": together or ()}

@@ -5,7 +5,7 @@ attacks work: with x = low + (high − low) u the weights become W (high − low
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -14,6 +14,7 @@ import numpy as np
 from vflens.config import Plugin, build_plugins
 from vflens.errors import ConfigError, DataError, KnowledgeError, PluginError, VflensError
 from vflens.experiments.offline.given_labels import score_labels
+from vflens.experiments.offline.given_trees import TREE_ATTACKS
 from vflens.experiments.results.results import half_width
 from vflens.experiments.weights.numbers import checked_numbers, checked_shapes
 from vflens.experiments.weights.pickles import refuse_pickle
@@ -25,7 +26,7 @@ from vflens.score.columns import blind_square
 from vflens.score.worst import Tolerance
 from vflens.storage.files import load_arrays, save_arrays
 from vflens.storage.private import owner_only
-from vflens.types import Array, Document, Facts, Knowledge, Moments, Phase
+from vflens.types import Array, Document, Estimate, Facts, Knowledge, Moments, Phase
 from vflens.words import counted
 
 #: Key → its axes: k classes, d unknown columns, p columns of the adversary, N rows.
@@ -60,16 +61,46 @@ class Seen:
 
 
 def attack_arrays(file: Path, name: str, out: Path, *, parameters: Facts | None = None) -> Document:
-    """Run the linear attack ``name`` on the arrays in ``file``; write the estimate to ``out`` (npz).
+    """Run attack ``name`` on the arrays in ``file``; write the estimate to ``out`` (npz).
 
     Raises:
-        ConfigError: an unknown attack or parameter, or an attack that does not solve linear equations.
-        DataError: ``file`` lacks an array, or one is wrong.
+        as :func:`estimate_arrays`.
         StorageError: ``file`` cannot be read, or ``out`` not written.
-        KnowledgeError: the attack needs moments that ``file`` lacks.
+    """
+    found, kept = estimate_arrays(file, arrays_of(file), name, parameters or {})
+    phase = Phase.TRAIN if name in TREE_ATTACKS else Phase.PREDICT
+    texts = {"attack": name, "target": found.target, "scored_set": phase.value}
+    with owner_only():
+        named = {key: np.array(text) for key, text in texts.items()}
+        save_arrays(out, {**named, **found.arrays(), **kept})
+    states = {str(s): int((found.status == s).sum()) for s in np.unique(found.status)}
+    shares = {key: float(extra.mean()) for key, extra in found.extras.items() if extra.dtype == bool}
+    return {**texts, "rows": len(found.rows), "estimate": str(out), "status": states, **shares}
+
+
+def estimate_arrays(
+    file: Path | str, given: Mapping[str, Array], name: str, parameters: Facts
+) -> tuple[Estimate, Mapping[str, Array]]:
+    """What attack ``name`` makes of the arrays ``given``, and what a file of it has besides.
+
+    Raises:
+        ConfigError: an unknown attack or parameter, or an attack that reads no arrays.
+        DataError: an array lacks, or is wrong; the sentence names them ``file``.
+        KnowledgeError: the attack needs moments that are not given.
         PluginError: the attack fails.
     """
-    attack, seen = _linear(name, parameters or {}), read_seen(file)
+    if name not in TREE_ATTACKS:
+        return _solved(file, given, name, parameters)
+    if parameters:
+        raise ConfigError(f"attack {name!r} has no parameter: leave {next(iter(parameters))!r} out")
+    return TREE_ATTACKS[name](file, given)
+
+
+def _solved(
+    file: Path | str, given: Mapping[str, Array], name: str, parameters: Facts
+) -> tuple[Estimate, Mapping[str, Array]]:
+    """The estimate of a linear attack, and the bounds of its columns."""
+    attack, seen = _linear(name, parameters), read_seen(file, given)
     if Knowledge.MOMENTS in attack.needs and seen.moments is None:
         raise KnowledgeError(f"attack {name!r} needs moments: add 'mean' and 'covariance' to {file}")
     rng = stream(secret_from_seed("0"), "attack", name)
@@ -79,12 +110,7 @@ def attack_arrays(file: Path, name: str, out: Path, *, parameters: Facts | None 
         raise
     except (Exception, SystemExit) as error:  # a plug-in must not end the process
         raise PluginError(f"attack {name!r} failed: {type(error).__name__}: {error}") from error
-    texts = {"attack": name, "target": _TARGET, "scored_set": Phase.PREDICT.value}
-    with owner_only():
-        named = {key: np.array(text) for key, text in texts.items()}
-        save_arrays(out, {**named, **found.arrays(), "bounds": seen.bounds})
-    states = {str(s): int((found.status == s).sum()) for s in np.unique(found.status)}
-    return {**texts, "rows": len(found.rows), "estimate": str(out), "status": states}
+    return replace(found, target=_TARGET), {"bounds": seen.bounds}
 
 
 def score_arrays(estimate: Path, truth: Path, tolerance: Mapping[str, float] = _AS_USUAL) -> Document:
@@ -145,14 +171,12 @@ def _tolerance(stated: Mapping[str, float], bounds: Array) -> Tolerance:
     )
 
 
-def read_seen(file: Path) -> Seen:
-    """The arrays of ``file``, checked against each other.
+def read_seen(file: Path | str, given: Mapping[str, Array]) -> Seen:
+    """The arrays ``given``, checked against each other; a refusal names them ``file``.
 
     Raises:
         DataError: one is missing, unknown, or wrong.
-        StorageError: it cannot be read.
     """
-    given = arrays_of(file)
     if unknown := sorted(given.keys() - _SEEN.keys()):
         raise DataError(f"{file} holds {unknown[0]!r}: the arrays are {', '.join(_SEEN)}")
     if missing := [key for key in _NEEDED if key not in given]:
@@ -179,7 +203,7 @@ def _two_classes(arrays: Mapping[str, Array]) -> dict[str, Array]:
     return {**arrays, **padded, "scores": both}
 
 
-def _check_shapes(file: Path, arrays: Mapping[str, Array]) -> None:
+def _check_shapes(file: Path | str, arrays: Mapping[str, Array]) -> None:
     sizes = checked_shapes(file, arrays, _SEEN)
     if not all(sizes.values()) or sizes["k"] < 2:
         raise DataError(
@@ -188,7 +212,7 @@ def _check_shapes(file: Path, arrays: Mapping[str, Array]) -> None:
         )
 
 
-def _in_the_box(file: Path, arrays: Mapping[str, Array]) -> Seen:
+def _in_the_box(file: Path | str, arrays: Mapping[str, Array]) -> Seen:
     weight, scores = arrays["W"], arrays["scores"]
     bounds = arrays.get("bounds", np.tile([0.0, 1.0], (weight.shape[1], 1)))
     low, width = bounds[:, 0], bounds[:, 1] - bounds[:, 0]

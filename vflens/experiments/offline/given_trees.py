@@ -7,39 +7,16 @@ from types import MappingProxyType
 import numpy as np
 
 from vflens.attacks._directions import beliefs, clusters, directions
-from vflens.errors import ConfigError
 from vflens.experiments.offline.tree_recordings import read_histograms, read_spaces
 from vflens.numerics.boosting.histograms import bins_of_rows
 from vflens.numerics.boosting.instance_spaces import learned, shared_spaces
 from vflens.randomness import secret_from_seed, stream
-from vflens.storage.files import save_arrays
-from vflens.storage.private import owner_only
-from vflens.types import Array, Document, Estimate, Facts, Phase, RowStatus, statuses
+from vflens.types import Array, Estimate, RowStatus, statuses
 
 
-def attack_trees(file: Path, name: str, out: Path, *, parameters: Facts | None = None) -> Document:
-    """Run ``name`` of :data:`TREE_ATTACKS` on the recording in ``file``; write the estimate to ``out`` (npz).
-
-    Raises:
-        ConfigError: ``parameters`` are given, and it has none.
-        DataError: ``file`` lacks an array, or one is wrong.
-        StorageError: ``file`` cannot be read, or ``out`` not written.
-    """
-    if parameters:
-        raise ConfigError(f"--set {next(iter(parameters))}: {name} has no parameter, leave it out")
-    found, kept = TREE_ATTACKS[name](file)
-    texts = {"attack": name, "target": found.target, "scored_set": Phase.TRAIN.value}
-    with owner_only():
-        named = {key: np.array(text) for key, text in texts.items()}
-        save_arrays(out, {**named, **found.arrays(), **kept})
-    states = {str(s): int((found.status == s).sum()) for s in np.unique(found.status)}
-    shares = {name: float(extra.mean()) for name, extra in found.extras.items()}
-    return {**texts, "rows": len(found.rows), "estimate": str(out), "status": states, **shares}
-
-
-def _labels(file: Path) -> tuple[Estimate, Mapping[str, Array]]:
+def _labels(file: Path | str, given: Mapping[str, Array]) -> tuple[Estimate, Mapping[str, Array]]:
     """Beliefs in the classes of all rows but the known ones; without known ones in clusters."""
-    seen = read_spaces(file)
+    seen = read_spaces(file, given)
     points = shared_spaces(seen.spaces, seen.tree)
     rows = np.setdiff1d(np.arange(len(points)), seen.known)
     if len(seen.known):
@@ -52,9 +29,9 @@ def _labels(file: Path) -> tuple[Estimate, Mapping[str, Array]]:
     return Estimate("labels", rows, values[rows], statuses(len(rows))), kept
 
 
-def _bins(file: Path) -> tuple[Estimate, Mapping[str, Array]]:
+def _bins(file: Path | str, given: Mapping[str, Array]) -> tuple[Estimate, Mapping[str, Array]]:
     """The likeliest bin of each row in each column, scaled to [0, 1]; a row is ok if all are proven."""
-    found = [bins_of_rows(column) for column in read_histograms(file)]
+    found = [bins_of_rows(column) for column in read_histograms(file, given)]
     last = found[0][0].shape[1] - 1
     values = np.stack([believed.argmax(axis=1) / last for believed, _ in found], axis=1)
     proven = np.stack([p for _, p in found], axis=1)
@@ -64,7 +41,8 @@ def _bins(file: Path) -> tuple[Estimate, Mapping[str, Array]]:
     return estimate, {"bounds": np.tile([0.0, last], (len(found), 1))}
 
 
-_Attack = Callable[[Path], tuple[Estimate, Mapping[str, Array]]]
+_Attack = Callable[[Path | str, Mapping[str, Array]], tuple[Estimate, Mapping[str, Array]]]
 
-#: Name → the estimate that it makes of a recording, and what the file of the estimate has besides.
+#: Name → the estimate that it makes of a recording, by its name and arrays, and what the file of the estimate
+#: has besides. A DataError refuses a recording that lacks an array, or has a wrong one.
 TREE_ATTACKS: Mapping[str, _Attack] = MappingProxyType({"instance_spaces": _labels, "histograms": _bins})

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 
 from vflens.errors import DataError
-from vflens.experiments.offline.given_arrays import arrays_of
 from vflens.experiments.weights.numbers import checked_numbers, checked_shapes
 from vflens.numerics.boosting.histograms import Histograms
 from vflens.types import Array
@@ -36,14 +35,13 @@ class Spaces:
     labels: Array
 
 
-def read_spaces(file: Path) -> Spaces:
-    """The instance spaces in ``file``.
+def read_spaces(file: Path | str, given: Mapping[str, Array]) -> Spaces:
+    """The instance spaces ``given``; a refusal names them ``file``.
 
     Raises:
         DataError: an array is missing, unknown, or wrong.
-        StorageError: it cannot be read.
     """
-    arrays = _numbers(file, _SPACES, ("spaces", "tree", "classes"))
+    arrays = _numbers(file, given, _SPACES, ("spaces", "tree", "classes"))
     if ("known" in arrays) != ("labels" in arrays):
         raise DataError(f"{file} has one of 'known' and 'labels': give both, or neither")
     arrays = {"known": np.zeros(0), "labels": np.zeros(0), **arrays}
@@ -70,14 +68,13 @@ def read_spaces(file: Path) -> Spaces:
     )
 
 
-def read_histograms(file: Path) -> list[Histograms]:
-    """The sums of each column in ``file``.
+def read_histograms(file: Path | str, given: Mapping[str, Array]) -> list[Histograms]:
+    """The sums of each column ``given``; a refusal names them ``file``.
 
     Raises:
         DataError: an array is missing, unknown, or wrong.
-        StorageError: it cannot be read.
     """
-    arrays = _numbers(file, _SUMS, tuple(_SUMS))
+    arrays = _numbers(file, given, _SUMS, tuple(_SUMS))
     sizes = checked_shapes(file, arrays, _SUMS)
     spaces, tree = _of_nodes(file, arrays["spaces"]), _whole(file, "tree", arrays["tree"])
     if tree.max(initial=0) >= sizes["T"]:
@@ -102,7 +99,7 @@ def read_histograms(file: Path) -> list[Histograms]:
     return [Histograms(spaces, weights, sums[:, column]) for column in range(sizes["d"])]
 
 
-def _check_sums(file: Path, spaces: Array, weights: Array, sums: Array) -> None:
+def _check_sums(file: Path | str, spaces: Array, weights: Array, sums: Array) -> None:
     """``sums`` (M, d, B, 2) over all bins are those of the rows of each node."""
     inside = np.where(spaces[..., None], weights, 0.0)
     off = np.abs(sums.sum(axis=2) - inside.sum(axis=1)[:, None])
@@ -116,9 +113,10 @@ def _check_sums(file: Path, spaces: Array, weights: Array, sums: Array) -> None:
         )
 
 
-def _numbers(file: Path, axes: Mapping[str, str], needed: Sequence[str]) -> dict[str, Array]:
-    """The arrays of ``file`` as float64."""
-    given = arrays_of(file)
+def _numbers(
+    file: Path | str, given: Mapping[str, Array], axes: Mapping[str, str], needed: Sequence[str]
+) -> dict[str, Array]:
+    """The arrays ``given`` as float64."""
     if unknown := sorted(given.keys() - axes.keys()):
         raise DataError(f"{file} holds {unknown[0]!r}: the arrays are {', '.join(axes)}")
     if missing := [key for key in needed if key not in given]:
@@ -127,7 +125,7 @@ def _numbers(file: Path, axes: Mapping[str, str], needed: Sequence[str]) -> dict
     return {key: checked_numbers(file, key, array) for key, array in plain.items()}
 
 
-def _of_nodes(file: Path, spaces: Array) -> Array:
+def _of_nodes(file: Path | str, spaces: Array) -> Array:
     """``spaces`` as bool."""
     if not np.isin(spaces, (0, 1)).all():
         raise DataError(f"'spaces' of {file} holds something else than 0 and 1: say whether a node has a row")
@@ -137,7 +135,7 @@ def _of_nodes(file: Path, spaces: Array) -> Array:
     return found
 
 
-def _whole(file: Path, key: str, numbers: Array) -> Array:
+def _whole(file: Path | str, key: str, numbers: Array) -> Array:
     if (numbers % 1).any() or numbers.min(initial=0) < 0:
         raise DataError(f"{key!r} of {file} holds something else than whole numbers from 0: count from 0")
     found: Array = numbers.astype(np.int64)

@@ -11,7 +11,7 @@ from vflens.errors import DataError
 from vflens.types import Array
 
 
-def checked_numbers(file: Path, key: str, array: Any, axes: int | None = None) -> Array:
+def checked_numbers(file: Path | str, key: str, array: Any, axes: int | None = None) -> Array:
     """``array``, called ``key`` in ``file``, as float64 of so many ``axes`` (None: any).
 
     Raises:
@@ -27,7 +27,7 @@ def checked_numbers(file: Path, key: str, array: Any, axes: int | None = None) -
     return found
 
 
-def checked_shapes(file: Path, arrays: Mapping[str, Array], axes: Mapping[str, str]) -> dict[str, int]:
+def checked_shapes(file: Path | str, arrays: Mapping[str, Array], axes: Mapping[str, str]) -> dict[str, int]:
     """The length of each axis of ``arrays``, whose ``axes`` are letters, or a digit for a fixed length.
 
     Raises:

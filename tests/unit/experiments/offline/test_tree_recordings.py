@@ -85,7 +85,7 @@ def test_a_recording_that_contradicts_itself_is_refused(
 
 def test_a_parameter_is_refused(tmp_path: Path, refused: Refused) -> None:
     said = refused(2, "attack", "--arrays", recorded(tmp_path), *SPACES, "--set", "trees=3")
-    assert "--set trees: instance_spaces has no parameter" in said
+    assert "attack 'instance_spaces' has no parameter: leave 'trees' out" in said
 
 
 SUMS: dict[str, Any] = trained(1, 150, trees=8).seen_by_active()
