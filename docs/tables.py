@@ -40,11 +40,11 @@ from vflens.config import (
     Tls,
     VerticalConfig,
 )
-from vflens.experiments.run.any_experiment import Data, DefenseAt, Grant, NetworkSettings, Scenario
+from vflens.experiments.run.any_experiment import AttackAt, Data, DefenseAt, Grant, NetworkSettings, Scenario
 from vflens.experiments.run.dealing import Columns, Fraction, ImageChannels, ImageHalves, ImageTiles, Window
 from vflens.experiments.run.horizontal.dealt_rows import ClientRows
 from vflens.experiments.run.horizontal.experiment import Group, HorizontalExperiment
-from vflens.experiments.run.vertical.experiment import AttackAt, Experiment, Members
+from vflens.experiments.run.vertical.experiment import Experiment, Members
 from vflens.experiments.sweeps.sweep_file import HorizontalSweep, Sweep, SweptDefense
 from vflens.models.families.split_network import SplitNetwork
 from vflens.models.settings import Horizontal, Training

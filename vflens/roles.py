@@ -105,6 +105,7 @@ ROLES: Mapping[Role, RoleFacts] = {
                 "on_update",
             }
         ),
+        estimates=_ANY,
         labelled=True,
         alike=True,
         pictured="train",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +47,11 @@ CLIENTS: dict[str, Any] = {
     "horizontal": {"rounds": 2, "local_steps": 1, "secure_aggregation": True},
     "attacks": [{"name": "softmax_inversion", "colluders": ["client-2", "client-3"]}],
 }
+PAGE = (Path(__file__).parents[2] / "docs/threat-models.md").read_text(encoding="utf-8")
+(_, PLACED) = (
+    tomllib.loads(text)["attacks"]
+    for text in re.findall(r"```toml\n(\[\[attacks\]\].*?)```", PAGE, re.DOTALL)
+)
 
 
 @pytest.fixture(scope="module")
@@ -157,6 +164,91 @@ def test_clients_uncover_an_update_with_their_server(tmp_path: Path) -> None:
     assert max(found.values()) < 1e-12
 
 
+def test_clients_without_their_server_attack_as_offline_to_the_bit(tmp_path: Path) -> None:
+    run = vl.run({**CLIENTS, "attacks": PLACED}, out=tmp_path)
+    (found,) = run.results.to_pylist()
+    home, name = run.folder / "run", "softmax_inversion:with-client-3"
+    assert (found["attack"], found["target"]) == (name, "client-1")
+    out = tmp_path / "e.npz"
+    together = [home / "client-3"]
+    attack_recorded(home / "client-2", "softmax_inversion", "client-1", out, together=together)
+    with np.load(out) as one, np.load(home / f"client-2/estimates/client-1.{name}.train.npz") as other:
+        assert one.keys() == other.keys()
+        for key in one:
+            np.testing.assert_array_equal(one[key], other[key])
+    assert score.score_estimate(out, home / "client-1/config.toml")["matched_mse"] == found["mse"] < 1e-16
+    assert "client-2 with client-3 reconstructs client-1" in run.verdict
+    assert "client-2 with client-3 reconstructs client-1" in run.report.read_text(encoding="utf-8")
+    assert attacker(vl.read_run(run.folder), name) == "client-2 with client-3"
+
+
+def test_of_two_clients_one_alone_attacks_the_other(vflens: Run, tmp_path: Path) -> None:
+    """In the clear: two do not mask. The server sees the same update, and finds the same row."""
+    two: dict[str, Any] = {
+        **CLIENTS,
+        "parties": {"clients": 2},
+        "horizontal": {"rounds": 2, "local_steps": 1},
+        "attacks": [{"name": "softmax_inversion"}, {"name": "softmax_inversion", "at": "client-2"}],
+    }
+    run = vl.run(two, out=tmp_path)
+    values = {}
+    for party in ("server", "client-2"):
+        file = run.folder / f"run/{party}/estimates/client-1.softmax_inversion.train.npz"
+        with np.load(file) as estimate:
+            values[party] = estimate["values"]
+    np.testing.assert_allclose(values["client-2"], values["server"], rtol=0, atol=1e-9)
+    file = tmp_path / "two.toml"
+    file.write_text(toml_text(two), encoding="utf-8")
+    said = vflens("check", file)
+    assert said.code == 0, said.err
+    assert "alone: softmax_inversion" in said.out
+
+
+def test_check_names_clients_who_collude(vflens: Run, tmp_path: Path) -> None:
+    file = tmp_path / "sums.toml"
+    file.write_text(toml_text({**CLIENTS, "attacks": PLACED}), encoding="utf-8")
+    said = vflens("check", file)
+    assert said.code == 0, said.err
+    assert "with client-3: softmax_inversion" in said.out
+    for name, grants in (("loss_threshold", "candidates"), ("wmi", "embeddings")):
+        settings = {**CLIENTS, "attacks": [{**PLACED[0], "name": name}]}
+        file.write_text(toml_text(settings), encoding="utf-8")
+        assert f"clients grant {grants}" in vflens("check", file).err
+    file.write_text(toml_text({**CLIENTS, "attacks": [{**PLACED[0], "name": "imprint"}]}), encoding="utf-8")
+    assert "attack 'imprint:with-client-3' at client 'client-2' sends what no" in vflens("check", file).err
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"at": "nobody"}, "party 'nobody' is none of"),
+        ({"colluders": ["client-9"]}, "party 'client-9' is none of"),
+        ({"colluders": ["client-2"]}, "at 'client-2' with colluders client-2: name other parties, each once"),
+        ({"colluders": ["client-3"] * 2}, "with colluders client-3, client-3: name other parties, each once"),
+        ({"colluders": ["client-1", "client-3"]}, "client-1, client-3: nobody is left to attack"),
+        ({"colluders": []}, "at 'client-2' without the server: of 2 other clients it knows the sum"),
+        ({"colluders": ["client-3", "server"]}, "with the server it sits there, set at = 'server'"),
+    ],
+)
+def test_who_cannot_attack_without_the_server_is_refused(changes: Any, said: str) -> None:
+    placed = {**PLACED[0], **changes}
+    with pytest.raises(vl.errors.ConfigError, match=said):
+        vl.HorizontalExperiment(**{**CLIENTS, "attacks": [placed]})
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"horizontal": {"rounds": 2, "participants": 2}}, "clients do not know who trained in a round"),
+        ({"transcript": {"every": 2}}, r"transcript\.every = 2 drops models"),
+        ({"parties": {"clients": 1}, "attacks": [{"name": "wmi", "at": "client-1"}]}, "nobody is left"),
+    ],
+)
+def test_a_run_that_gives_clients_no_update_is_refused(settings: Any, said: str) -> None:
+    with pytest.raises(vl.errors.ConfigError, match=said):
+        vl.HorizontalExperiment(**{**CLIENTS, "attacks": PLACED, **settings})
+
+
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
@@ -173,7 +265,9 @@ def test_who_cannot_collude_is_refused(changes: Any, said: str) -> None:
 
 
 def test_without_a_lab_nobody_holds_all_folders(tmp_path: Path) -> None:
-    with pytest.raises(vl.errors.ConfigError, match="attacks of 'active' have colluders, and lab = false"):
+    with pytest.raises(
+        vl.errors.ConfigError, match="attack 'clear_columns:with-coordinator' of 'active' runs on the folders"
+    ):
         vl.run({**VERTICAL, "lab": False, "attacks": [TOGETHER]}, out=tmp_path)
 
 

@@ -151,23 +151,23 @@ def check_fed(coordinator: str, defenses: Sequence[Defense], disclosing: Mapping
 
 
 def build_attacks(config: PartyConfig) -> dict[str, Attack]:
-    """The configured attacks by name, without those that have colluders: none of these runs in the party.
+    """The configured attacks by name, without those on the folders of a finished run.
 
     Raises:
         PluginError, ConfigError: unknown, wrongly set, made for the other setting, or aimed at this party's
-            own data: the active party's attacks estimate columns, a passive party's labels; colluders outside
-            lab mode.
+            own data: the active party's attacks estimate columns, a passive party's labels; one on
+            folders of the finished run outside lab mode.
     """
-    tables = config.own_attacks
-    if not config.lab and any(t.colluders for t in tables):
+    tables, afterwards = config.own_attacks, config.attacks_afterwards
+    if not config.lab and afterwards:
         raise ConfigError(
-            f"attacks of {config.party!r} have colluders, and lab = false: nobody holds all folders, leave "
-            "colluders out and use vflens attack --with"
+            f"attack {afterwards[0].name!r} of {config.party!r} runs on the folders of all who collude, and "
+            "lab = false: nobody holds them all, leave it out and use vflens attack --with"
         )
     attacks: list[tuple[str, Attack]] = build_plugins(ATTACKS, tables)
     for name, attack in attacks:
         check_place(name, attack, config.role, config.party)
-    alone = [found for found, table in zip(attacks, tables, strict=True) if not table.colluders]
+    alone = [found for found, table in zip(attacks, tables, strict=True) if table not in afterwards]
     _check_sending(alone, config)
     return dict(alone)
 
@@ -176,7 +176,8 @@ def check_place(name: str, attack: Attack, role: Role, party: str) -> None:
     """Refuse ``attack``, called ``name`` at ``party``, which could never run in this ``role``.
 
     Raises:
-        ConfigError: it is made for the other setting, or aimed at what this party holds itself.
+        ConfigError: it is made for the other setting, aimed at what this party holds itself, or sends what a
+            leader or an active party sends.
     """
     setting = ROLES[role].setting
     if setting not in attack.made_for():
@@ -186,6 +187,11 @@ def check_place(name: str, attack: Attack, role: Role, party: str) -> None:
         )
     if attack.estimates not in ROLES[role].estimates:
         raise ConfigError(f"attack {name!r} at {role} {party!r} estimates {_WORDS[attack.estimates]}")
+    if breaks_protocol(type(attack)) and role not in SENT:
+        raise ConfigError(
+            f"attack {name!r} at {role} {party!r} sends what no {role} does: let it sit in another party, or "
+            "leave it out"
+        )
 
 
 def _check_sending(attacks: Sequence[tuple[str, Attack]], config: PartyConfig) -> None:

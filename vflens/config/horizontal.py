@@ -25,9 +25,24 @@ _GRANTED = {"embeddings": "on_embedding", "gradients": "on_gradient", "parameter
 class HorizontalConfig(PartyConfig):
     """A party of a horizontal federation, whose clients hold the same columns of other rows."""
 
+    attacks: tuple[AttackTable, ...] = Field(
+        (),
+        description="the adversary's plug-ins: in the server against every client; in a client, in lab mode, "
+        "after the run, against the one that is neither itself nor a colluder",
+    )
+
     @property
     def access(self) -> Access:
         return HORIZONTAL_ACCESS
+
+    @property
+    def own_attacks(self) -> tuple[AttackTable, ...]:
+        return self.attacks
+
+    @model_validator(mode="after")
+    def _attacks_are_distinct(self) -> HorizontalConfig:
+        check_attacks(self.attacks)
+        return self
 
 
 class ClientConfig(HorizontalConfig, LedConfig):
@@ -51,6 +66,11 @@ class ClientConfig(HorizontalConfig, LedConfig):
         """See :attr:`PartyConfig.hooks`; with those for what it grants."""
         granted = {d.what for d in self.disclose}
         return self.facts.hooks | {hook for what, hook in _GRANTED.items() if what in granted}
+
+    @property
+    def attacks_afterwards(self) -> tuple[AttackTable, ...]:
+        """All: what a client knows of another one follows from the finished run."""
+        return self.own_attacks
 
     @property
     def leader(self) -> Peer:
@@ -81,22 +101,12 @@ class ServerConfig(HorizontalConfig, LeaderConfig):
 
     role: Literal[Role.SERVER]
     horizontal: Horizontal = Horizontal()
-    attacks: tuple[AttackTable, ...] = Field((), description="the adversary's plug-ins, against every client")
     malicious: bool = Field(False, description=MALICIOUS_SERVER)
     device: Device = Field("cpu", description="where its attacks compute: `cpu`, or `cuda` for a GPU")
 
     @property
-    def own_attacks(self) -> tuple[AttackTable, ...]:
-        return self.attacks
-
-    @property
     def breaks_protocol(self) -> bool:
         return self.malicious
-
-    @model_validator(mode="after")
-    def _attacks_are_distinct(self) -> ServerConfig:
-        check_attacks(self.attacks)
-        return self
 
     @model_validator(mode="after")
     def _knows_clients(self) -> ServerConfig:

@@ -162,6 +162,11 @@ class PartyConfig(Settings):
         return ()
 
     @property
+    def attacks_afterwards(self) -> tuple[AttackTable, ...]:
+        """Those of them that run on folders of the finished run, in a lab: with colluders."""
+        return tuple(table for table in self.own_attacks if table.colluders)
+
+    @property
     def aligns_by(self) -> AlignMode | None:
         """How its rows are aligned; None: it has none that are."""
         return None

@@ -226,8 +226,9 @@ class PartyRuns:
 
     @property
     def attackers(self) -> list[str]:
-        """The names of the parties, sorted, whose attacks may estimate columns."""
-        return sorted(i.name for i in self.infos().values() if "features" in ROLES[i.role].estimates)
+        """The names of the parties, sorted, whose attacks may estimate columns during the run."""
+        facts = {i.name: ROLES[i.role] for i in self.infos().values()}
+        return sorted(name for name, own in facts.items() if "features" in own.estimates and not own.alike)
 
     def holds(self, role: Role) -> bool:
         """Whether there is a folder of a party with ``role``."""

@@ -55,10 +55,15 @@ class DefenseAt(Plugin):
 
     at: Name = Field(description="the party that runs it")
 
-    @property
-    def parameters(self) -> dict[str, object]:
-        """The plug-in's own keys."""
-        return dict(self.__pydantic_extra__ or {})
+
+class AttackAt(AttackTable):
+    """An attack and the party that it sits in."""
+
+    at: Name | None = Field(
+        None,
+        description="the party that it sits in; default: the active one, or the server. Attacks on labels in "
+        "a vertical run: a passive one",
+    )
 
 
 class Grant(Disclosure):
@@ -235,16 +240,29 @@ class AnyPartiesExperiment(Settings, ABC):
         return [d.at for s in self.scenarios for d in s.defenses]
 
 
+def check_seats(seated: Sequence[tuple[AttackTable, str]]) -> None:
+    """Refuse an attack that sits twice in a party.
+
+    Raises:
+        ValueError: names both, for pydantic.
+    """
+    twice = repeated([(table.called, seat) for table, seat in seated])
+    if twice is not None:
+        name, at = twice
+        raise ValueError(f"attack {name!r} is configured twice at {at!r}: results are kept by its name")
+
+
 def check_colluders(table: AttackTable, seat: str, aims: Collection[str]) -> None:
     """Refuse colluders of the attack in the party ``seat`` on the parties ``aims`` that it cannot have.
 
     Raises:
         ValueError: names the attack, for pydantic.
     """
-    given = f"attack {table.name!r} at {seat!r} with colluders {', '.join(table.colluders)}"
+    given = f"attack {table.name!r} at {seat!r}"
+    given += f" with colluders {', '.join(table.colluders)}" if table.colluders else ""
     if repeated([seat, *table.colluders]) is not None:
         raise ValueError(f"{given}: name other parties, each once")
-    if set(aims) <= set(table.colluders):
+    if set(aims) <= {seat, *table.colluders}:
         raise ValueError(f"{given}: nobody is left to attack")
 
 

@@ -139,12 +139,12 @@ def check_party(config: PartyConfig) -> Document:
         check_grants(config, len(table.ids) - 1 if table.split is None else int((table.split == 0).sum()))
     if config.facts.estimates:
         attacks = facts["attacks"] = list(build_attacks(config))
-        for joint in (t for t in config.own_attacks if t.colluders):
+        for joint in config.attacks_afterwards:
             facts.setdefault("colluders", {})[joint.name] = list(joint.colluders)
-            summary += f", with {' and '.join(joint.colluders)}: {joint.name}"
-        summary += (
-            f", {counted(len(attacks), 'attack')}" if attacks or isinstance(config, DataPartyConfig) else ""
-        )
+            who = f"with {' and '.join(joint.colluders)}" if joint.colluders else "alone"
+            summary += f", {who}: {joint.name}"
+        counts = attacks or (isinstance(config, DataPartyConfig) and not config.facts.alike)
+        summary += f", {counted(len(attacks), 'attack')}" if counts else ""
     if config.breaks_protocol:
         facts["malicious"] = True
         summary += f", MALICIOUS: it sends {SENT[config.role]}"

@@ -1,4 +1,4 @@
-"""The attacks of parties that collude, on the finished run of a lab: one owner holds all folders."""
+"""The attacks on folders of the finished run of a lab: one owner holds those of all who collude."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from vflens.types import Phase, Progress
 
 @dataclass(frozen=True)
 class Aim:
-    """The attack of ``table`` in the party of ``seat``, with the parties of the folders ``together``, on rows
+    """The attack of ``table`` in the party of ``seat``, with those of the folders ``together``, on rows
     of ``phase`` of the party of ``target``.
     """
 
@@ -43,9 +43,9 @@ class Aim:
 
 
 def aims_left(configs: Mapping[str, PartyConfig]) -> Iterator[Aim]:
-    """The attacks with colluders of the parties of ``configs``, by party, that have not ended."""
+    """The attacks of the parties of ``configs``, by party, on the finished run that have not ended."""
     for seat in configs.values():
-        tables = [table for table in seat.own_attacks if table.colluders]
+        tables = seat.attacks_afterwards
         noted = read_party(seat.out).metrics if tables else ()
         for table, (_, attack) in zip(tables, build_plugins(ATTACKS, tables), strict=True):
             yield from (aim for aim in _aims(configs, seat, table, attack) if aim.is_left(noted))

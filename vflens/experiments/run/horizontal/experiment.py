@@ -14,19 +14,25 @@ from vflens.config import (
     Name,
     Settings,
     check_absence,
-    check_attacks,
     check_client_grants,
     check_method,
     check_rounds,
 )
 from vflens.config.compatibility import check_wrapped
-from vflens.experiments.run.any_experiment import AnyPartiesExperiment, Grant, check_colluders
+from vflens.experiments.run.any_experiment import (
+    AnyPartiesExperiment,
+    AttackAt,
+    Grant,
+    check_colluders,
+    check_seats,
+)
 from vflens.experiments.run.horizontal.dealt_rows import ClientRows, deal_rows
 from vflens.models.settings import Horizontal
 from vflens.plugins.attack import Attack
 from vflens.plugins.defense import NamedDefense
 from vflens.tables.table import Table
 from vflens.types import Document, Role, Setting
+from vflens.words import counted
 
 _MOST_CLIENTS = 1000
 
@@ -65,7 +71,9 @@ class HorizontalExperiment(AnyPartiesExperiment):
     horizontal: Horizontal
     split: ClientRows = Field(ClientRows(), description="who holds which rows of `data`")
     parties: Group = Group()
-    attacks: tuple[AttackTable, ...] = Field((), description="the server's, against every client")
+    attacks: tuple[AttackAt, ...] = Field(
+        (), description="the server's, against every client; those of clients that collude without it"
+    )
     malicious: bool = Field(False, description=MALICIOUS_SERVER)
     disclose: tuple[Grant, ...] = Field(
         (), description="what clients grant to the server; `by` one client, by default every one"
@@ -89,9 +97,11 @@ class HorizontalExperiment(AnyPartiesExperiment):
 
     @model_validator(mode="after")
     def _attacks_are_distinct(self) -> HorizontalExperiment:
-        check_attacks(self.attacks)
+        check_seats(self.seated())
         for attack in self.attacks:
-            check_colluders(attack, self.parties.server, self.parties.names)
+            check_colluders(attack, self.seat(attack), self.parties.names)
+            if self.seat(attack) != self.parties.server:
+                self._check_without_server(attack)
         return self
 
     @model_validator(mode="after")
@@ -118,8 +128,37 @@ class HorizontalExperiment(AnyPartiesExperiment):
         return [Disclosure(**g.model_dump(exclude={"by"})) for g in granted]
 
     def named(self) -> list[str]:
-        colluders = (name for a in self.attacks for name in a.colluders)
-        return [*super().named(), *(g.by for g in self.disclose if g.by), *colluders]
+        adversaries = (name for a in self.attacks for name in (self.seat(a), *a.colluders))
+        return [*super().named(), *(g.by for g in self.disclose if g.by), *adversaries]
+
+    def seat(self, attack: AttackAt) -> str:
+        """The party that ``attack`` sits in."""
+        return attack.at or self.parties.server
+
+    def _check_without_server(self, attack: AttackAt) -> None:
+        """Refuse an ``attack`` of clients who cannot know an update of another one."""
+        seat, server = self.seat(attack), self.parties.server
+        given = f"attack {attack.name!r} at {seat!r}"
+        if server in attack.colluders:
+            raise ValueError(
+                f"{given} with colluders {server}: with the server it sits there, set at = {server!r}"
+            )
+        left = set(self.parties.names) - {seat, *attack.colluders}
+        if len(left) > 1:
+            raise ValueError(
+                f"{given} without the server: of {counted(len(left), 'other client')} it knows the sum of "
+                "their updates alone, name all but one as colluders"
+            )
+        if self.horizontal.has_gaps:
+            raise ValueError(
+                f"{given} without the server: clients do not know who trained in a round, let all train in "
+                "every one, by fedavg or lg_fedavg"
+            )
+        if self.transcript.every > 1:
+            raise ValueError(
+                f"{given} without the server: transcript.every = {self.transcript.every} drops models whose "
+                "differences give the updates, set it to 1"
+            )
 
     @property
     def data_parties(self) -> tuple[str, ...]:
@@ -134,12 +173,12 @@ class HorizontalExperiment(AnyPartiesExperiment):
         return Role.SERVER in (one, other)
 
     def seated(self) -> list[tuple[AttackTable, str]]:
-        """See :meth:`AnyPartiesExperiment.seated`: in the server."""
-        return [(attack, self.parties.server) for attack in self.attacks]
+        """See :meth:`AnyPartiesExperiment.seated`."""
+        return [(attack, self.seat(attack)) for attack in self.attacks]
 
     def attacked_by(self, attacks: Sequence[tuple[str, Attack]]) -> Self:
         """See :meth:`AnyPartiesExperiment.attacked_by`: in the server."""
-        tables = [AttackTable(name=name, **a.model_dump(exclude_unset=True)) for name, a in attacks]
+        tables = [AttackAt(name=name, **a.model_dump(exclude_unset=True)) for name, a in attacks]
         return self.model_copy(update={"attacks": (*self.attacks, *tables)})
 
     def check_defenses(self, built: Mapping[str, Sequence[NamedDefense]]) -> None:
@@ -153,16 +192,17 @@ class HorizontalExperiment(AnyPartiesExperiment):
         )
 
     def settings_of(self, party: str, root: str) -> Document:
+        attacks = [a.dealt for a in self.attacks if self.seat(a) == party]
         if party == self.parties.server:
             return {
                 "training": self.training.model_dump(),
                 "model": self.model.model_dump(),
                 "horizontal": self.horizontal.model_dump(exclude_none=True),
-                "attacks": [a.dealt for a in self.attacks],
+                "attacks": attacks,
                 "device": self.device,
                 **({"malicious": True} if self.malicious else {}),
             }
         own = {"secure_aggregation": True} if self.horizontal.secure_aggregation else {}
         granted = [g.model_dump() for g in self.granted_by(party)]
-        shared = {"device": self.device, "disclose": granted}
+        shared = {"device": self.device, "disclose": granted, **({"attacks": attacks} if attacks else {})}
         return {"predict_share": self.predict_share, **shared, **own}

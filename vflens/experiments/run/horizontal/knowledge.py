@@ -12,20 +12,26 @@ _OF_ROWS = {Knowledge.EMBEDDINGS: "embeddings", Knowledge.GRADIENTS: "gradients"
 
 
 def check_served(experiment: HorizontalExperiment) -> None:
-    """Refuse an attack in the server on rows that no client grants.
+    """Refuse an attack on rows that no client grants, or not to the party that it sits in.
 
     Raises:
         KnowledgeError: names the attack, what it needs, and the table that grants it.
     """
     granted, server = {g.what for g in experiment.disclose}, experiment.parties.server
-    for name, attack in build_plugins(ATTACKS, experiment.attacks):
+    built = build_plugins(ATTACKS, experiment.attacks)
+    for placed, (name, attack) in zip(experiment.attacks, built, strict=True):
+        seat, whats = experiment.seat(placed), _served_by(attack)
         if attack.estimated_round and not attack.unordered and not experiment.horizontal.is_split:
             raise KnowledgeError(
-                f"attack {name!r} at {server!r} would never run: horizontal.method = "
+                f"attack {name!r} at {seat!r} would never run: horizontal.method = "
                 f"{experiment.horizontal.method!r} sends no embeddings in a round: let it attack granted "
                 "ones, or leave it out"
             )
-        whats = _served_by(attack)
+        if whats and seat != server:
+            raise KnowledgeError(
+                f"attack {name!r} at {seat!r} would never run: clients grant {' or '.join(whats)} to their "
+                "server alone: let it sit there, or attack a round's rows"
+            )
         if whats and not granted & set(whats):
             raise KnowledgeError(
                 f"attack {name!r} at {server!r} would never run: no client grants {' or '.join(whats)}: add "

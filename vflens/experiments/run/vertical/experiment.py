@@ -20,7 +20,14 @@ from vflens.config import (
     check_sampling,
 )
 from vflens.config.compatibility import check_fed, check_together, check_worst_error
-from vflens.experiments.run.any_experiment import AnyPartiesExperiment, Grant, check_colluders, token
+from vflens.experiments.run.any_experiment import (
+    AnyPartiesExperiment,
+    AttackAt,
+    Grant,
+    check_colluders,
+    check_seats,
+    token,
+)
 from vflens.experiments.run.dealing import VerticalSplit, deal
 from vflens.models.settings import Aggregator
 from vflens.names import repeated
@@ -29,20 +36,6 @@ from vflens.plugins.defense import NamedDefense
 from vflens.randomness import secret_from_seed
 from vflens.tables.table import Table
 from vflens.types import Document, Role, Setting
-
-
-class AttackAt(AttackTable):
-    """An attack and the party that it sits in."""
-
-    at: Name | None = Field(
-        None,
-        description="the party that it sits in; default: the active one. Attacks on labels: a passive one",
-    )
-
-    @property
-    def parameters(self) -> dict[str, object]:
-        """The plug-in's own keys."""
-        return dict(self.__pydantic_extra__ or {})
 
 
 class Members(Settings):
@@ -98,11 +91,7 @@ class Experiment(AnyPartiesExperiment):
 
     @model_validator(mode="after")
     def _attacks_are_distinct(self) -> Experiment:
-        places = [(a.called, self.seat(a)) for a in self.attacks]
-        twice = repeated(places)
-        if twice is not None:
-            name, at = twice
-            raise ValueError(f"attack {name!r} is configured twice at {at!r}: results are kept by its name")
+        check_seats(self.seated())
         return self
 
     @model_validator(mode="after")
