@@ -111,19 +111,23 @@ def attack_trees(model: TreeModel, joint: Joint, progress: Progress) -> tuple[li
 
 
 def training_rows(model: TreeModel, joint: Joint) -> list[Document]:
-    """Of each leaf of the first tree the training ``rows`` and their ``ones``, which the file tells, and the
-    values ``low`` and ``high`` of the party's columns that lead there; [] where the file does not tell.
+    """Of each leaf of each ``class``'s first tree the training ``rows`` and their ``members`` of the class,
+    which the file tells, and the values ``low`` and ``high`` of the party's columns that lead there; [] where
+    the file does not tell. The only score of two classes is that of class 1.
     """
-    told = None if model.base is None else leaf_counts(model.trees, model.base)
+    told = None if model.base is None else leaf_counts(model.trees, model.score, model.base)
     if told is None:
         return []
     low, high = _ranges(joint)
-    lows, highs = model.trees[0].boxes(joint.mine)
-    boxes = (lows.clip(low, high).tolist(), highs.clip(low, high).tolist())
-    return [
-        {"rows": rows, "ones": ones, "low": least, "high": most}
-        for rows, ones, least, most in zip(*(t.tolist() for t in told), *boxes, strict=True)
-    ]
+    leaves = []
+    for k, counts in enumerate(told):
+        lows, highs = model.trees[int(np.argmax(model.score == k))].boxes(joint.mine)
+        boxes = (lows.clip(low, high).tolist(), highs.clip(low, high).tolist())
+        leaves += [
+            {"class": k + (len(told) == 1), "rows": rows, "members": members, "low": least, "high": most}
+            for rows, members, least, most in zip(*(c.tolist() for c in counts), *boxes, strict=True)
+        ]
+    return leaves
 
 
 class _Guess(NamedTuple):

@@ -167,17 +167,27 @@ def sentences(found: Facts) -> list[str]:
 
 
 def _training(leaves: Sequence[Facts]) -> list[str]:
-    """What the first tree tells of the rows that trained it."""
-    if not leaves:
+    """What the first tree of each class tells of the rows that trained it, by the class that gains most."""
+    by_class = {leaf["class"]: [of for of in leaves if of["class"] == leaf["class"]] for leaf in leaves}
+    if not by_class:
         return []
-    rows, ones = (sum(leaf[key] for leaf in leaves) for key in ("rows", "ones"))
-    right = sum(max(leaf["ones"], leaf["rows"] - leaf["ones"]) for leaf in leaves) / rows
-    blind = max(ones, rows - ones) / rows
+    told = {name: _right(of) for name, of in by_class.items()}
+    name = max(told, key=lambda k: told[k][0] - told[k][1])
+    right, blind = told[name]
+    rows = sum(leaf["rows"] for leaf in by_class[name])
+    classes = f" of each of {counted(len(told), 'class')}" if len(told) > 1 else ""
     return [
-        f"The file tells how many of {counted(rows, 'training row', ',')} end in each leaf of the first tree "
-        f"and how many of them have class 1: a guess from the leaf is right for {right:.1%} of their labels, "
-        f"the most frequent class for {blind:.1%}."
+        f"The file tells how many of {counted(rows, 'training row', ',')} end in each leaf of the first tree"
+        f"{classes} and how many of them have its class: whether a row has class {name}, a guess from the "
+        f"leaf is right for {right:.1%}, the more frequent answer for {blind:.1%}."
     ]
+
+
+def _right(leaves: Sequence[Facts]) -> tuple[float, float]:
+    """The share of rows of whose class a guess from the ``leaves`` of a tree is right, and without them."""
+    rows, members = (sum(leaf[key] for leaf in leaves) for key in ("rows", "members"))
+    right = sum(max(leaf["members"], leaf["rows"] - leaf["members"]) for leaf in leaves)
+    return right / rows, max(members, rows - members) / rows
 
 
 def _paths(attack: Facts, found: Facts) -> str:

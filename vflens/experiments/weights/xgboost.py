@@ -28,8 +28,8 @@ class TreeModel:
     """Trees whose leaves add up to k scores of a row; ``score`` int (T,) is the one to which each tree adds.
 
     ``width`` is the number of inputs, ``names`` theirs, in order, or (). The scores lack the base score,
-    which an adversary who knows the model subtracts; ``base`` is the probability that it stands for, None
-    where the loss is not logistic.
+    which an adversary who knows the model subtracts; ``base`` (k,) are the probabilities that it stands for,
+    None where the loss is neither logistic nor softmax.
     """
 
     trees: tuple[Tree, ...]
@@ -37,7 +37,7 @@ class TreeModel:
     scores: int
     width: int
     names: tuple[str, ...]
-    base: float | None = None
+    base: Array | None = None
 
     @property
     def classes(self) -> int:
@@ -125,14 +125,22 @@ def _model(found: Any) -> TreeModel:
     places = sum(len(tree.leaves) * len(tree.feature) for tree in trees)
     if places > _MOST_PLACES:
         raise _WrongError(f"its trees have {places:,} pairs of a leaf and a node, more than {_MOST_PLACES:,}")
-    return TreeModel(trees, score, scores, width, names=_names(learner, width), base=_base(facts, objective))
+    return TreeModel(
+        trees, score, scores, width, names=_names(learner, width), base=_base(facts, objective, scores)
+    )
 
 
-def _base(facts: Mapping[str, Any], objective: str) -> float | None:
-    if objective != "binary:logistic" or "base_score" not in facts:
+def _base(facts: Mapping[str, Any], objective: str, scores: int) -> Array | None:
+    """A probability for the logistic loss; for softmax logits, of older versions one for all classes."""
+    if objective not in _CLASSES | {"binary:logistic"} or "base_score" not in facts:
         return None
-    base = float(str(facts["base_score"]).strip("[]"))
-    return base if 0 < base < 1 else None
+    base = np.array(str(facts["base_score"]).strip("[]").split(","), np.float64)
+    if len(base) not in (1, scores):
+        return None
+    if objective in _CLASSES:
+        height = np.exp(base - base.max()) * np.ones(scores)
+        base = height / height.sum()
+    return base if ((base > 0) & (base < 1)).all() else None
 
 
 def _names(learner: Mapping[str, Any], width: int) -> tuple[str, ...]:

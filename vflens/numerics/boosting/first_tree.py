@@ -1,9 +1,10 @@
-"""How many training rows end in each leaf of the first tree, and how many of them have class 1.
+"""How many training rows end in each leaf of a class's first tree, and how many of them have that class.
 
 A leaf's value is −η G / (H + λ), with G = Σ (p_i − y_i) and H = Σ p_i (1 − p_i) over its rows (Chen and
 Guestrin, 2016, equation 5). Before the first tree all p_i are the base score p, so H / (p (1 − p)) is the
 number n of its rows and n p − G that of ones. TimberStrike (Di Gennaro et al., 2025, arXiv 2506.07605) begins
-so: first-tree probing.
+so: first-tree probing. Of k classes each has its own trees: G is the same with p and y of that class, and
+XGBoost takes H = Σ 2 p_i (1 − p_i).
 
 A file of XGBoost keeps H and −G / (H + λ) of inner nodes too, but neither η nor λ. G of a node is the sum of
 its children's, in every tree: equations that are linear in λ, 1/η and λ/η.
@@ -21,12 +22,13 @@ _OFF = 1e-4  # of an equation, beside the largest number in it
 _WHOLE = 0.05  # how far a number of rows may be from a whole one
 
 
-def leaf_counts(trees: Sequence[Tree], base: float) -> tuple[Array, Array] | None:
-    """Numbers of training rows, and of those of class 1, int (L,) in the leaves of the first of ``trees``.
+def leaf_counts(trees: Sequence[Tree], score: Array, base: Array) -> list[tuple[Array, Array]] | None:
+    """Of each score numbers of training rows, and of those of its class, int (L,) in its first tree's leaves.
 
     Args:
-        trees: in order, of logistic loss.
-        base: the probability of class 1 before the first one.
+        trees: in order, of logistic loss for one score, which is that of class 1; else of softmax.
+        score: int (T,), the score to which each tree adds.
+        base: (k,), the probability of each score's class before its first tree.
 
     Returns:
         None where the file does not fit the formulas: rows had weights or were drawn anew for each tree, or
@@ -35,16 +37,17 @@ def leaf_counts(trees: Sequence[Tree], base: float) -> tuple[Array, Array] | Non
     found = _rates(trees)
     if found is None:
         return None
-    slowness, penalty = found
-    first = trees[0]
-    cover, value = first.cover[first.leaves], first.value[first.leaves]
-    rows = cover / (base * (1 - base))
-    counts = np.stack([rows, rows * base + value * (cover + penalty) * slowness])
-    off = np.abs(counts - counts.round()).max()
-    if off > _WHOLE + _SINGLE * rows.max():
-        return None
-    whole = counts.round().astype(int)
-    return whole[0], whole[1]
+    (slowness, penalty), counts = found, []
+    for k, p in enumerate(base.tolist()):
+        first = trees[int(np.argmax(score == k))]
+        cover, value = first.cover[first.leaves], first.value[first.leaves]
+        rows = cover / (min(len(base), 2) * p * (1 - p))
+        both = np.stack([rows, rows * p + value * (cover + penalty) * slowness])
+        whole = both.round()
+        if np.abs(both - whole).max() > _WHOLE + _SINGLE * rows.max():
+            return None
+        counts.append((whole[0].astype(int), whole[1].astype(int)))
+    return counts
 
 
 def _rates(trees: Sequence[Tree]) -> tuple[float, float] | None:

@@ -54,12 +54,12 @@ def test_an_audit_reads_paths_from_the_score(tmp_path: Path, vflens: Run) -> Non
     assert all(0 < a <= b + 1e-12 <= 1 for a, b in zip(by_leaves["widths"], by_score["widths"], strict=True))
     assert found["others_drawn"]
     leaves = found["training_rows"]
-    assert [(leaf["rows"], leaf["ones"]) for leaf in leaves] == [
+    assert [(leaf["rows"], leaf["members"]) for leaf in leaves] == [
         *((6, 2), (21, 8), (39, 1), (25, 20), (24, 7), (29, 22), (36, 36))
     ]  # tests/unit/numerics/boosting/test_first_tree.py counts them
     assert all(a < b for leaf in leaves for a, b in zip(leaf["low"], leaf["high"], strict=True))
     assert (
-        "a guess from the leaf is right for 83.3% of their labels, the most frequent class for 53.3%"
+        "has class 1, a guess from the leaf is right for 83.3%, the more frequent answer for 53.3%"
         in (found["verdict"][-1])
     )
     shown = vflens("audit", BANK, *MINE, *given)
@@ -93,6 +93,10 @@ def test_rows_with_all_inputs_are_cut_at_the_partys_columns(tmp_path: Path, vfle
     found = strict(vflens("audit", table, *MINE, *options).out)
     assert not found["others_drawn"]
     assert (found["columns"], found["inputs"]) == (["age", "income", "credit_score"], 6)
+    assert [(leaf["class"], leaf["rows"], leaf["members"]) for leaf in found["training_rows"]] == [
+        *((0, 180, 1), (1, 100, 0), (1, 3, 2), (1, 77, 77), (2, 80, 0), (2, 100, 100))
+    ]  # counted in test_first_tree.py
+    assert "whether a row has class 2, a guess from the leaf is right for 100.0%" in found["verdict"][-1]
     alone = strict(vflens("audit", table, "--columns", "loan", *options).out)
     assert alone["columns"] == ["loan"]
 

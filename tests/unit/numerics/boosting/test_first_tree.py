@@ -75,9 +75,44 @@ def _tree(
 @pytest.mark.parametrize("seed", range(5))
 def test_counts_are_those_of_the_rows(seed: int, eta: float, penalty: float) -> None:
     trees, rows, ones = boosted(seed, eta, penalty)
-    found = leaf_counts(trees, 0.3)
+    np.testing.assert_array_equal(_counts(trees), [[rows, ones]])
+
+
+def _counts(trees: list[Tree], base: float = 0.3) -> list[tuple[Array, Array]] | None:
+    """Those of ``trees`` of one score."""
+    return leaf_counts(trees, np.zeros(len(trees), int), np.array([base]))
+
+
+@pytest.mark.parametrize("base", [[1 / 3, 1 / 3, 1 / 3], [0.02, 0.5, 0.48]])
+@pytest.mark.parametrize("seed", range(5))
+def test_counts_of_each_class_are_those_of_the_rows(seed: int, base: list[float]) -> None:
+    """The loss of softmax: the gradient of a class's score, and twice p (1 − p)."""
+    rng = np.random.default_rng(seed)
+    x, y = rng.random((300, 4)), rng.choice(3, 300, p=[0.1, 0.5, 0.4])
+    margins, trees = np.tile(np.log(base), (300, 1)), []
+    for _ in range(2):
+        height = np.exp(margins)
+        p = height / height.sum(axis=1, keepdims=True)
+        for k in range(3):
+            g, h = p[:, k] - (y == k), 2 * p[:, k] * (1 - p[:, k])
+            trees.append(_tree(x, g, h, 0.3, 1.0, depth=k, l1=0, rng=rng))
+            margins[:, k] += trees[-1].value[trees[-1].leaves][_ends(trees[-1], x)]
+    found = leaf_counts(trees, np.array([0, 1, 2] * 2), np.array(base))
     assert found is not None
-    np.testing.assert_array_equal(found, [rows, ones])
+    for k, counts in enumerate(found):
+        np.testing.assert_array_equal(counts, _true(trees[k], x, y == k))
+    twisted = np.array([0, 2, 1] * 2)
+    assert leaf_counts(trees, twisted, np.array([0.1, 0.5, 0.4])) is None
+
+
+def _ends(tree: Tree, x: Array) -> Array:
+    return tree.reached(tree.sends_left(x))
+
+
+def _true(tree: Tree, x: Array, members: Array) -> list[Array]:
+    """Of each leaf the rows of ``x`` and the members among them."""
+    ends = _ends(tree, x)
+    return [np.bincount(ends, minlength=len(tree.leaves)), np.bincount(ends, members, len(tree.leaves))]
 
 
 @pytest.mark.parametrize("name", ["bank.ubj", "bank.json"])
@@ -87,10 +122,21 @@ def test_counts_of_a_recorded_model_are_those_of_its_people(name: str) -> None:
     x, y = people()
     assert model.base is not None
     assert model.base == pytest.approx(y.mean())
-    found = leaf_counts(model.trees, model.base)
-    ends = model.trees[0].reached(model.trees[0].sends_left(x.astype(np.float32)))
+    found = leaf_counts(model.trees, model.score, model.base)
+    np.testing.assert_array_equal(found, [_true(model.trees[0], x.astype(np.float32), y)])
+
+
+def test_counts_of_each_class_of_a_recorded_model_are_those_of_its_people() -> None:
+    """The label is ``balance``, cut at 1 and 4. One person has the first class: its first tree is a root."""
+    model = read_xgboost(RECORDED / "classes.ubj")
+    x = people()[0].astype(np.float32)
+    y = np.digitize(x[:, 3], [1, 4])
+    assert model.base == pytest.approx(np.bincount(y) / len(y), abs=2e-6)
+    found = leaf_counts(model.trees, model.score, model.base)
     assert found is not None
-    np.testing.assert_array_equal(found, [np.bincount(ends), np.bincount(ends, y)])
+    assert [len(rows) for rows, _ in found] == [1, 3, 2]
+    for k, counts in enumerate(found):
+        np.testing.assert_array_equal(counts, _true(model.trees[k], x, y == k))
 
 
 def people() -> tuple[Array, Array]:
@@ -106,9 +152,9 @@ def people() -> tuple[Array, Array]:
 
 def test_what_does_not_fit_the_formulas_tells_nothing() -> None:
     trees, *_ = boosted(0, 0.3, 1.0)
-    assert leaf_counts(trees, 0.3) is not None
-    assert leaf_counts(trees, 0.31) is None  # the numbers of rows are not whole
-    assert leaf_counts(boosted(0, 0.3, 1.0, heavy=1.37)[0], 0.3) is None  # rows had weights
+    assert _counts(trees) is not None
+    assert _counts(trees, 0.31) is None  # the numbers of rows are not whole
+    assert _counts(boosted(0, 0.3, 1.0, heavy=1.37)[0]) is None  # rows had weights
     cover = trees[0].cover
     off = trees[0].weight
     assert off is not None
@@ -123,13 +169,13 @@ def test_what_does_not_fit_the_formulas_tells_nothing() -> None:
             for at in (0, len(cover) - 1)
         ),
     ]
-    assert [leaf_counts([first, *trees[1:]], 0.3) for first in broken] == [None] * 7
+    assert [_counts([first, *trees[1:]]) for first in broken] == [None] * 7
     none = np.array([-1])
     stump = Tree(none, np.zeros(1), none, none, value=np.ones(1), cover=np.ones(1), weight=np.ones(1))
-    assert leaf_counts([stump], 0.3) is None
+    assert _counts([stump]) is None
 
 
 def test_an_l1_penalty_is_noticed_in_trees_of_two_leaves_too() -> None:
     """Two numbers come out nearly whole by chance; the sums of all trees do not agree as well."""
     for seed in range(200):
-        assert leaf_counts(boosted(seed, 0.3, 1.0, depth=1, l1=5.0)[0], 0.3) is None
+        assert _counts(boosted(seed, 0.3, 1.0, depth=1, l1=5.0)[0]) is None
