@@ -117,10 +117,11 @@ class ColumnMean(NamedTuple):
 
 def column_means(run: PartyRuns) -> tuple[ColumnMean, ...]:
     """Of every attack at its last milestone, but blind ones; none of pixels, of clients and of older runs."""
-    return tuple(found for r in final(run) if not is_blind(r.attack) for found in _means_of(run, r))
+    return tuple(found for r in final(run) if not is_blind(r.attack) for found in means_of(run, r))
 
 
-def _means_of(run: PartyRuns, r: Result) -> Iterator[ColumnMean]:
+def means_of(run: PartyRuns, r: Result) -> Iterator[ColumnMean]:
+    """Those of the attack and the rows of ``r``, of a blind one too; see :func:`column_means`."""
     name = Name.COLUMN_MEAN_ERROR
     errors, told = figures_of(run, name, r, r.attack), figures_of(run, Name.COLUMN_BLIND_MEAN_ERROR, r)
     guesses = {m.attack for m in run.metrics(name) if is_baseline(m, r.adversary)}

@@ -9,11 +9,11 @@ from functools import cached_property
 from vflens.experiments.pages.cost import Cost, Use
 from vflens.experiments.scoreboard.cells import COST
 from vflens.experiments.scoreboard.grid import FEDERATIONS, UNDEFENDED, ScoreboardGrid
-from vflens.experiments.scoreboard.verdicts import CellResult, over_seeds, summary, words
+from vflens.experiments.scoreboard.verdicts import CellResult, family_of, over_seeds, summary, words
 from vflens.experiments.sweeps.pool import Rows
 from vflens.plugins.attack import installed_attack
 
-FAMILIES = {"features": "columns", "labels": "labels", "membership": "membership"}
+FAMILIES = {"features": "columns", "means": "column means", "labels": "labels", "membership": "membership"}
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Board:
 
     def of_family(self, defense: str, family: str) -> list[CellResult]:
         """What the attacks of one family found against ``defense``."""
-        return [f for f in self.found.get(defense, {}).values() if f.kind.estimates == family]
+        return [f for f in self.found.get(defense, {}).values() if f.family == family]
 
     def words(self, defense: str, family: str) -> str:
         """What attacks of one family achieve against ``defense``; see
@@ -92,7 +92,7 @@ def estimated(attack: str) -> str:
     """What ``attack`` estimates: a key of :data:`FAMILIES`."""
     kind = installed_attack(attack)
     assert kind is not None
-    return kind.estimates
+    return family_of(kind)
 
 
 def boards(rows: Rows, grid: ScoreboardGrid) -> list[Board]:

@@ -13,15 +13,18 @@ import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, partial
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 from vflens.errors import ConfigError, VflensError
 from vflens.experiments.pages.cost import use_of
+from vflens.experiments.results.labels_membership import means_of
+from vflens.experiments.results.results import final
 from vflens.experiments.scoreboard.grid import FEDERATIONS, UNDEFENDED, Place, ScoreboardGrid
 from vflens.experiments.scoreboard.sources import digest
 from vflens.experiments.sweeps.pool import Cell, Pool, Rows
 from vflens.experiments.sweeps.sweep import finished
-from vflens.plugins.attack import installed_attack
+from vflens.plugins.attack import installed_attack, means_only
 from vflens.plugins.malicious import breaks_protocol
 from vflens.registry import ATTACKS, DATASETS, DEFENSES, MODELS, Registry
 from vflens.storage.arrow import parquet_rows
@@ -92,27 +95,28 @@ def _wanted(grid: ScoreboardGrid, only: Collection[str] = ()) -> dict[Place, Key
 
 def _runs_of(attacks: Keyed) -> Iterator[Keyed]:
     """``attacks`` by run: those that only read share one, each that sends changes the training of its own."""
-    reading = {name: one for name, one in attacks.items() if not _sends(name)}
+    reading = {name: one for name, one in attacks.items() if not sends(name)}
     yield from [reading] if reading else []
-    yield from ({name: one} for name, one in attacks.items() if _sends(name))
+    yield from ({name: one} for name, one in attacks.items() if sends(name))
 
 
 @cache
-def _sends(attack: str) -> bool:
+def sends(attack: str) -> bool:
+    """Whether ``attack`` breaks the protocol: its party sends other things than are due."""
     kind = installed_attack(attack)
     return kind is not None and breaks_protocol(kind)
 
 
 def _experiment(place: Place, attacks: Iterable[str]) -> Document:
     """The experiment of ``place``, which says so if one of ``attacks`` breaks the protocol."""
-    return {**place.settings(), **({"malicious": True} if any(map(_sends, attacks)) else {})}
+    return {**place.settings(), **({"malicious": True} if any(map(sends, attacks)) else {})}
 
 
 def keyed(place: Place, attacks: Sequence[str]) -> Keyed:
     """Those of ``attacks`` that fit ``place``, each with the key of its result there: a digest of settings
     and of the code of its plug-ins.
     """
-    tables = {name: _table(place.federation, name) for name in attacks}
+    tables = {name: _table(place.federation, place.data, name) for name in attacks}
     return with_keys(place, {name: table for name, table in tables.items() if table is not None})
 
 
@@ -130,8 +134,8 @@ def with_keys(place: Place, tables: Mapping[str, Document]) -> Keyed:
 
 
 @cache  # a scoreboard asks for thousands, and a registry reads its folder each time
-def _table(federation: str, attack: str) -> Document | None:
-    return {} if attack == COST else FEDERATIONS[federation].attack(attack)
+def _table(federation: str, data: str, attack: str) -> Document | None:
+    return {} if attack == COST else FEDERATIONS[federation].attack(attack, data)
 
 
 @cache
@@ -215,7 +219,9 @@ def _scores(done: RecordedRun) -> Iterator[Document]:
     """What each attack found at each target: ``figure`` beside the blind guess's, in one unit."""
     for column in done.results:
         errors = {"measure": "MSE", "figure": column.mse, "blind": column.blind}
-        yield {"attack": column.attack, "target": column.target, "rows": column.scored_set, **errors}
+        if not means_only(column.attack):
+            yield {"attack": column.attack, "target": column.target, "rows": column.scored_set, **errors}
+    yield from _means(done)
     for (attack, target), r2 in done.explained.items():
         errors = {"measure": "R²", "figure": r2, "blind": 0.0}
         yield {"attack": attack, "target": target, "rows": "train", **errors}
@@ -230,3 +236,12 @@ def _scores(done: RecordedRun) -> Iterator[Document]:
     for member in done.membership:
         errors = {"measure": "AUC", "figure": member.auc, "blind": member.blind}
         yield {"attack": member.attack, "target": member.target, "rows": "candidates", **errors}
+
+
+def _means(done: RecordedRun) -> Iterator[Document]:
+    """How far means of columns lie from the truth, on average over columns: of attacks on nothing else."""
+    for last in final(done):
+        if means_only(last.attack) and (found := [*means_of(done, last)]):
+            figure, blind = fmean(m.error for m in found), fmean(m.blind for m in found)
+            errors = {"measure": "distance", "figure": figure, "blind": blind}
+            yield {"attack": last.attack, "target": last.target, "rows": last.scored_set, **errors}

@@ -3,6 +3,7 @@
 from vflens.experiments.pages.drawing import Drawing
 from vflens.experiments.scoreboard.board import FAMILIES, estimated
 from vflens.experiments.scoreboard.grid import FEDERATIONS
+from vflens.experiments.scoreboard.verdicts import ERRORS
 from vflens.experiments.sweeps.pool import Rows
 from vflens.experiments.sweeps.sweep import render
 from vflens.types import Document
@@ -23,8 +24,8 @@ def explored(rows: Rows, *, data: str, command: str) -> str:
 
 def _row(row: Document) -> Document:
     """A result under the names that the explorer has for a sweep's."""
-    is_square = row["measure"] == "MSE"
-    error, blind = (r if is_square else 1 - r for r in (row["figure"], row["blind"]))
+    is_error = row["measure"] in ERRORS
+    error, blind = (r if is_error else 1 - r for r in (row["figure"], row["blind"]))
     return {
         "data": row["data"],
         "federation": FEDERATIONS[row["federation"]].title,
@@ -36,6 +37,6 @@ def _row(row: Document) -> Document:
         "target": row["target"],
         "scored_set": row["rows"],
         "relative": error / blind if blind else None,
-        "mse" if is_square else "share": row["figure"],
+        row["measure"].lower() if is_error else "share": row["figure"],
         "blind": row["blind"],
     }

@@ -8,20 +8,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import product
 from typing import NamedTuple
 
 from vflens.config.compatibility import acts_among
+from vflens.datasets._resolve import dataset
 from vflens.plugins.attack import Attack, installed_attack, knowing
 from vflens.plugins.defense import installed_defense
+from vflens.randomness import secret_from_seed, stream
 from vflens.registry import ATTACKS, DEFENSES
 from vflens.roles import ROLES
+from vflens.tables.scaling import Scaler
 from vflens.types import Document, LabelKind, Role, Setting
 
 UNDEFENDED = "no defence"
 #: At most so much work for an attack that has such a setting, or the page would take days.
 MOST_WORK = {"starts": 1, "steps": 100, "learning_steps": 30, "models": 8, "sweeps": 10}
 KNOWN_ROWS = 30  # rows, and labels, that the adversary was granted
+ROWS = 400  # of each data set
 
 
 @dataclass(frozen=True)
@@ -43,17 +48,20 @@ class Cast:
     data: Sequence[str] = ("bank", "digits")
     label_kind: LabelKind = "classes"
 
-    def attack(self, name: str) -> Document | None:
-        """The table of the attack ``name``; None if it is not installed, or made for the other setting or
-        labels of the other kind.
+    def attack(self, name: str, data: str) -> Document | None:
+        """The table of the attack ``name`` on ``data``; None if it is not installed, made for the other
+        setting or labels of the other kind, or tells means of pixels, which nobody scores.
         """
         kind = installed_attack(name)
         if kind is None or self.setting not in kind.settings:
             return None
         if kind.estimates != "features" and kind.label_kind != self.label_kind:
             return None
+        if kind.means_only and DATA[data]["kind"] == "image_halves":
+            return None
         seat = self.seats.get(kind.estimates)
-        return {"name": name, **_bounded(kind), **({"at": seat} if seat else {})}
+        settings = {**_bounded(kind), **(believed(data) if kind.model_fields.keys() >= _BELIEF else {})}
+        return {"name": name, **settings, **({"at": seat} if seat else {})}
 
     def made_for(self, defense: str) -> list[str]:
         """The installed attacks that know ``defense`` in such a federation."""
@@ -76,6 +84,25 @@ def _bounded(kind: type[Attack]) -> Document:
     return {name: most for name, most in MOST_WORK.items() if name in fields and fields[name].default > most}
 
 
+_BELIEF = {"mean", "deviation"}  # settings of attacks that state a belief, see believed
+
+
+@cache
+def believed(data: str) -> Document:
+    """What an adversary believes of the mean of a row's columns in [0, 1]: its "mean" and "deviation" over
+    :data:`KNOWN_ROWS` rows of another draw than a run's.
+
+    Raises:
+        DataError: the data cannot be read.
+    """
+    table = dataset(data, {}).prepared()
+    order = stream(secret_from_seed(0, "scoreboard"), "believed").permutation(len(table.ids))
+    drawn = table.rows(order[:ROWS])
+    x, _ = Scaler.fit(drawn.columns, drawn.features).transform(drawn.features)
+    means = x[:KNOWN_ROWS].mean(axis=1)
+    return {"mean": round(float(means.mean()), 3), "deviation": round(float(means.std(ddof=1)), 3)}
+
+
 _VERTICAL: Document = {
     "members": {"passive": Role.PASSIVE, "active": Role.ACTIVE},
     "otherwise": "coordinator",
@@ -91,9 +118,9 @@ _GRANTED: list[Document] = [
 #: What predictions may be released as where training is protected: beside open scores.
 RELEASES = ("label_only", "scheme_1", "scheme_2", "scheme_3")
 _SHARED: Document = {"optimizer": "sgd", "epochs": 20, "batch_size": 64, "learning_rate": 0.5, "l2": 1e-3}
-PROTECTED, CLEAR, NUMBER = "protected", "protected-clear", "vertical-number"
+PROTECTED, CLEAR, NUMBER, MASKED = "protected", "protected-clear", "vertical-number", "horizontal-masked"
 #: Federations whose attacks are not ranked among those of the others.
-APART = (PROTECTED, CLEAR, NUMBER)
+APART = (PROTECTED, CLEAR, NUMBER, MASKED)
 _SERVED = [
     {"what": "moments", "to": "server"},
     *({"what": what, "to": "server", "rows": KNOWN_ROWS} for what in ("auxiliary", "labels")),
@@ -101,6 +128,14 @@ _SERVED = [
     {"what": "candidates", "to": "server", "rows": 50},
 ]
 _CLIENTS = ("client-1", "client-2")
+#: One step of plain gradient descent a round: an update is then a gradient, which attacks on rounds read.
+_ROUNDS: Document = {"rounds": 60, "local_steps": 1}
+_AVERAGED: Document = {
+    "model": {"family": "split_network", "architecture": "mlp", "width": 32, "top": []},
+    "training": {"optimizer": "sgd", "batch_size": 8, "learning_rate": 0.5},
+    "split": {"kind": "rows"},
+}
+_MASKING = (*_CLIENTS, "client-3")  # of two, one would know the other's update from the sum
 FEDERATIONS: Mapping[str, Cast] = {
     "vertical-lr": Cast(
         "Vertical, softmax regression",
@@ -150,20 +185,29 @@ FEDERATIONS: Mapping[str, Cast] = {
         data=("diabetes",),
         label_kind="number",
     ),
-    # One step of plain gradient descent a round: an update is then a gradient, which attacks on rounds read.
     "horizontal": Cast(
         "Horizontal, federated averaging",
         Setting.HORIZONTAL,
         {
-            "model": {"family": "split_network", "architecture": "mlp", "width": 32, "top": []},
-            "training": {"optimizer": "sgd", "batch_size": 8, "learning_rate": 0.5},
-            "horizontal": {"rounds": 60, "local_steps": 1},
-            "split": {"kind": "rows"},
+            **_AVERAGED,
+            "horizontal": _ROUNDS,
             "parties": {"clients": [*_CLIENTS]},
             "disclose": _SERVED,
         },
         members=dict.fromkeys(_CLIENTS, Role.CLIENT),
         otherwise=_CLIENTS[0],
+    ),
+    MASKED: Cast(
+        "Horizontal, masked sums of three clients, nothing granted",
+        Setting.HORIZONTAL,
+        {
+            **_AVERAGED,
+            "horizontal": {**_ROUNDS, "secure_aggregation": True},
+            "parties": {"clients": [*_MASKING]},
+        },
+        members=dict.fromkeys(_MASKING, Role.CLIENT),
+        otherwise=_CLIENTS[0],
+        defenses=(),
     ),
 }
 #: Data set → how its columns are cut in vertical federations.
@@ -172,7 +216,6 @@ DATA: Mapping[str, Document] = {
     "digits": {"kind": "image_halves"},
     "diabetes": {"kind": "fraction", "fraction": 0.5},
 }
-ROWS = 400  # of each data set
 COST_ROWS = 1000  # the same for what defences cost, which needs no attack: a fifth of them are predicted
 _ALL_ROWS = {"diabetes": 442 - KNOWN_ROWS}  # of smaller data sets, without the public ones
 ATTACKED = 50  # rows that attacks of vertical federations estimate

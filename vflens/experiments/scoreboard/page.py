@@ -38,17 +38,21 @@ Every installed attack against every installed defence. `make scoreboard` writes
   federations estimate {attacked} of them. The settings are small: the figures compare attacks and
   defences with each other. They bound nothing, and are not those of a tuned attack, but for
   [a few](#tuned-and-default-settings).
-- **Training in the clear**: attacks may read what training sends, except in the tables on protected training.
-  The adversary was granted much: parameters, mean and covariance, {known} rows and {known} labels; it has
-  {known} rows of other people. The server of clients also gets single embeddings, gradients and candidates.
+- **Training in the clear**: attacks may read what training sends, except in the tables on protected training
+  and, of single clients, on masked sums. The adversary was granted much: parameters, mean and covariance,
+  {known} rows and {known} labels; it has {known} rows of other people. The server of clients also gets single
+  embeddings, gradients and candidates, under masks nothing.
 - **Defences** act at every party that holds rows where they can act, with the middle of the strengths
   that `vflens audit` tries: by default their default settings.
 - **Attacks** have their defaults, with at most
   {work}.
+  One that believes something of a row's mean takes it from {known} rows of another draw.
 - **Figures**: mean ± 95 % half width over seeds (Student's t). *MSE* is per column scaled to [0, 1];
   smaller is better for the attack. *R²* is after the best affine map; *accuracy* is the share of right
   labels, beside the most frequent class; *AUC* stands for two classes and for membership. Larger is
-  better there.
+  better there. *Distance* is that of the mean of a column in [0, 1] from the truth, on average over columns,
+  beside the best guess from what was granted: attacks on properties of a population tell that alone. The
+  attacked rows are drawn as the granted ones are, so such a guess is near already.
 - "–": no result; the reasons stand below each table.
 - **Again**: all results stand in [scoreboard.parquet](scoreboard.parquet), each under a digest of its
   settings and of the code of its plug-ins. So an interrupted call resumes, and a new attack or defence
@@ -143,14 +147,18 @@ def _figure(found: CellResult | None) -> str:
 
 
 def _reasons(board: Board) -> Iterator[str]:
-    """Why combinations have no result: a line per reason, with the attacks and defences it is true of."""
+    """Why combinations have no result: a line per reason, with the attacks and defences it is true of. What
+    is true of a defence is not said again of attacks that had a run to themselves.
+    """
+    without = [(_plain(row["reason"]), row) for row in board.rows if row.get("reason")]
     refused: dict[str, dict[str, None]] = {}
+    for reason, row in without:
+        if row["refused"]:
+            refused.setdefault(reason, {})[row["defense"]] = None
     lacking: dict[str, dict[str, set[str]]] = {}
-    for row in board.rows:
-        if row.get("reason") and row["refused"]:
-            refused.setdefault(_plain(row["reason"]), {})[row["defense"]] = None
-        elif row.get("reason"):
-            by_attack = lacking.setdefault(_plain(row["reason"]), {})
+    for reason, row in without:
+        if row["defense"] not in refused.get(reason, ()):
+            by_attack = lacking.setdefault(reason, {})
             by_attack.setdefault(row["attack"], set()).add(row["defense"])
     if not refused and not lacking:
         return

@@ -9,8 +9,9 @@ from typing import NamedTuple
 
 from vflens.experiments.pages.cost import FEWEST
 from vflens.experiments.scoreboard.board import FAMILIES, Board
+from vflens.experiments.scoreboard.cells import sends
 from vflens.experiments.scoreboard.grid import APART, FEDERATIONS, UNDEFENDED
-from vflens.experiments.scoreboard.lines import table
+from vflens.experiments.scoreboard.lines import listed, paragraph, table
 from vflens.experiments.scoreboard.verdicts import CellResult, best
 from vflens.types import Knowledge, Setting
 
@@ -21,7 +22,8 @@ The **relative error** is the mean over the tables below in which the attack has
 results and nothing defends; its interval takes the seeds of tables as independent. *Best in* counts the
 defences of those tables, and nothing that defends, behind which it beats a blind guess and no attack of its
 threat model has a smaller error on what it estimates; "of" so many with enough results. Attacks of other
-tables met other tasks. Protected training and the regression of a number have sections of their own.
+tables met other tasks. Protected training, masked sums and the regression of a number have sections of
+their own.
 """
 TIE = 1e-9  # of relative errors: exact attacks differ by rounding
 _GRANTED = {Knowledge.AUXILIARY, Knowledge.KNOWN_LABELS, Knowledge.MOMENTS}
@@ -92,8 +94,8 @@ def _defended(board: Board) -> Iterator[Mapping[str, CellResult]]:
 def _ranked(undefended: Sequence[CellResult], cells: Sequence[Sequence[CellResult]]) -> Ranked:
     """One attack by its results where nothing defends, and how it does among the others of each cell."""
     attack, n = undefended[0].attack, len(undefended)
-    family = undefended[0].kind.estimates
-    met = [[f for f in cell if f.kind.estimates == family] for cell in cells]
+    family = undefended[0].family
+    met = [[f for f in cell if f.family == family] for cell in cells]
     met = [cell for cell in met if any(f.attack == attack for f in cell)]
     mean = math.fsum(f.mean for f in undefended) / n
     half = math.hypot(*(f.relative.half for f in undefended)) / n
@@ -115,6 +117,9 @@ def rank_tables(boards: Sequence[Board]) -> Iterator[str]:
     if not found:
         return
     yield HEAD
+    attacks = {row.attack for rows in found.values() for row in rows}
+    if sending := sorted(filter(sends, attacks)):
+        yield paragraph(f"These break the protocol, and all others only read: {listed(sending)}.")
     heads = ["attack", "estimates", "rank", "relative error", "best in", "tables"]
     for threat, rows in found.items():
         yield f"### {threat}\n"

@@ -61,7 +61,7 @@ def is_apart(row: Document) -> bool:
 def _trials(federation: str, data: str) -> Iterator[tuple[Place, Keyed]]:
     """Each attack in a run of its own, for its seconds."""
     for attack, settings in GRIDS.items():
-        own = FEDERATIONS[federation].attack(attack)
+        own = FEDERATIONS[federation].attack(attack, data)
         for seed in TUNING_SEEDS if own else ():
             place = Place(data, federation, UNDEFENDED, seed)
             tables = [{**(own or {}), **one, "name": f"{attack}:{i}"} for i, one in enumerate(settings)]
@@ -70,7 +70,7 @@ def _trials(federation: str, data: str) -> Iterator[tuple[Place, Keyed]]:
 
 def _finals(grid: ScoreboardGrid, chosen: tuple[str, str, str, int]) -> Iterator[tuple[Place, Keyed]]:
     federation, data, attack, best = chosen
-    own = FEDERATIONS[federation].attack(attack)
+    own = FEDERATIONS[federation].attack(attack, data)
     for seed in range(1, grid.seeds + 1):
         place, name = Place(data, federation, UNDEFENDED, seed), f"{attack}:{TUNED}"
         yield place, with_keys(place, {name: {**(own or {}), **GRIDS[attack][best], "name": name}})
@@ -143,11 +143,11 @@ def _standing(board: Board, found: CellResult) -> tuple[str, str]:
     rivals = [
         other
         for name, other in board.found[UNDEFENDED].items()
-        if (name != attack and other.kind.estimates == found.kind.estimates and other.is_decided)
+        if (name != attack and other.family == found.family and other.is_decided)
         and reads_grants(other, setting) is reads_grants(found, setting)
     ]
     rank = 1 + sum(other.mean < found.mean - TIE for other in rivals)
     return (
-        f"{rank} of {len(rivals) + 1} on {FAMILIES[found.kind.estimates]}",
+        f"{rank} of {len(rivals) + 1} on {FAMILIES[found.family]}",
         f"{found.mean:.2f} ± {found.relative.half:.2f}",
     )

@@ -20,6 +20,8 @@ from vflens.words import counted
 
 HIDES = 0.1  # of a blind guess's error: a smaller change is none
 EXACT = 0.1
+#: Measures of which less is better for the attack; of the others 1 less the figure is its error.
+ERRORS = ("MSE", "distance")
 RULE = f"""\
 The **relative error** is the error of an attack over that of the best blind guess on the same rows: 0 is
 exact, 1 no better than blind. Over seeds both errors are added before they are divided; a seed in which
@@ -67,11 +69,17 @@ class CellResult:
         assert kind is not None
         return kind
 
+    @property
+    def family(self) -> str:
+        """What is compared of the attack; see :func:`family_of`."""
+        return family_of(self.kind)
+
     @cached_property
     def relative(self) -> Pooled:
         """The relative error, pooled over seeds."""
         pairs = zip(self.figure, self.blind, strict=True)
-        return pooled(pairs if self.measure == "MSE" else ((1 - found, 1 - guess) for found, guess in pairs))
+        is_error = self.measure in ERRORS
+        return pooled(pairs if is_error else ((1 - found, 1 - guess) for found, guess in pairs))
 
     @property
     def mean(self) -> float:
@@ -87,6 +95,11 @@ class CellResult:
     def beats_blind(self) -> bool:
         """See :data:`RULE`."""
         return self.is_decided and self.mean + self.relative.half < 1
+
+
+def family_of(kind: type[Attack]) -> str:
+    """What attacks of ``kind`` are compared by: what they estimate, or "means" of columns alone."""
+    return "means" if kind.means_only else kind.estimates
 
 
 def over_seeds(rows: Rows) -> CellResult | None:

@@ -24,6 +24,7 @@ _WORDS = {
     "measured": "MSE before answers are moved into the box",
     "label_accuracy": "labels named rightly",
     "share": "accuracy, AUC or R²",
+    "distance": "distance of the column means",
     "label_auc": "AUC of the attack on labels",
     "membership_auc": "AUC of the attack on membership",
     "half_width": "half the width of the MSE's 95 % interval over rows",

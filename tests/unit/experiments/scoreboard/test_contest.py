@@ -111,16 +111,18 @@ def test_new_rows_take_the_place_of_their_own_only() -> None:
 
 def test_every_result_is_on_the_page_with_its_relative_error() -> None:
     rows = made("ls", HALF) + made("gradient_sign", (0.9,), measure="accuracy", blind=0.6)
+    rows += made("property_guess", (0.3,), measure="distance", blind=0.2)
     rows += made("ls", (0.1,), "max_norm", blind=None, figure=None)  # no result
     text = explored(rows, data="scoreboard.parquet", command="again")
     packed = re.search(r'<script type="application/json" class="rows">(.*?)</script>', text)
     assert packed is not None
     found = json.loads(packed[1])
     table = [dict(zip(found["heads"], row, strict=True)) for row in found["rows"]]
-    assert len(table) == 6
+    assert len(table) == 7
     assert {(r["attack"], r["estimates"], r["relative"]) for r in table} == {
         ("ls", "columns", 0.5),
         ("gradient_sign", "labels", 0.25),
+        ("property_guess", "column means", 1.5),
     }
     assert {r["federation"] for r in table} == {"Vertical, softmax regression"}
     assert [r["share"] for r in table if r["attack"] == "gradient_sign"] == [0.9]

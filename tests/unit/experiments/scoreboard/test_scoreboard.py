@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sklearn.datasets import load_digits
 
 from vflens.experiments.scoreboard import cells as module
 from vflens.experiments.scoreboard.cells import kept, keyed, missing, scored
-from vflens.experiments.scoreboard.grid import FEDERATIONS, UNDEFENDED, Place, ScoreboardGrid
+from vflens.experiments.scoreboard.grid import FEDERATIONS, NUMBER, UNDEFENDED, Place, ScoreboardGrid
 from vflens.experiments.scoreboard.page import page
 from vflens.experiments.scoreboard.sources import digest
 from vflens.experiments.sweeps.pool import Pool, Rows, write_rows
@@ -109,6 +110,21 @@ def test_a_section_that_was_not_run_is_named() -> None:
     assert "### Vertical, softmax regression, digits\n\nNot run yet: `make scoreboard` runs it.\n" in text
 
 
+def test_a_refused_defence_is_not_named_again_with_each_attack() -> None:
+    place = {"data": "digits", "federation": "vertical-lr", "seed": 1, "defense": "passport"}
+    rows = [
+        {**place, "attack": "lmmse", "reason": "no layers", "refused": True},
+        {**place, "attack": "fsha", "reason": "no layers", "refused": False},
+        {**place, "attack": "pcat", "reason": "no rows", "refused": False},
+        {**place, "attack": "half", "defense": UNDEFENDED, "measure": "MSE", "rows": "predict"}
+        | {"figure": 0.5, "blind": 1.0, "reason": None},
+    ]
+    one = ScoreboardGrid(("digits",), ("vertical-lr",), seeds=1, cost_seeds=0)
+    text = page(one, rows)
+    assert "- `passport`: no layers\n- `pcat` with `passport`: no rows\n" in text
+    assert "fsha" not in text
+
+
 def test_the_committed_page_is_made_of_the_committed_results() -> None:
     rows = parquet_rows(DOCS / "scoreboard.parquet")
     assert len({row["key"] for row in rows}) > 1000
@@ -118,14 +134,39 @@ def test_the_committed_page_is_made_of_the_committed_results() -> None:
 
 def test_attacks_and_defences_find_their_places_by_what_they_declare() -> None:
     vertical, clients = FEDERATIONS["vertical-lr"], FEDERATIONS["horizontal"]
-    assert vertical.attack("gradient_sign") == {"name": "gradient_sign", "at": "passive"}
-    assert vertical.attack("half_star") == {"name": "half_star"}
-    assert vertical.attack("dlg") is None
-    assert clients.attack("half_star") is None
+    assert vertical.attack("gradient_sign", "bank") == {"name": "gradient_sign", "at": "passive"}
+    assert vertical.attack("half_star", "bank") == {"name": "half_star"}
+    assert vertical.attack("dlg", "bank") is None
+    assert clients.attack("half_star", "bank") is None
     assert [d["at"] for d in vertical.defended_by("round_scores")] == ["coordinator"]
     assert [d["at"] for d in vertical.defended_by("label_dp")] == ["active"]
     assert [d["at"] for d in clients.defended_by("sparsification")] == ["client-1", "client-2"]
     assert vertical.defended_by("gaussian_scores")[0]["sigma"] == 1.0  # the middle of its strengths
+
+
+def test_an_attack_that_believes_something_of_a_row_has_it_from_another_draw() -> None:
+    clients = FEDERATIONS["horizontal"]
+    table, plain = clients.attack("imprint", "digits"), clients.attack("dlg", "digits")
+    pixels = load_digits().data / 16
+    assert table is not None
+    assert table["mean"] == pytest.approx(pixels.mean(), abs=0.02)
+    assert table["deviation"] == pytest.approx(pixels.mean(axis=1).std(), rel=0.4)
+    assert plain is not None
+    assert not {"mean", "deviation"} & plain.keys()
+
+
+def test_means_are_compared_with_means_and_never_of_pixels(tmp_path: Path) -> None:
+    """Where nothing shifted, the mean of granted rows is near: the blind guess errs by hundredths."""
+    place = Place("diabetes", NUMBER, UNDEFENDED, 1, 200)
+    names = ["property_guess", "property_embeddings", "half"]
+    rows = module.measured(place, keyed(place, names), scratch=str(tmp_path))
+    told = {(r["attack"], r["rows"]): r for r in rows}
+    assert told["half", "predict"]["measure"] == "MSE"
+    means = [r for (attack, _), r in told.items() if attack != "half"]
+    assert {r["measure"] for r in means} == {"distance"}
+    assert all(0 < r["blind"] <= r["figure"] < 0.5 for r in means if r["attack"] == "property_guess")
+    assert len({r["blind"] for r in means if r["rows"] == "train"}) == 1  # one guess beside both attacks
+    assert FEDERATIONS["vertical-lr"].attack("property_guess", "digits") is None
 
 
 def test_a_result_is_kept_under_its_settings_and_code() -> None:

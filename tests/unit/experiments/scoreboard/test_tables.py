@@ -9,7 +9,7 @@ import pytest
 
 from vflens.experiments.scoreboard.board import Board, boards, unfinished
 from vflens.experiments.scoreboard.cells import COST
-from vflens.experiments.scoreboard.grid import CLEAR, PROTECTED, UNDEFENDED, ScoreboardGrid
+from vflens.experiments.scoreboard.grid import CLEAR, MASKED, PROTECTED, UNDEFENDED, ScoreboardGrid
 from vflens.experiments.scoreboard.protected import protected_tables
 from vflens.experiments.scoreboard.ranks import Threat, rank_tables, ranked
 from vflens.experiments.sweeps.pool import Rows
@@ -57,6 +57,13 @@ def test_attacks_of_equal_error_share_the_rank_and_the_place_of_the_best() -> No
     assert "| clamped_ls | columns | 1 | 0.20 ± 0.00 | 1 of 1 | 1 |" in text
     assert "| ls | columns | 1 | 0.20 ± 0.00 | 1 of 1 | 1 |" in text
     assert "| rcc1 | columns | 3 | 0.50 ± 0.00 | 0 of 1 | 1 |" in text
+    assert "break the protocol" not in text
+
+
+def test_attacks_that_break_the_protocol_are_named() -> None:
+    clients = lr(made("dlg", HALF) + made("imprint", STRONG), federation="horizontal")
+    text = "".join(rank_tables([lr(made("fsha", HALF)), clients]))
+    assert "These break the protocol, and all others only read: `fsha`, `imprint`." in text
 
 
 def test_a_measured_grant_counts_and_so_do_candidates() -> None:
@@ -69,8 +76,17 @@ def test_a_measured_grant_counts_and_so_do_candidates() -> None:
     }
 
 
-def test_protected_training_too_few_seeds_and_nothing_have_no_rank() -> None:
-    assert ranked([lr(made("ls", STRONG), federation=PROTECTED), lr(made("ls", STRONG[1:]))]) == {}
+def test_means_of_columns_are_ranked_among_themselves() -> None:
+    rows = made("lmmse", STRONG) + made("property_guess", (1.2,) * 5, measure="distance")
+    text = "".join(rank_tables([lr(rows + made("property_embeddings", HALF, measure="distance"))]))
+    assert "| lmmse | columns | 1 | 0.20 ± 0.00 | 1 of 1 | 1 |" in text
+    assert "| property_embeddings | column means | 1 | 0.50 ± 0.00 | 1 of 1 | 1 |" in text
+    assert "| property_guess | column means | 2 | 1.20 ± 0.00 | 0 of 1 | 1 |" in text
+
+
+def test_protected_training_masked_sums_too_few_seeds_and_nothing_have_no_rank() -> None:
+    apart = [lr(made("ls", STRONG), federation=PROTECTED), lr(made("imprint", STRONG), federation=MASKED)]
+    assert ranked([*apart, lr(made("ls", STRONG[1:]))]) == {}
     assert [*rank_tables([lr([])])] == []
 
 

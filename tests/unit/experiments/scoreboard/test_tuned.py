@@ -81,6 +81,8 @@ def test_a_number_has_attacks_and_a_data_set_of_its_own() -> None:
     number, classes = FEDERATIONS[NUMBER], FEDERATIONS["vertical-lr"]
     apart = [s for s in ScoreboardGrid().sections() if NUMBER in s or "diabetes" in s]
     assert apart == [(NUMBER, "diabetes")]
-    assert number.attack("first_residuals") == {"name": "first_residuals", "at": "passive"}
-    assert (number.attack("gradient_sign"), classes.attack("first_residuals")) == (None, None)
-    assert number.attack("half_star") == classes.attack("half_star") == {"name": "half_star"}
+    assert number.attack("first_residuals", "diabetes") == {"name": "first_residuals", "at": "passive"}
+    assert number.attack("gradient_sign", "diabetes") is None
+    assert classes.attack("first_residuals", "bank") is None
+    both = number.attack("half_star", "diabetes"), classes.attack("half_star", "bank")
+    assert both == ({"name": "half_star"}, {"name": "half_star"})
