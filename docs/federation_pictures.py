@@ -38,7 +38,7 @@ DIGITS: dict[str, Any] = {
     "parties": {"clients": ["client-1"]},
 }
 LABELS = (
-    *("gradient_sign", "gradient_clustering", "direction_scoring", "norm_scoring"),
+    *("gradient_sign", "gradient_clustering", "label_enumeration", "direction_scoring", "norm_scoring"),
     *("similarity", "pmc", "exploit"),
 )
 
