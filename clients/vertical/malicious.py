@@ -1,14 +1,15 @@
-"""An active party that is configured to break the protocol, and to say so."""
+"""Data parties that are configured to break the protocol, and to say so."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
-from vflens.clients.vertical.aligned_run import LabelledRun
+from vflens.clients.vertical.aligned_run import AlignedRun, LabelledRun
 from vflens.clients.vertical.party import VerticalParty
 from vflens.errors import ConfigError
-from vflens.models.part import ActivePart
-from vflens.plugins.malicious import Replaced, SendingAttack
+from vflens.models.part import ActivePart, PassivePart, Site
+from vflens.plugins.malicious import OptimizingAttack, Replaced, SendingAttack
 from vflens.protocol.vertical.agreement import VerticalAgreement
 from vflens.randomness import Key
 from vflens.recorded.vertical.view import view_of
@@ -46,6 +47,27 @@ def sending(
     )
     party.log.warning("malicious", attack=name, what="it sends another gradient than that of the loss")
     return Replaced(part, attack.sender(view, Key(party.secret, "sending", name)))
+
+
+def optimizing(
+    party: VerticalParty[AlignedRun[PassivePart]], site: Site, federation: VerticalAgreement
+) -> Site:
+    """``site`` of ``party``; with the optimiser of its attack, if it has one that brings it.
+
+    Raises:
+        KnowledgeError: the federation trains another model than a split network.
+    """
+    found = next(
+        ((n, a) for n, a in party.adversary.attacks.items() if isinstance(a, OptimizingAttack)), None
+    )
+    if found is None:
+        return site
+    name, attack = found
+    federation.model.network()  # no other family asks the site for its optimiser
+    party.log.warning(
+        "malicious", attack=name, what="its model learns with another optimiser than was agreed"
+    )
+    return replace(site, optimize=attack.optimizer)
 
 
 def check_alone(attack: str, passive: int) -> None:

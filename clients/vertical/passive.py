@@ -9,6 +9,7 @@ import numpy as np
 from vflens.array import ScaledColumns
 from vflens.clients.pace import Pace
 from vflens.clients.vertical.aligned_run import AlignedRun
+from vflens.clients.vertical.malicious import optimizing
 from vflens.clients.vertical.party import VerticalParty
 from vflens.clients.vertical.released_model import known_errors, released_model
 from vflens.config import PassiveConfig
@@ -70,11 +71,14 @@ class PassiveParty(VerticalParty[AlignedRun[PassivePart]]):
         return AlignedRun(
             federation,
             *rows,
-            model=federation.model.passive_part(self.site(federation, rows.inputs.shape[1])),
+            model=self._new_part(federation, rows.inputs.shape[1]),
             spending=self.new_spending(federation),
             scoring=self._scoring_of(rows.truth, federation),
             labels=None,
         )
+
+    def _new_part(self, federation: VerticalAgreement, features: int) -> PassivePart:
+        return federation.model.passive_part(optimizing(self, self.site(federation, features), federation))
 
     def _scoring_of(self, truth: ScaledColumns, federation: VerticalAgreement) -> ColumnScoring:
         return ColumnScoring(
@@ -250,8 +254,7 @@ class PassiveParty(VerticalParty[AlignedRun[PassivePart]]):
         all of them and in order. Its model begins anew.
         """
         federation = self.run.federation
-        part = federation.model.passive_part(self.site(federation, self.run.inputs.shape[1]))
-        self._run = replace(self.run, model=part)
+        self._run = replace(self.run, model=self._new_part(federation, self.run.inputs.shape[1]))
         for received in gradients:
             rows, exchange = received.rows, received.exchange
             h = self.run.model.forward(self.inputs_of(rows, exchange), exchange)

@@ -15,12 +15,12 @@ from vflens.errors import ConfigError
 from vflens.experiments.offline.attack import attack_recorded
 from vflens.experiments.results.folders import read_party
 from vflens.plugins.attack import Attack
-from vflens.plugins.malicious import SendingAttack
+from vflens.plugins.malicious import breaks_protocol
 from vflens.registry import ATTACKS
 from vflens.types import Knowledge, Phase, Setting
 
 KINDS: dict[str, type[Attack]] = {n: ATTACKS.get(n) for n in ATTACKS.names()}
-READING = {n: kind for n, kind in KINDS.items() if not issubclass(kind, SendingAttack)}
+READING = {n: kind for n, kind in KINDS.items() if not breaks_protocol(kind)}
 VERTICAL = {n: kind for n, kind in READING.items() if Setting.VERTICAL in kind.settings}
 CLASSES = {n: kind for n, kind in VERTICAL.items() if kind.label_kind == "classes"}
 LABELS = [n for n, c in CLASSES.items() if c.estimates == "labels" and Knowledge.OPENINGS not in c.needs]

@@ -90,8 +90,8 @@ def _needs(name: str) -> frozenset[Knowledge]:
 
 
 def test_attacks_on_softmax_regression_do_not_pay_for_torch() -> None:
-    # pmc, exploit and first_gradients are for networks; grna learns one.
-    learned = {"pmc", "exploit", "first_gradients", "grna"}
+    # pmc, amc, exploit and first_gradients are for networks; grna learns one.
+    learned = {"pmc", "amc", "exploit", "first_gradients", "grna"}
     names = [n for n in ATTACKS.names() if Knowledge.ARCHITECTURE not in _needs(n) and n not in learned]
     assert len(names) >= 8
     assert "torch" not in _loaded(names)

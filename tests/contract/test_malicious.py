@@ -44,7 +44,7 @@ def test_the_party_must_say_that_it_breaks_the_protocol(tmp_path: Path) -> None:
 
 def test_a_party_that_only_says_so_is_refused(tmp_path: Path) -> None:
     config = load_party(deal(experiment(tmp_path, malicious=True), tmp_path)["active"])
-    with pytest.raises(ConfigError, match="exactly one attack that sends"):
+    with pytest.raises(ConfigError, match="exactly one attack that breaks the protocol"):
         check_party(config)
 
 

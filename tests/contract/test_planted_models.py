@@ -120,7 +120,7 @@ def test_it_is_marked_everywhere(tmp_path: Path, whole: Path) -> None:
     ("changes", "reason"),
     [
         ({"malicious": False}, "sends a first model that is made for its attack: set malicious = true"),
-        ({"attacks": []}, "exactly one attack that sends"),
+        ({"attacks": []}, "exactly one attack that breaks the protocol"),
         ({"horizontal": {"method": "lg_fedavg"}, "secure_aggregation": False}, "choose 'fedavg'"),
     ],
 )

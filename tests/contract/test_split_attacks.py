@@ -21,7 +21,7 @@ from vflens.models.families.split_network import SplitNetwork
 from vflens.models.networks.architectures import bottom, top
 from vflens.models.networks.parameters import to_arrays
 from vflens.plugins.attack import Attack
-from vflens.plugins.malicious import SendingAttack
+from vflens.plugins.malicious import breaks_protocol
 from vflens.plugins.views.vertical import AdversaryView
 from vflens.registry import ATTACKS
 from vflens.score.labels import named
@@ -41,7 +41,7 @@ from vflens.types import (
 )
 
 KINDS: Mapping[str, type[Attack]] = {n: ATTACKS.get(n) for n in ATTACKS.names()}
-READING = {n: kind for n, kind in KINDS.items() if not issubclass(kind, SendingAttack)}
+READING = {n: kind for n, kind in KINDS.items() if not breaks_protocol(kind)}
 CLASSES = {n: kind for n, kind in READING.items() if Setting.VERTICAL in kind.settings}
 LABELS = [
     n

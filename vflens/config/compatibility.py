@@ -195,7 +195,7 @@ def check_place(name: str, attack: Attack, role: Role, party: str) -> None:
 
 
 def _check_sending(attacks: Sequence[tuple[str, Attack]], config: PartyConfig) -> None:
-    """Refuse `malicious` without an attack that sends, and an attack that sends without `malicious`."""
+    """Refuse `malicious` without an attack that breaks the protocol, and such an attack without it."""
     sending = [name for name, attack in attacks if breaks_protocol(type(attack))]
     if sending and not config.breaks_protocol:
         raise ConfigError(
@@ -204,8 +204,9 @@ def _check_sending(attacks: Sequence[tuple[str, Attack]], config: PartyConfig) -
         )
     if config.breaks_protocol and len(sending) != 1:
         raise ConfigError(
-            f"malicious = true at {config.party!r}: it takes exactly one attack that sends, such as fsha in "
-            f"an active party or imprint in a server, there are {len(sending)}"
+            f"malicious = true at {config.party!r}: it takes exactly one attack that breaks the protocol, "
+            "such as fsha in an active party, amc in a passive one or imprint in a server, there are "
+            f"{len(sending)}"
         )
 
 

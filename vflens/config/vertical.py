@@ -27,7 +27,7 @@ AGGREGATOR = (
 _OF_STEPS = frozenset(
     {"on_batch", "on_batch_labels", "wrap_model", "penalty", "on_embedding", "on_gradient", "on_received"}
 )
-MALICIOUS = "the active party sends the gradients of its attack (`fsha`, `urvfl`), not those of its loss"
+MALICIOUS = "its attack sends other gradients (`fsha`, `urvfl`), or has its model learn otherwise (`amc`)"
 ATTACKED_ROWS = (
     "attacks on columns estimate the first so many prediction rows, once; default: all of them, and before "
     "that 50, 100, 200, 500, …. Utility is that of all prediction rows"
@@ -86,6 +86,11 @@ class VerticalDataConfig(VerticalConfig, LedConfig):
     attacks: tuple[AttackTable, ...] = Field(
         (), description="the adversary's plug-ins; at a passive party they estimate labels"
     )
+    malicious: bool = Field(False, description=MALICIOUS)
+
+    @property
+    def breaks_protocol(self) -> bool:
+        return self.malicious
 
     @property
     def aligns_by(self) -> AlignMode:
@@ -193,13 +198,8 @@ class ActiveConfig(VerticalDataConfig):
         description="a table of other people, none of them in the run, with the columns of all parties and "
         "labels: its attacks may learn from it",
     )
-    malicious: bool = Field(False, description=MALICIOUS)
     predict_batch: int = Field(1024, ge=1, description="rows per prediction request")
     attacked_rows: int | None = Field(None, ge=1, description=ATTACKED_ROWS)
-
-    @property
-    def breaks_protocol(self) -> bool:
-        return self.malicious
 
     @property
     def operators_token(self) -> str | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from vflens.models.settings import Training
+from vflens.numerics.optimizer import Optimizer, Zeros
 from vflens.randomness import Key
 from vflens.types import Array, ColumnInfo, Exchange
 
@@ -21,11 +22,18 @@ Wrap: TypeAlias = Callable[["Module"], "Module"]
 #: The terms that a party's defences add to a batch's loss, of its module, h and what h must not reveal; see
 #: ``Defense.penalty``.
 Penalty: TypeAlias = Callable[["Module", "Tensor", "Tensor"], "Tensor"]
+#: What takes the place of the agreed optimiser, see ``OptimizingAttack.optimizer``.
+Optimize: TypeAlias = Callable[[Optimizer, int, Zeros], Optimizer]
 
 
 def plain(module: Module) -> Module:
     """No defence around the module."""
     return module
+
+
+def as_agreed(optimizer: Optimizer, size: int, zeros: Zeros) -> Optimizer:
+    """The optimiser of a party that follows the protocol."""
+    return optimizer
 
 
 class Keys(NamedTuple):
@@ -51,7 +59,7 @@ class Site:
     width of what arrives at the active party, from ``peers``: each passive party's columns, by name. One
     passive party ``holds_bias``. What a part draws follows from ``keys``; ``device`` is "cpu" or "cuda". Its
     defences ``wrap`` its module and add a ``penalty``; of a party with a whole model they wrap its bottom
-    model (``wraps_bottom``).
+    model (``wraps_bottom``). ``optimize`` replaces the optimiser of a malicious passive party.
     """
 
     party: str
@@ -67,6 +75,7 @@ class Site:
     holds_bias: bool = False
     penalty: Penalty | None = None
     wraps_bottom: bool = False
+    optimize: Optimize = as_agreed
 
 
 class LossGradient(NamedTuple):

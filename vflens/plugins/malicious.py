@@ -1,10 +1,13 @@
-"""Attacks that break the protocol: their party sends another gradient, or model, than is due."""
+"""Attacks that break the protocol: their party sends another gradient, or model, than is due, or learns
+otherwise than was agreed.
+"""
 
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Protocol
 
 from vflens.models.part import ActivePart, LossGradient, Predicting
+from vflens.numerics.optimizer import Optimizer, Zeros
 from vflens.plugins.attack import Attack
 from vflens.plugins.views.horizontal import Agreed, Parameters
 from vflens.plugins.views.own_reads import SENDING
@@ -61,16 +64,29 @@ class PlantingAttack(Attack):
         """
 
 
+class OptimizingAttack(Attack):
+    """An attack with an optimiser of its own, in a passive party whose configuration says
+    ``malicious = true``. The party sends what its part gives, which learned otherwise than was agreed.
+    """
+
+    @abstractmethod
+    def optimizer(self, agreed: Optimizer, size: int, zeros: Zeros) -> Optimizer:
+        """What takes the steps of its party's part, of ``size`` parameters, in place of the ``agreed`` one: a
+        new one, which it may use. ``zeros`` makes arrays of the part's kind.
+        """
+
+
 #: What a party sends that breaks the protocol, by its role.
 SENT: Mapping[Role, str] = {
     Role.ACTIVE: "other gradients than those of its loss",
+    Role.PASSIVE: "embeddings of a model that its attack's optimiser trains",
     Role.SERVER: "a first model that is made for its attack",
 }
 
 
 def breaks_protocol(attack: type[Attack]) -> bool:
     """Whether a party with such an attack breaks the protocol."""
-    return issubclass(attack, SendingAttack | PlantingAttack)
+    return issubclass(attack, SendingAttack | PlantingAttack | OptimizingAttack)
 
 
 class Replaced:

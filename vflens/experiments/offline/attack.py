@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from vflens.config import load_party
-from vflens.errors import ConfigError
+from vflens.errors import ConfigError, KnowledgeError
 from vflens.experiments.offline.command import configured, scored_phase
 from vflens.experiments.offline.horizontal import attack_client
 from vflens.experiments.offline.recording import attack_recording, is_recording
@@ -13,6 +13,7 @@ from vflens.experiments.offline.verified import check_verifiable
 from vflens.experiments.offline.vertical.attack import attack_party
 from vflens.experiments.results.folders import setting_in
 from vflens.plugins.attack import Attack
+from vflens.plugins.malicious import breaks_protocol
 from vflens.plugins.steps import silent
 from vflens.recorded.agreements import AGREEMENTS
 from vflens.types import Document, Facts, Phase, Progress, Setting
@@ -55,7 +56,8 @@ def attack_recorded(
         ConfigError: its configuration cannot be read, an unknown target, a wrong parameter, rows that the
             attack does not estimate, an attack that cannot be verified.
         DataError: a recorder's folder describes no federation, or holds a wrong gradient.
-        KnowledgeError: the transcript lacks what the attack needs.
+        KnowledgeError: the transcript lacks what the attack needs, or its party followed the protocol that it
+            breaks.
         PluginError: the attack fails.
     """
     if is_recording(folder):
@@ -68,6 +70,11 @@ def attack_recorded(
     config = load_party(folder / "config.toml")
     attack = configured(config.own_attacks, name, parameters or {})
     _check_setting(attack, name, config.facts.setting)
+    if breaks_protocol(type(attack)) and not config.breaks_protocol:
+        raise KnowledgeError(
+            f"party {config.party!r} followed the protocol: run the federation with malicious = true, "
+            f"and with {name!r}"
+        )
     if verify:
         check_verifiable(name, attack)
     return ATTACKED[config.facts.setting](

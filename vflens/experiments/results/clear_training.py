@@ -9,7 +9,7 @@ from vflens.experiments.results.labels_membership import LabelResult
 from vflens.experiments.results.record import RecordedRun
 from vflens.experiments.results.results import HARDLY, LargestLeak
 from vflens.plugins.attack import installed_attack, up_to_renaming
-from vflens.plugins.malicious import SendingAttack
+from vflens.plugins.malicious import breaks_protocol
 from vflens.protocol.acts import BATCHES
 from vflens.storage.metrics import Name
 from vflens.types import Phase, Role
@@ -53,9 +53,9 @@ def explained_number(r2: float) -> str:
 
 
 def reads_training(attack: str) -> bool:
-    """Whether ``attack`` reads training traffic, or sends some; False if it is not installed."""
+    """Whether ``attack`` reads training traffic, or changes it; False if it is not installed."""
     plugin = installed_attack(attack)
-    return plugin is not None and (Phase.TRAIN in plugin.phases or issubclass(plugin, SendingAttack))
+    return plugin is not None and (Phase.TRAIN in plugin.phases or breaks_protocol(plugin))
 
 
 def protected(run: RecordedRun) -> str:

@@ -273,7 +273,7 @@ class SplitNetwork(ModelFamily):
         from vflens.models.networks.training import Bottom
 
         given = (site.columns, site.training, site.keys, site.wrap)
-        return Bottom(self, *given, penalty=site.penalty, device=site.device)
+        return Bottom(self, *given, penalty=site.penalty, optimize=site.optimize, device=site.device)
 
     def active_part(self, site: Site) -> Top:
         """The top model, with a bottom model of its own where the party has columns."""

@@ -21,7 +21,7 @@ from vflens.models.networks.generator import keyed
 from vflens.models.networks.layers import NEVER_DRAW, BatchNormModule, Moments
 from vflens.models.networks.parameters import to_arrays
 from vflens.models.networks.passport import PassportLayer, with_folded
-from vflens.models.part import Keys, LossGradient, Penalty, Wrap, plain
+from vflens.models.part import Keys, LossGradient, Optimize, Penalty, Wrap, as_agreed, plain
 from vflens.models.settings import Training
 from vflens.models.softmax_regression import loss_gradient
 from vflens.numerics.optimizer import OPTIMIZERS, Optimizer
@@ -185,12 +185,14 @@ class Bottom(_Model):
         wrap: Wrap = plain,
         *,
         penalty: Penalty | None = None,
+        optimize: Optimize = as_agreed,
         device: str = "cpu",
     ) -> None:
         self._added_by = penalty
         with keyed(keys.draws.stream("bottom")):
             modules, wraps = {"bottom": bottom(network, columns)}, {"bottom": wrap}
             super().__init__(modules, wraps, training, keys, precision=network.precision, device=device)
+        self._optimizer = optimize(self._optimizer, len(self._theta), self._zeros)
         self._pending: tuple[Exchange, Tensor, list[Moments | None]] | None = None
 
     def forward(self, x: Array, exchange: Exchange) -> Array:
@@ -211,9 +213,7 @@ class Bottom(_Model):
             return deepcopy(self.module["bottom"])
 
     def learn(self, x: Array, gradient: Array, exchange: Exchange) -> None:
-        """One optimiser step from the gradient (n, width) of the batch's mean loss, given in ``exchange`` for
-        ``x``.
-        """
+        """One optimiser step from the gradient (n, width) of the mean loss of ``x``, sent in ``exchange``."""
         if self._pending is None or self._pending[0] != exchange:  # after a restart
             self.forward(x, exchange)
         assert self._pending is not None

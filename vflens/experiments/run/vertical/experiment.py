@@ -31,8 +31,9 @@ from vflens.experiments.run.any_experiment import (
 from vflens.experiments.run.dealing import VerticalSplit, deal
 from vflens.models.settings import Aggregator
 from vflens.names import repeated
-from vflens.plugins.attack import Attack
+from vflens.plugins.attack import Attack, installed_attack
 from vflens.plugins.defense import NamedDefense
+from vflens.plugins.malicious import breaks_protocol
 from vflens.randomness import secret_from_seed
 from vflens.tables.table import Table
 from vflens.types import Document, Role, Setting
@@ -116,6 +117,13 @@ class Experiment(AnyPartiesExperiment):
         """The party that ``attack`` sits in."""
         return attack.at or self.parties.active
 
+    def _malicious(self) -> set[str]:
+        """Who has an attack that breaks the protocol; if nobody has, the active party, which refuses it."""
+        if not self.malicious:
+            return set()
+        kinds = [(self.seat(a), installed_attack(a.name)) for a in self.attacks]
+        return {seat for seat, kind in kinds if kind and breaks_protocol(kind)} or {self.parties.active}
+
     @property
     def data_parties(self) -> tuple[str, ...]:
         """The passive parties, and the active one."""
@@ -196,8 +204,8 @@ class Experiment(AnyPartiesExperiment):
             "disclose": granted,
             "device": self.device,
         }
+        shared |= {"malicious": True} if party in self._malicious() else {}
         if role is Role.PASSIVE:
             return shared
         attacked = {} if self.attacked_rows is None else {"attacked_rows": self.attacked_rows}
-        attacked |= {"malicious": True} if self.malicious else {}
         return {**shared, **attacked, "operator_token": token(root, party, "operator")}
