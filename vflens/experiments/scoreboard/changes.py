@@ -7,6 +7,7 @@ from vflens.experiments.scoreboard.board import FAMILIES, Board, boards
 from vflens.experiments.scoreboard.grid import FEDERATIONS, ScoreboardGrid
 from vflens.experiments.scoreboard.lines import item, listed
 from vflens.experiments.scoreboard.ranks import ranked
+from vflens.experiments.scoreboard.tuned import is_apart
 from vflens.experiments.sweeps.pool import Rows
 from vflens.types import Document
 from vflens.words import counted
@@ -18,10 +19,11 @@ Ranks: TypeAlias = Mapping[tuple[str, str], tuple[int, int]]
 
 def changes(old: Rows, new: Rows, grid: ScoreboardGrid) -> Document:
     """ "new" attacks and defences by kind, and their "places"; "verdicts" and "ranks" that are others: before
-    and after. Ranks are compared among the attacks that both versions have.
+    and after. Ranks are compared among the attacks that both versions have; tuned rows have none.
 
     Both are judged by today's rules: what differs is what was measured, and whom an attack meets.
     """
+    old, new = ([row for row in rows if not is_apart(row)] for rows in (old, new))
     before, after = boards(old, grid), boards(new, grid)
     was, verdicts = _verdicts(before), _verdicts(after)
     fresh = {kind: sorted(_names(new, kind) - _names(old, kind)) for kind in ("attack", "defense")}

@@ -13,6 +13,7 @@ from vflens.experiments.scoreboard.board import FAMILIES, Board, boards, estimat
 from vflens.experiments.scoreboard.cells import scored
 from vflens.experiments.scoreboard.grid import CLEAR, DATA, FEDERATIONS, PROTECTED, UNDEFENDED, ScoreboardGrid
 from vflens.experiments.scoreboard.ranks import TIE, Threat, reads_grants
+from vflens.experiments.scoreboard.tuned import is_apart
 from vflens.experiments.scoreboard.verdicts import CellResult, words
 from vflens.experiments.sweeps.pool import Pool, Rows
 from vflens.names import one_of
@@ -113,7 +114,7 @@ def standings(attack: str, own: Rows, published: Rows, grid: ScoreboardGrid) -> 
     """Where ``attack`` stands in each section of ``grid`` for whose setting it is made."""
     sections = {*grid.sections()}
     there = [row for row in published if (row["federation"], row["data"]) in sections]
-    there = [row for row in there if row["defense"] == UNDEFENDED]
+    there = [row for row in there if row["defense"] == UNDEFENDED and not is_apart(row)]
     ran = {(row["federation"], row["data"]) for row in own}
     both = boards([*there, *own], grid)
     return [_standing(attack, b) for b in both if (b.federation, b.data) in ran]

@@ -51,8 +51,8 @@ Every installed attack against every installed defence. `make scoreboard` writes
   smaller is better for the attack. *R²* is after the best affine map; *accuracy* is the share of right
   labels, beside the most frequent class; *AUC* stands for two classes and for membership. Larger is
   better there. *Distance* is that of the mean of a column in [0, 1] from the truth, on average over columns,
-  beside the best guess from what was granted: attacks on properties of a population tell that alone. The
-  attacked rows are drawn as the granted ones are, so such a guess is near already.
+  beside the best guess from what was granted: attacks on properties of a population tell that alone. Here
+  means were granted and nothing shifts, so that guess is near already: the ranks tell who errs less.
 - "–": no result; the reasons stand below each table.
 - **Again**: all results stand in [scoreboard.parquet](scoreboard.parquet), each under a digest of its
   settings and of the code of its plug-ins. So an interrupted call resumes, and a new attack or defence

@@ -80,6 +80,11 @@ def test_what_changed_is_found_by_comparing_two_files() -> None:
     assert f"{threat}: `half_star` has rank 2 of 3" in text
 
 
+def test_tuned_rows_change_no_rank_and_are_no_attack() -> None:
+    rows = made("ls", HALF) + made("cls", (0.6,) * 5)
+    assert said(changes(rows, rows + made("cls:tuned", STRONG), GRID)) == "Nothing that the page states."
+
+
 def test_the_same_results_have_not_changed() -> None:
     rows = made("ls", HALF) + made("ls", BLIND, "max_norm")
     nudged = [{**row, "figure": row["figure"] + 1e-4} for row in rows]

@@ -66,7 +66,10 @@ def test_a_copy_of_a_published_attack_has_its_figure(mine: Path, tmp_path: Path)
 def test_the_rank_among_attacks_of_the_same_threat_model_and_its_interval(mine: Path) -> None:
     published = made("ls", STRONG) + made("rcc1", HALF) + made("cls", (0.55,) * 5)
     published += (
-        made("clear_features", (0.1,) * 5) + made("lmmse", STRONG, defense="fog") + made("gia", HALF[1:])
+        made("clear_features", (0.1,) * 5)
+        + made("lmmse", STRONG, defense="fog")
+        + made("gia", HALF[1:])
+        + made("cls:tuned", STRONG)
     )
     with ATTACKS.entered_file(mine) as name:
         (found,) = standings(name, made(name, WIDE), published, GRID)
