@@ -19,7 +19,7 @@ from vflens.cli.decide.thresholds import (
     gate,
     write_table,
 )
-from vflens.cli.output import Json, emit
+from vflens.cli.output import Json, emit, plain, width
 from vflens.errors import ConfigError
 from vflens.types import Document
 from vflens.words import counted
@@ -174,10 +174,16 @@ def _swept(facts: Document) -> str:
 
 
 def _summary(facts: Document) -> str:
+    from vflens.cli.screen.result_tables import fitting_tables
+
     notes = [f"note: {note}" for note in facts["notes"]]
+    tables = [
+        part for t in facts["tables"] for part in fitting_tables(t["title"], t["heads"], t["rows"], width())
+    ]
     return "\n".join(
         [
             facts["title"],
+            *([plain(*tables).rstrip()] if tables else []),
             *notes,
             f"data: {facts['data']} ({counted(facts['rows'], 'row')})",
             f"page: {facts['page']}",

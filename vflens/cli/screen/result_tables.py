@@ -23,7 +23,7 @@ def result_tables(runs: Sequence[RecordedRun], width: int) -> Iterator[Table]:
     (_, _, attack, *titles), rows = result_table(runs)
     for (target, scored), group in groupby(rows, key=lambda row: row[:2]):
         lines = [[_broken(cell) for cell in row[2:]] for row in group]
-        yield from _parts(f"{target}, {rows_of(scored)}", [attack, *titles], lines, width)
+        yield from fitting_tables(f"{target}, {rows_of(scored)}", [attack, *titles], lines, width)
     yield from _labels(runs, width)
 
 
@@ -41,10 +41,12 @@ def _labels(runs: Sequence[RecordedRun], width: int) -> Iterator[Table]:
         ]
         head = ["attack", "target", "rows of", "rows", "right labels", "most frequent class"]
         if rows:
-            yield from _parts(f"labels: {title}", head, rows, width)
+            yield from fitting_tables(f"labels: {title}", head, rows, width)
 
 
-def _parts(title: str, head: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> Iterator[Table]:
+def fitting_tables(
+    title: str, head: Sequence[str], rows: Sequence[Sequence[str]], width: int
+) -> Iterator[Table]:
     """One table, or several with the first column in each, of as many columns as fit."""
     sizes = [_size(column) for column in zip(head, *rows, strict=True)]
     start = 1

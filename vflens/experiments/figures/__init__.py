@@ -126,11 +126,11 @@ def reproduce(name: str, options: FigureOptions, out: Path) -> Document:
     """
     figure = page(name, options.size)
     if options.seeds is not None and not figure.several:
-        raise ConfigError(f"figure {name!r} has one seed, or its own: leave --seeds out")
+        raise ConfigError(f"figure {name!r} has one seed, or its own: leave --seeds {options.seeds} out")
     if options.pool.only_finished and not figure.several:
         raise ConfigError(f"figure {name!r} has no page of a part: leave --finished out")
     if options.model and not figure.models:
-        raise ConfigError(f"figure {name!r} has one model, or none: leave --model out")
+        raise ConfigError(f"figure {name!r} has one model, or none: leave --model {options.model} out")
     if options.epochs and not figure.epochs:
         raise ConfigError(f"figure {name!r} has epochs of its own: leave --epochs {options.epochs} out")
     with options.pool.alone():
@@ -139,6 +139,11 @@ def reproduce(name: str, options: FigureOptions, out: Path) -> Document:
 
 def _reproduced(figure: Page, options: FigureOptions, out: Path) -> Document:
     name, drawing = figure.name, figure.make(options)
+    if not drawing.rows and options.pool.only_finished:
+        raise DataError(
+            f"figure {name!r} has no finished cell of seed {options.seed} in {options.pool.folder}: run it "
+            "without --finished, or name the --out, --seed and size of a run that has begun"
+        )
     if not drawing.rows:
         raise DataError(f"figure {name!r} has no data: {'; '.join(drawing.notes)}")
     stem = name + _suffix(options.size)  # the full figure, hours of work, stays

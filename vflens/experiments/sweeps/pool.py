@@ -120,9 +120,11 @@ class Pool:
         if self.only_finished:  # beside the process that computes them
             yield
             return
+        absent = [folder for folder in self.folder.parents if not folder.exists()]
         self.folder.mkdir(parents=True, exist_ok=True)
         with ExitStack() as held:
             if part is None:  # other parts may be at work in it
+                held.callback(_remove, absent)
                 held.callback(self._remove_empty)  # it stays with the cells that it has
             folder = os.open(self.folder, os.O_RDONLY)
             self._lock(held, folder, fcntl.LOCK_EX if part is None else fcntl.LOCK_SH)
@@ -197,6 +199,12 @@ class Pool:
             for file in self.folder.glob(pattern):
                 file.unlink(missing_ok=True)
         self._remove_empty()
+
+
+def _remove(folders: Sequence[Path]) -> None:
+    with suppress(OSError):
+        for folder in folders:
+            folder.rmdir()
 
 
 def write_rows(file: Path, rows: Rows, refused: Rows | None = None) -> None:

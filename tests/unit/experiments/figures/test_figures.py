@@ -65,6 +65,27 @@ def test_what_a_figure_keeps_is_not_what_another_version_of_it_ends_with(
     assert len(set(folders)) == 3
 
 
+def test_the_terminal_shows_the_tables_of_a_figure(
+    vflens: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = {"title": "Errors", "heads": ["attack", "ours"], "rows": [["lmmse", ".017"], ["half", ".250"]]}
+    facts = {"title": "A figure", "notes": [], "tables": [table], "data": "d", "page": "p", "rows": 2}
+    monkeypatch.setattr("vflens.experiments.figures.reproduce", lambda *_: facts)
+    shown = vflens("reproduce", "rvg-fig4", "--out", tmp_path).out.splitlines()
+    cells = [line.split()[1::2] for line in shown if line.startswith("│")]
+    assert cells == [["lmmse", ".017"], ["half", ".250"]]
+
+
+def test_a_refused_figure_leaves_no_folder_and_says_what_to_run(vflens: Run, tmp_path: Path) -> None:
+    out = tmp_path / "new" / "figures"
+    assert "'vgg'" in vflens("reproduce", "fao-table4", "--quick", "--model", "vgg", "--out", out).err
+    nothing = vflens("reproduce", "fao-table4", "--quick", "--finished", "--out", out)
+    assert nothing.code == 3
+    assert "has no finished cell of seed 0" in nothing.err
+    assert "run it without --finished" in nothing.err
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_coarse_page_says_so(tmp_path: Path) -> None:
     facts = reproduce("rvg-fig6", options(tmp_path), tmp_path)
     assert facts["title"].endswith(", coarse")
