@@ -88,6 +88,7 @@ def test_other_processes_cannot_have_it(tmp_path: Path) -> None:
 def test_what_is_no_class_of_ones_own_is_refused(tmp_path: Path, given: Any, said: str) -> None:
     with pytest.raises(vl.errors.VflensError, match=said):
         vl.run(SMALL, out=tmp_path, attacks=given)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_file_attacks_a_record_as_the_installed_one_does(vflens: Run, done: vl.Run, tmp_path: Path) -> None:

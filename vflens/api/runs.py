@@ -219,6 +219,7 @@ def run(
     with ExitStack() as entered:
         if attacks:
             loaded = loaded.attacked_by([_given(attack, entered) for attack in attacks])
+            validate(TypeAdapter(type(loaded)), dict(loaded), "experiment")  # with them, before it makes folders
         done = run_experiment(loaded, in_process=in_process)
     return Run(done.folder, done.report)
 
