@@ -99,3 +99,8 @@ def improved(points: Array, centres: Array) -> Array:
         moved = np.linalg.norm(sums, axis=1, keepdims=True) > 0
         centres = np.where(moved, directions(sums), centres)
     return centres
+
+
+def has_top(view: AdversaryView) -> bool:
+    """Whether a top model stands between the embeddings and the logits: their gradients differ."""
+    return not view.model.linear and view.model.network().trainable_top

@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from vflens.attacks._directions import has_top
 from vflens.errors import KnowledgeError
 from vflens.plugins.attack import Attack
 from vflens.plugins.views.vertical import AdversaryView
@@ -28,11 +29,11 @@ class GradientSign(Attack):
         Raises:
             KnowledgeError: the gradients are not those of logits.
         """
-        g = view.gradients()
-        if len(g) and g.shape[1] != view.n_classes:
+        g, behind = view.gradients(), " behind a top model" if has_top(view) else ""
+        if len(g) and (behind or g.shape[1] != view.n_classes):
             raise KnowledgeError(
-                f"gradients of width {g.shape[1]} are not those of {view.n_classes} logits: gradient_sign "
-                "needs trainable_top = false"
+                f"gradients of width {g.shape[1]}{behind} are not those of {view.n_classes} logits: "
+                "gradient_sign needs trainable_top = false"
             )
         least: Array = g == g.min(axis=1, initial=np.inf, keepdims=True)
         beliefs = least / np.maximum(least.sum(axis=1, keepdims=True), 1)

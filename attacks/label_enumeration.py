@@ -10,7 +10,14 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from vflens.attacks._directions import beliefs, clusters, directions, first_gradients, gradient_directions
+from vflens.attacks._directions import (
+    beliefs,
+    clusters,
+    directions,
+    first_gradients,
+    gradient_directions,
+    has_top,
+)
 from vflens.errors import KnowledgeError
 from vflens.numerics.assignment import assigned
 from vflens.plugins.attack import Attack
@@ -47,7 +54,7 @@ class LabelEnumeration(Attack):
         points = (
             directions(first_gradients(view, view.rows)) if first else gradient_directions(view, view.rows)
         )
-        if points.shape[1] != k or _has_top(view):
+        if points.shape[1] != k or has_top(view):
             raise KnowledgeError(
                 f"gradients of width {points.shape[1]} behind a top model are not those of {k} logits, and "
                 "every naming of the classes explains them as well: take gradient_clustering, or similarity "
@@ -64,7 +71,3 @@ def named(centres: Array) -> Array:
     simulated = directions(1 / len(centres) - np.eye(len(centres)))
     found: Array = centres[assigned(-simulated @ centres.T)]
     return found
-
-
-def _has_top(view: AdversaryView) -> bool:
-    return not view.model.linear and view.model.network().trainable_top

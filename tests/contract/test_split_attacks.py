@@ -55,6 +55,7 @@ DESCENTS = [n for n in FEATURES if issubclass(CLASSES[n], Inversion)]
 N, TRAIN = 12, 60  # rows to attack; training rows come first
 COLUMNS = tuple(ColumnInfo(f"p{i}", 0.0, 1.0, pixel=(i // 2, i % 2)) for i in range(6))
 NOTHING = np.zeros(0, np.int32)
+TOP = SplitNetwork(architecture="mlp", width=2)
 
 
 class World:
@@ -314,6 +315,7 @@ def test_a_unit_that_granted_rows_leave_silent_does_not_drown_the_others() -> No
         ("bmi", {"transcript": ()}, "never disclosed its auxiliary to 'me'"),
         ("gradient_sign", {"transcript": ()}, "gradients of 12 rows .first: 60. never reached 'me'"),
         ("gradient_sign", {"n_classes": 3}, "gradients of width 2 are not those of 3 logits"),
+        ("gradient_sign", {"model": TOP}, "gradients of width 2 behind a top model are not those of 2 logits"),
         ("norm_scoring", {"n_classes": 3}, "tells two classes apart, the federation has 3"),
         ("direction_scoring", {"transcript": ()}, "'target' granted no labels to 'me'"),
         ("pmc", {"transcript": ()}, "'target' granted no labels to 'me'"),
