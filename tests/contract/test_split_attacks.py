@@ -315,7 +315,11 @@ def test_a_unit_that_granted_rows_leave_silent_does_not_drown_the_others() -> No
         ("bmi", {"transcript": ()}, "never disclosed its auxiliary to 'me'"),
         ("gradient_sign", {"transcript": ()}, "gradients of 12 rows .first: 60. never reached 'me'"),
         ("gradient_sign", {"n_classes": 3}, "gradients of width 2 are not those of 3 logits"),
-        ("gradient_sign", {"model": TOP}, "gradients of width 2 behind a top model are not those of 2 logits"),
+        (
+            "gradient_sign",
+            {"model": TOP},
+            "gradients of width 2 behind a top model are not those of 2 logits",
+        ),
         ("norm_scoring", {"n_classes": 3}, "tells two classes apart, the federation has 3"),
         ("direction_scoring", {"transcript": ()}, "'target' granted no labels to 'me'"),
         ("pmc", {"transcript": ()}, "'target' granted no labels to 'me'"),

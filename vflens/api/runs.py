@@ -219,7 +219,8 @@ def run(
     with ExitStack() as entered:
         if attacks:
             loaded = loaded.attacked_by([_given(attack, entered) for attack in attacks])
-            validate(TypeAdapter(type(loaded)), dict(loaded), "experiment")  # with them, before it makes folders
+            # With them all, before any folder is made.
+            validate(TypeAdapter(type(loaded)), dict(loaded), "experiment")
         done = run_experiment(loaded, in_process=in_process)
     return Run(done.folder, done.report)
 

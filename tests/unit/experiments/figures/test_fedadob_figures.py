@@ -238,7 +238,9 @@ def test_finished_cells_of_one_seed_stay_for_the_next(
     whole = reproduce("fao-accuracy", FigureOptions(pool, "quick"), tmp_path)
     assert began == [(0, 1), (1, 1), (1, 2), (1, 2), (2, 2)]
     assert not [n for n in whole["notes"] if "not computed" in n]
-    with pytest.raises(ConfigError, match=r"^figure 'fao-fig5' has one seed, or its own: leave --seeds 1 out$"):
+    with pytest.raises(
+        ConfigError, match=r"^figure 'fao-fig5' has one seed, or its own: leave --seeds 1 out$"
+    ):
         reproduce("fao-fig5", FigureOptions(pool, "quick", seeds=1), tmp_path)
     with pytest.raises(ConfigError, match=r"^figure 'fao-fig5' has no page of a part: leave --finished out$"):
         reproduce("fao-fig5", FigureOptions(finished, "quick"), tmp_path)
@@ -252,7 +254,9 @@ def test_one_model_of_a_size_runs_alone(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^--model 'vgg': this size runs cnn, choose one of them$"):
         reproduce("fao-table5", FigureOptions(pool, "quick", model="vgg"), tmp_path)
     assert not list(tmp_path.iterdir())
-    with pytest.raises(ConfigError, match=r"^figure 'fao-table3' has one model, or none: leave --model cnn out$"):
+    with pytest.raises(
+        ConfigError, match=r"^figure 'fao-table3' has one model, or none: leave --model cnn out$"
+    ):
         reproduce("fao-table3", FigureOptions(pool, "quick", model="cnn"), tmp_path)
 
 
