@@ -17,6 +17,7 @@ from vflens.experiments.audit.bench import Answer
 from vflens.experiments.audit.given import Joint, Reading
 from vflens.experiments.weights.xgboost import TreeModel
 from vflens.numerics.boosting.first_tree import leaf_counts
+from vflens.numerics.boosting.later_trees import proven_boxes
 from vflens.numerics.boosting.path_restriction import AgreeingLeaves, Restricted, restricted
 from vflens.numerics.boosting.trees import Tree
 from vflens.types import Array, Document, Progress
@@ -128,6 +129,48 @@ def training_rows(model: TreeModel, joint: Joint) -> list[Document]:
             for rows, members, least, most in zip(*(c.tolist() for c in counts), *boxes, strict=True)
         ]
     return leaves
+
+
+def training_boxes(model: TreeModel, joint: Joint) -> Document:
+    """What the first ``trees`` of logistic loss prove together; {} where no second tree is proven.
+
+    That is ``boxes`` with the training ``rows`` in each, of which ``least`` to ``most`` have class 1, and the
+    values ``low`` and ``high`` of the party's columns that lead there; the share of rows whose class is
+    ``certain``; the mean ``width`` of a row's box, as a share of a column's range, and ``first_width``, that
+    of a leaf of the first tree.
+    """
+    if model.base is None or len(model.base) > 1:
+        return {}
+    found = proven_boxes(model.trees, float(model.base[0]))
+    if found is None or found.leaves.shape[1] < 2:
+        return {}
+    low, high = _boxes(model, found.leaves, joint)
+    first_low, first_high = _boxes(model, found.leaves[:, :1], joint)
+    kept = {"rows": found.rows, "least": found.least, "most": found.most, "low": low, "high": high}
+    of_boxes = zip(*(array.tolist() for array in kept.values()), strict=True)
+    one_class = (found.most == 0) | (found.least == found.rows)
+    return {
+        "trees": found.leaves.shape[1],
+        "boxes": [dict(zip(kept, values, strict=True)) for values in of_boxes],
+        "certain": float(np.average(one_class, weights=found.rows)),
+        "width": _mean_width(high - low, found.rows, joint),
+        "first_width": _mean_width(first_high - first_low, found.rows, joint),
+    }
+
+
+def _boxes(model: TreeModel, leaves: Array, joint: Joint) -> tuple[Array, Array]:
+    """The values (C, d) of the party's columns that lead to ``leaves`` (C, t) of the first trees."""
+    ends = [tree.boxes(joint.mine) for tree in model.trees[: leaves.shape[1]]]
+    lows, highs = ([of[side][leaf] for of, leaf in zip(ends, leaves.T, strict=True)] for side in (0, 1))
+    low, high = _ranges(joint)
+    return np.max(lows, axis=0).clip(low, high), np.min(highs, axis=0).clip(low, high)
+
+
+def _mean_width(width: Array, rows: Array, joint: Joint) -> float:
+    """Of boxes (C, d) with so many rows (C,), beside the ranges of the columns."""
+    low, high = _ranges(joint)
+    shares = width / np.where(high > low, high - low, 1)
+    return float(np.average(shares.mean(axis=1), weights=rows))
 
 
 class _Guess(NamedTuple):

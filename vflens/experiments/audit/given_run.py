@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from vflens.experiments.audit.advice import takes
-from vflens.experiments.audit.boosted import attack_trees, training_rows
+from vflens.experiments.audit.boosted import attack_trees, training_boxes, training_rows
 from vflens.experiments.audit.defenses import reached
 from vflens.experiments.audit.given import Joint, Reading
 from vflens.experiments.audit.outcomes import (
@@ -91,7 +91,8 @@ def _readings(model: Graph | TreeModel, joint: Joint, progress: Progress) -> tup
     """What attacks make of each release; of trees the share of right branches of a blind guess."""
     if isinstance(model, TreeModel):
         readings, blind = attack_trees(model, joint, progress)
-        return readings, {"blind_branches": blind, "training_rows": training_rows(model, joint)}
+        told = {"training_rows": training_rows(model, joint), "training_boxes": training_boxes(model, joint)}
+        return readings, {"blind_branches": blind, **told}
     from vflens.experiments.audit.inverted import attack_network  # needs torch
 
     return [attack_network(model, joint, progress)], {}
@@ -163,7 +164,7 @@ def sentences(found: Facts) -> list[str]:
     if found["others_drawn"]:
         said.append("The inputs of others are random: the file holds yours alone.")
     said.append("What its training gave away is not in these figures: they are of what the model releases.")
-    return [*said, *_training(found.get("training_rows", []))]
+    return [*said, *_training(found.get("training_rows", [])), *_later(found.get("training_boxes", {}))]
 
 
 def _training(leaves: Sequence[Facts]) -> list[str]:
@@ -180,6 +181,18 @@ def _training(leaves: Sequence[Facts]) -> list[str]:
         f"The file tells how many of {counted(rows, 'training row', ',')} end in each leaf of the first tree"
         f"{classes} and how many of them have its class: whether a row has class {name}, a guess from the "
         f"leaf is right for {right:.1%}, the more frequent answer for {blind:.1%}."
+    ]
+
+
+def _later(found: Facts) -> list[str]:
+    """What later trees prove of these rows."""
+    if not found:
+        return []
+    return [
+        f"Its first {counted(found['trees'], 'tree')} prove how many of these rows stand in each of "
+        f"{counted(len(found['boxes']), 'box', ',')} of values, and the class of {found['certain']:.1%}: a "
+        f"row's box leaves {found['width']:.1%} of the range of one of your columns on average, its leaf of "
+        f"the first tree {found['first_width']:.1%}."
     ]
 
 

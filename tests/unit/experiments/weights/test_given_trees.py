@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from boostedmodels import people
 from commandline import Refused, Run, refused, strict, vflens
 
 from vflens.errors import DataError
@@ -60,12 +61,34 @@ def test_an_audit_reads_paths_from_the_score(tmp_path: Path, vflens: Run) -> Non
     assert all(a < b for leaf in leaves for a, b in zip(leaf["low"], leaf["high"], strict=True))
     assert (
         "has class 1, a guess from the leaf is right for 83.3%, the more frequent answer for 53.3%"
-        in (found["verdict"][-1])
+        in (found["verdict"][-2])
     )
+    _check_boxes(found)
     shown = vflens("audit", BANK, *MINE, *given)
     assert shown.code == 0
     assert "From the score of 10 boosted trees path restriction errs by" in shown.out
     assert found["verdict"][0].split(" errs")[0] in page.read_text(encoding="utf-8")
+
+
+def _check_boxes(found: dict[str, Any]) -> None:
+    """Boxes of six trees, by the party's columns alone; tests/unit/numerics/boosting/test_later_trees.py."""
+    told = found["training_boxes"]
+    boxes, x = told["boxes"], people()[0][:, :3].astype(np.float32)
+    assert (told["trees"], len(boxes)) == (6, 99)
+    assert all(box["least"] == box["most"] for box in boxes)  # the number of each class is exact
+    pure = sum(box["rows"] for box in boxes if box["least"] in (0, box["rows"]))
+    assert told["certain"] == pytest.approx(pure / 180)
+    low, high, rows = (np.array([box[key] for box in boxes]) for key in ("low", "high", "rows"))
+    inside = ((x[:, None] >= low) & (x[:, None] <= high)).all(axis=2)
+    assert (inside.sum(axis=0) >= rows).all()
+    leaves = found["training_rows"]
+    first = np.array([leaf["high"] for leaf in leaves]) - [leaf["low"] for leaf in leaves]
+    weights = [leaf["rows"] for leaf in leaves]
+    for name, width, of in (("width", high - low, rows), ("first_width", first, weights)):
+        shares = width / (high.max(axis=0) - low.min(axis=0))
+        assert told[name] == pytest.approx(np.average(shares, axis=0, weights=of).mean())
+    shown = f"the class of {pure / 180:.1%}: a row's box leaves {told['width']:.1%} of the range"
+    assert shown in found["verdict"][-1]
 
 
 def test_inputs_that_no_tree_splits_cost_next_to_nothing(tmp_path: Path, vflens: Run) -> None:

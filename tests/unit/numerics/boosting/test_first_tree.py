@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
+from boostedmodels import RECORDED, ends, people
 
 from vflens.experiments.weights.xgboost import read_xgboost
 from vflens.numerics.boosting.first_tree import leaf_counts
 from vflens.numerics.boosting.trees import Tree
 from vflens.types import Array
-
-RECORDED = Path(__file__).parents[3] / "recorded/xgboost"
 
 
 def boosted(
@@ -96,7 +93,7 @@ def test_counts_of_each_class_are_those_of_the_rows(seed: int, base: list[float]
         for k in range(3):
             g, h = p[:, k] - (y == k), 2 * p[:, k] * (1 - p[:, k])
             trees.append(_tree(x, g, h, 0.3, 1.0, depth=k, l1=0, rng=rng))
-            margins[:, k] += trees[-1].value[trees[-1].leaves][_ends(trees[-1], x)]
+            margins[:, k] += trees[-1].value[trees[-1].leaves][ends(trees[-1], x)]
     found = leaf_counts(trees, np.array([0, 1, 2] * 2), np.array(base))
     assert found is not None
     for k, counts in enumerate(found):
@@ -105,14 +102,10 @@ def test_counts_of_each_class_are_those_of_the_rows(seed: int, base: list[float]
     assert leaf_counts(trees, twisted, np.array([0.1, 0.5, 0.4])) is None
 
 
-def _ends(tree: Tree, x: Array) -> Array:
-    return tree.reached(tree.sends_left(x))
-
-
 def _true(tree: Tree, x: Array, members: Array) -> list[Array]:
     """Of each leaf the rows of ``x`` and the members among them."""
-    ends = _ends(tree, x)
-    return [np.bincount(ends, minlength=len(tree.leaves)), np.bincount(ends, members, len(tree.leaves))]
+    reached = ends(tree, x)
+    return [np.bincount(reached, of, len(tree.leaves)) for of in (None, members)]
 
 
 @pytest.mark.parametrize("name", ["bank.ubj", "bank.json"])
@@ -137,17 +130,6 @@ def test_counts_of_each_class_of_a_recorded_model_are_those_of_its_people() -> N
     assert [len(rows) for rows, _ in found] == [1, 3, 2]
     for k, counts in enumerate(found):
         np.testing.assert_array_equal(counts, _true(model.trees[k], x, y == k))
-
-
-def people() -> tuple[Array, Array]:
-    """The inputs (180, 6) and labels of the people that both parties of the examples share."""
-    examples = RECORDED.parents[2] / "examples"
-    texts = [(examples / f"bank_{p}.csv").read_text(encoding="utf-8") for p in ("passive", "active")]
-    passive, active = ({row["id"]: row for row in csv.DictReader(t.splitlines())} for t in texts)
-    both = [{**passive[name], **active[name]} for name in passive.keys() & active.keys()]
-    columns = ("age", "income", "credit_score", "balance", "contacts", "loan")
-    x = np.array([[float(row[column]) for column in columns] for row in both])
-    return x, np.array([row["subscribed"] == "yes" for row in both])
 
 
 def test_what_does_not_fit_the_formulas_tells_nothing() -> None:

@@ -1,0 +1,75 @@
+"""Whole numbers within bounds, some of whose weighted sums are known: all choices, by meeting in the middle.
+
+The numbers are cut into two halves, and the sums of all choices of each half are listed, one list in order.
+To a choice of the one half belong those of the other whose sum makes up what is due: a place in the ordered
+list (Horowitz and Sahni, 1974, J. ACM 21(2)).
+"""
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from vflens.array import Array
+
+_MOST = 1 << 21  # choices of a half, and pairs of choices whose first sum fits: a second
+
+
+@dataclass(frozen=True, eq=False)
+class WholeSums:
+    """Of whole numbers n (k,) Σ ``weights[0]`` n is ``due[0]`` up to ``slack[0]``, and Σ ``weights[1]`` n
+    exceeds ``due[1]``, up to ``slack[1]``, by a whole number from 0 to Σ n.
+    """
+
+    weights: Array
+    due: Array
+    slack: Array
+
+    def choices(self, least: Array, most: Array) -> Array | None:
+        """All n (s, k) from ``least`` to ``most`` int (k,); None if there are too many to try."""
+        sizes = most - least + 1
+        halves = _halves(sizes)
+        if max(prod(sizes[half].tolist()) for half in halves) > _MOST:
+            return None
+        weights = np.vstack([self.weights, np.ones(len(least))])
+        one, other = (_sums(weights[:, half], least[half], most[half]) for half in halves)
+        order = other[0].argsort(kind="stable")
+        due, ordered = self.due[0] - one[0], other[0, order]
+        begin = np.searchsorted(ordered, due - self.slack[0], "left")
+        end = np.searchsorted(ordered, due + self.slack[0], "right")
+        if (end - begin).sum() > _MOST:
+            return None
+        i = np.repeat(np.arange(len(begin)), end - begin)
+        j = order[np.arange(len(i)) - np.repeat((end - begin).cumsum() - end, end - begin)]
+        fits = self._whole(one[1, i] + other[1, j], one[2, i] + other[2, j])
+        found = np.empty((int(fits.sum()), len(least)), np.int64)
+        for half, chosen in zip(halves, (i[fits], j[fits]), strict=True):
+            found[:, half] = np.transpose(np.unravel_index(chosen, (1, *sizes[half])))[:, 1:] + least[half]
+        return found
+
+    def _whole(self, second: Array, total: Array) -> Array:
+        """Whether these sums (s,) of choices with Σ n ``total`` exceed what is due by such a number."""
+        over = second - self.due[1]
+        whole = over.round()
+        found: Array = (np.abs(over - whole) <= self.slack[1]) & (whole >= 0) & (whole <= total)
+        return found
+
+
+def _halves(sizes: Array) -> tuple[Array, Array]:
+    """The places of ``sizes`` in two parts with products that are nearly equal."""
+    parts: tuple[list[int], list[int]] = ([], [])
+    products = [1.0, 1.0]
+    for place in (-sizes).argsort(kind="stable").tolist():
+        smaller = int(products[1] < products[0])
+        parts[smaller].append(place)
+        products[smaller] *= float(sizes[place])
+    return np.array(parts[0], int), np.array(parts[1], int)
+
+
+def _sums(weights: Array, least: Array, most: Array) -> Array:
+    """Sums (r, s) of all choices with ``weights`` (r, k), in the order of ``numpy.unravel_index``."""
+    sums = np.zeros((len(weights), 1))
+    for weight, low, high in zip(weights.T, least, most, strict=True):
+        added = weight[:, None] * np.arange(low, high + 1)
+        sums = (sums[:, :, None] + added[:, None]).reshape(len(weights), -1)
+    return sums
