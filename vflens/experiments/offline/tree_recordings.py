@@ -21,6 +21,7 @@ _SUMS = {
     "hessian_sums": "MdB",
 }  # fmt: skip
 _MOST = 10**6  # pairs of a node and a row: tens of seconds a column
+_LARGEST = 2**53  # beyond it float64 leaves whole numbers out
 _ROUNDING = 1e-4  # of sums, beside those of sizes: single precision
 
 
@@ -136,7 +137,9 @@ def _of_nodes(file: Path | str, spaces: Array) -> Array:
 
 
 def _whole(file: Path | str, key: str, numbers: Array) -> Array:
-    if (numbers % 1).any() or numbers.min(initial=0) < 0:
-        raise DataError(f"{key!r} of {file} holds something else than whole numbers from 0: count from 0")
+    if (numbers % 1).any() or numbers.min(initial=0) < 0 or numbers.max(initial=0) > _LARGEST:
+        raise DataError(
+            f"{key!r} of {file} holds something else than whole numbers from 0 to {_LARGEST:,}: count from 0"
+        )
     found: Array = numbers.astype(np.int64)
     return found

@@ -65,6 +65,10 @@ def test_known_labels_name_the_classes_and_are_not_scored(tmp_path: Path, vflens
         ("'spaces' of .* something else than 0 and 1", {"spaces": 2 * SEEN["spaces"]}),
         ("'spaces' of .* holds no row", {"spaces": 0 * SEEN["spaces"]}),
         ("'tree' of .* whole numbers from 0", {"tree": SEEN["tree"] - 0.5}),
+        ("'tree' of .* from 0 to 9,007,199,254,740,992", {"tree": np.full(len(SEEN["tree"]), 1e30)}),
+        ("'classes' of .* from 0 to 9,007,199,254,740,992", {"classes": 1e30}),
+        ("'known' of .* from 0 to 9,007,199,254,740,992", {"known": [1e30], "labels": [0]}),
+        ("'labels' of .* from 0 to 9,007,199,254,740,992", {"known": [0], "labels": [1e30]}),
         ("'classes' of .* is 1 with 300 rows", {"classes": 1}),
         ("one of 'known' and 'labels'", {"known": np.arange(3)}),
         ("'known' of .* a row twice", {"known": np.zeros(2), "labels": np.zeros(2)}),
@@ -131,6 +135,7 @@ def test_bins_are_found_and_scored_as_columns(tmp_path: Path, vflens: Run) -> No
         ("holds 'classes': the arrays are spaces, tree, gradient", {"classes": 2}),
         ("'hessian' of .* has shape .* give \\(T = 8, n = 150\\)", {"hessian": SUMS["hessian"][:3]}),
         ("'tree' of .* has 8 with the gradients of 8 trees", {"tree": SUMS["tree"] + 1}),
+        ("'tree' of .* from 0 to 9,007,199,254,740,992", {"tree": 1e30 + SUMS["tree"]}),
         ("'hessian' of .* below 0", {"hessian": -SUMS["hessian"]}),
         (
             "'gradient_sums' of .* of node 0 .* not cumulative",
