@@ -59,7 +59,7 @@ class Registry:
         end.
 
         Raises:
-            PluginError: it is no public subclass of the base.
+            PluginError: it is no public subclass of the base, or leaves out what that asks for.
             ConfigError: its name is no module's, or another plug-in's.
         """
         is_one = inspect.isclass(kind) and issubclass(kind, self._base())
@@ -70,7 +70,7 @@ class Registry:
             yield name
             return
         self._check_new(name, f"class {kind.__name__}: rename the class")
-        with self._as(name, kind):
+        with self._as(name, self._whole(kind, name)):
             yield name
 
     @contextmanager
@@ -79,7 +79,8 @@ class Registry:
 
         Raises:
             ConfigError: there is no such file, or its name is no module's or a plug-in's.
-            PluginError: it does not import, or has not exactly one public subclass of the base.
+            PluginError: it does not import, or has not exactly one public subclass of the base, or that
+                leaves out what the base asks for.
         """
         if not file.is_file() or file.suffix != ".py":
             raise ConfigError(f"{file} is no Python file: give one plug-in as `vflens new` makes it")
@@ -125,7 +126,7 @@ class Registry:
 
         Raises:
             PluginError: unknown name, one that a file and an entry point share, failing import, or not
-                exactly one public subclass of the base.
+                exactly one public subclass of the base, with all that this asks for.
             ConfigError: it needs an extra that is not installed, or the label is no name.
         """
         name = _unlabelled(name)
@@ -180,7 +181,7 @@ class Registry:
         found = getattr(loaded, name, None)
         if not (inspect.isclass(found) and issubclass(found, self._base())):
             raise PluginError(f"entry point {point.name!r} = {point.value!r} is no subclass of {self.base}")
-        return found
+        return self._whole(found, point.name)
 
     def _one_class(self, module: ModuleType, name: str) -> type:
         base = self._base()
@@ -197,7 +198,13 @@ class Registry:
             raise PluginError(
                 f"plug-in {name!r} must define exactly one public subclass of {self.base}, it defines {names}"
             )
-        return found[0]
+        return self._whole(found[0], name)
+
+    def _whole(self, kind: type, name: str) -> type:
+        left = [n for n in getattr(self._base(), "__class_vars__", ()) if not hasattr(kind, n)]
+        if missing := sorted({*left, *getattr(kind, "__abstractmethods__", ())}):
+            raise PluginError(f"plug-in {name!r} does not define {' and '.join(missing)} of {self.base}: add it")
+        return kind
 
 
 @lru_cache(maxsize=64)  # reading all packages takes 6 ms, and an audit asks some 300 times

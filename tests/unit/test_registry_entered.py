@@ -51,6 +51,11 @@ def test_a_file_is_a_plugin_until_the_end(tmp_path: Path) -> None:
         ("half_star.py", "", "rename the file, 'half_star' is one of the installed attacks"),
         ("empty_of_test.py", "", "must define exactly one public subclass"),
         ("broken_of_test.py", "1 / 0", "does not import: ZeroDivisionError"),
+        (
+            "bare_of_test.py",
+            "from vflens.plugins.attack import Attack\nclass Bare(Attack): ...",
+            "'bare_of_test' does not define needs and reconstruct of vflens.plugins.attack:Attack: add it",
+        ),
     ],
 )
 def test_what_is_no_plugin_is_refused(tmp_path: Path, file: str, text: str | None, said: str) -> None:
