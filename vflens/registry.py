@@ -203,7 +203,9 @@ class Registry:
     def _whole(self, kind: type, name: str) -> type:
         left = [n for n in getattr(self._base(), "__class_vars__", ()) if not hasattr(kind, n)]
         if missing := sorted({*left, *getattr(kind, "__abstractmethods__", ())}):
-            raise PluginError(f"plug-in {name!r} does not define {' and '.join(missing)} of {self.base}: add it")
+            raise PluginError(
+                f"plug-in {name!r} does not define {' and '.join(missing)} of {self.base}: add it"
+            )
         return kind
 
 

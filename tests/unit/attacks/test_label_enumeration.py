@@ -12,6 +12,7 @@ from vflens.attacks import label_enumeration
 from vflens.attacks._directions import directions
 from vflens.attacks.label_enumeration import LabelEnumeration, named
 from vflens.errors import KnowledgeError
+from vflens.models.families.split_network import SplitNetwork
 from vflens.plugins.views.vertical import AdversaryView
 from vflens.storage.journal import Messages
 from vflens.types import Array, Exchange, Knowledge, PartyInfo, Phase, Point, Released, Role
@@ -20,8 +21,10 @@ ROWS, CLASSES, EPOCHS = 240, 6, 3
 LABELS = np.random.default_rng(7).integers(0, CLASSES, ROWS)
 
 
-def _wrong(attack: LabelEnumeration, *, top: Array | None = None) -> float:
-    """The share of wrong labels, from gradients p − 1[y] of nearly equal beliefs, later of wrong ones."""
+def _wrong(attack: LabelEnumeration, *, top: Array | None = None, **model: Any) -> float:
+    """The share of wrong labels, from gradients p − 1[y] of nearly equal beliefs, later of wrong ones; behind
+    a ``top`` (k, w), in a split network with these settings.
+    """
     rng, rows = np.random.default_rng(8), np.arange(ROWS, dtype=np.int32)
     released = []
     for epoch in range(EPOCHS):
@@ -31,6 +34,7 @@ def _wrong(attack: LabelEnumeration, *, top: Array | None = None) -> float:
         at = Exchange("run", Phase.TRAIN, epoch, epoch)
         released.append(Released("t", at, Point.GRADIENT, rows, tensors={"gradient": g / ROWS}))
     settings: dict[str, Any] = {"party": "me", "target": "t", "n_classes": CLASSES, "own": {}}
+    settings |= {"model": SplitNetwork(**model)} if model else {}
     view = AdversaryView(
         rows=rows,
         transcript=Messages(released),
@@ -76,3 +80,10 @@ def test_an_unknown_top_model_names_no_class() -> None:
         KnowledgeError, match="gradients of width 9 behind a top model are not those of 6 logits"
     ):
         _wrong(LabelEnumeration(), top=top)
+
+
+def test_only_without_parameters_of_the_top_are_as_many_gradients_as_classes_those_of_logits() -> None:
+    network: dict[str, Any] = {"architecture": "mlp", "width": CLASSES}
+    assert _wrong(LabelEnumeration(epochs="first"), **network, trainable_top=False) == 0.0
+    with pytest.raises(KnowledgeError, match="of width 6 behind a top model are not those of 6 logits"):
+        _wrong(LabelEnumeration(epochs="first"), **network)

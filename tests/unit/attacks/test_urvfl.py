@@ -15,6 +15,8 @@ from vflens.attacks.urvfl import LabelledHijacking
 from vflens.defenses.gradient_scrutinizer import similarities
 from vflens.models.families.split_network import SplitNetwork
 from vflens.models.networks.architectures import bottom
+from vflens.models.networks.parameters import from_arrays
+from vflens.plugins.views.own_reads import SENDING
 from vflens.randomness import Key
 from vflens.types import Array, ColumnInfo, Exchange, Phase
 
@@ -90,6 +92,25 @@ def test_gradients_of_one_label_are_more_alike_than_those_of_two(after: tuple[nn
     assert found is not None
     same, _, other, _ = found
     assert same > other + 0.2
+
+
+def test_the_pilots_embeddings_are_inverted_and_have_the_classifiers_classes(
+    after: tuple[nn.Module, Any],
+) -> None:
+    """Of rows that it has not seen: a target that comes to be the pilot is read as well."""
+    _, sender = after
+    x, y = rows_of(300, np.random.default_rng(9))
+    pilot, kept = bottom(NETWORK, COLUMNS).to(torch.float64), sender.state()
+    from_arrays(pilot, {n.removeprefix("net/pilot."): a for n, a in kept.items() if "pilot." in n})
+    h = pilot(torch.tensor(x)).detach().numpy()
+    rows, own = np.arange(300, dtype=np.int32), {SENDING + n: a for n, a in kept.items()}
+    view = recorded_view(NETWORK, COLUMNS, rows, predicted=[(rows, h)], disclosed={}, own=own)
+    found = LabelledHijacking().reconstruct(view, rng=np.random.default_rng(0)).values
+    assert np.mean((found - x) ** 2) < 0.01 * x.var()
+    slope = sender.gradient(h, np.eye(2)[y], Exchange("run", Phase.TRAIN, 0, 3))
+    other = sender.gradient(h, np.eye(2)[1 - y], Exchange("run", Phase.TRAIN, 0, 3))
+    surer = np.linalg.norm(slope, axis=1) < np.linalg.norm(other, axis=1)
+    assert surer.mean() > 0.9  # a likely class is little to change for
 
 
 def test_what_it_keeps_is_taken_up(after: tuple[nn.Module, Any]) -> None:

@@ -48,3 +48,14 @@ def test_a_bin_shows_its_row_or_the_mean_of_its_rows() -> None:
     np.testing.assert_allclose(shown[1:], x[2:], atol=1e-9)
     assert np.abs(x - shown[0]).max(axis=1).min() > 1e-6  # a mean of two
     np.testing.assert_allclose(sizes.sum(), first.bias.grad.numpy()[0], atol=1e-12)
+
+
+def test_a_mean_outside_the_box_is_left_out() -> None:
+    """Two rows with gradients of both signs have the mean 1.25; each alone is itself."""
+    g, x = np.array([3.0, -1.0, 1.0, 1.0]), np.array([[0.9], [0.2], [0.9], [0.2]])
+    by_row = np.column_stack([g[:, None] * x, g])
+    by_bin = np.stack([by_row[0] + by_row[1], by_row[2], by_row[3]])
+    by_unit = by_bin[::-1].cumsum(axis=0)[::-1]
+    shown, sizes = bin_means(by_unit[:, :1], by_unit[:, 1])
+    np.testing.assert_allclose(shown, [[0.9], [0.2]])
+    np.testing.assert_allclose(sizes, [1, 1])

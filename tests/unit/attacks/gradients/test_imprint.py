@@ -31,8 +31,10 @@ def started() -> dict[str, Array]:
     return to_arrays(whole_network(MLP, COLUMNS, CLASSES).state_dict())
 
 
-def attacked(parameters: dict[str, Array], parts: list[Array]) -> Estimate:
-    """The attack on clients with the rows of ``parts``, each with the same weight."""
+def attacked(parameters: dict[str, Array], parts: list[Array], *, single: bool = False) -> Estimate:
+    """The attack on clients with the rows of ``parts``, each with the same weight; ``single``: the gradient
+    is what two models in float32 say, before and after a step of .1.
+    """
     model = whole_network(MLP, COLUMNS, CLASSES)
     from_arrays(model, parameters)
     rng, summed = np.random.default_rng(3), {name: np.zeros(v.shape) for name, v in parameters.items()}
@@ -40,6 +42,10 @@ def attacked(parameters: dict[str, Array], parts: list[Array]) -> Estimate:
         labels = np.eye(CLASSES)[rng.integers(CLASSES, size=len(x))]
         for name, g in gradients_of(model, x[None], labels[None]).items():
             summed[name] += g[0] / len(parts)
+    if single:
+        before = {name: parameters[name].astype(np.float32) for name in summed}
+        after = {name: (before[name] - 0.1 * g).astype(np.float32) for name, g in summed.items()}
+        summed = {name: (before[name] - after[name]).astype(np.float64) / 0.1 for name in summed}
     shares = {f"client-{i}": 1 / len(parts) / len(x) for i, x in enumerate(parts)}
     view: Any = SimpleNamespace(
         target="client-0",
@@ -73,6 +79,22 @@ def test_the_rows_that_are_alone_in_a_bin_are_exact_and_marked_and_no_others(par
     assert nearest.min(axis=0).max() < 1e-9
     assert set(found.status[~ok]) == {"ambiguous"}
     assert np.abs(x[:, None] - found.values[~ok]).max(axis=2).min() > 1e-4
+
+
+def test_models_in_single_precision_show_most_of_them(parts: list[Array]) -> None:
+    """Beside the large parameters of a measure of full size, an update would be lost in rounding."""
+    parameters = Imprint().planted(AGREED, started())
+    exact, rounded = (attacked(parameters, parts, single=single).status == "ok" for single in (False, True))
+    assert rounded.sum() > 0.6 * exact.sum()
+
+
+def test_bins_are_by_default_those_of_independent_uniform_columns() -> None:
+    """Each of four parts of the bins gets a quarter of the rows, up to four deviations."""
+    parameters, x = Imprint().planted(AGREED, started()), np.random.default_rng(6).random((4000, D))
+    ends = -parameters["bottom.0.bias"].reshape(4, -1)[:, 0]
+    ends[0] = -np.inf
+    counts = np.histogram(x @ parameters["bottom.0.weight"][0], [*ends, np.inf])[0]
+    assert np.abs(counts - 1000).max() < 4 * (4000 * 0.25 * 0.75) ** 0.5
 
 
 def test_without_its_model_nothing_is_found(parts: list[Array]) -> None:
