@@ -23,6 +23,7 @@ from vflens.array import Array
 
 _MOST = 4096  # subsets that are tried for one sum: a millisecond
 _NEAR = 1e-9  # of sums that are equal up to rounding
+_ROUNDING = 2 * float(np.finfo(np.float64).eps)  # per addend, relative: of three sums in any order
 _OPEN = -1
 
 
@@ -40,7 +41,8 @@ class Histograms:
 def bins_of_rows(seen: Histograms) -> tuple[Array, Array]:
     """Beliefs (n, B) in the bin of each row, and whether it is proven, bool (n,): the belief is then 1.
 
-    Proven means that no other bin fits the sums to 1e-9. Sums of less precision prove nothing.
+    Proven means that no other bin fits the sums to 1e-9 and what float64 may round. Sums of less precision
+    prove nothing.
     """
     search = _Search(seen)
     search.run()
@@ -54,6 +56,8 @@ class _Search:
         self._seen = seen
         self.holds = np.full((seen.spaces.shape[1], seen.sums.shape[1]), _OPEN, np.int8)
         self._waiting = np.ones(seen.sums.shape[:2], bool)
+        sizes = np.where(seen.spaces[..., None], np.abs(seen.weights), 0.0).sum(axis=1)
+        self._near = _NEAR + _ROUNDING * seen.spaces.shape[1] * sizes
 
     def run(self) -> None:
         """Look at every sum again until none of its rows has changed."""
@@ -63,14 +67,14 @@ class _Search:
                 self._look(node, place)
 
     def _look(self, node: int, place: int) -> None:
-        rows, weights = self._seen.spaces[node], self._seen.weights[node]
+        rows, weights, near = self._seen.spaces[node], self._seen.weights[node], self._near[node]
         left = np.flatnonzero(rows & (self.holds[:, place] == _OPEN))
         due = self._seen.sums[node, place] - weights[rows & (self.holds[:, place] == 1)].sum(axis=0)
-        most = int((np.sort(weights[left, 1]).cumsum() <= due[1] + _NEAR).sum())
+        most = int((np.sort(weights[left, 1]).cumsum() <= due[1] + near[1]).sum())
         subsets = _subsets(len(left), most)
         if subsets is None:
             return
-        fitting = subsets[(np.abs(subsets @ weights[left] - due) <= _NEAR).all(axis=1)]
+        fitting = subsets[(np.abs(subsets @ weights[left] - due) <= near).all(axis=1)]
         if len(fitting):
             self._settle(left[fitting.all(axis=0)], place, inside=True)
             self._settle(left[~fitting.any(axis=0)], place, inside=False)
