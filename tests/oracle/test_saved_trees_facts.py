@@ -76,6 +76,7 @@ def _of_seeds(x: Array, y: Array, n: int) -> Array:
     return means
 
 
+@pytest.mark.facts
 @pytest.mark.parametrize("row", _rows("breast_cancer"))
 def test_people_of_breast_cancer_are_those_of_the_page(row: list[float]) -> None:
     n, *stated = row
@@ -83,6 +84,7 @@ def test_people_of_breast_cancer_are_those_of_the_page(row: list[float]) -> None
     assert _of_seeds(x, y, int(n)) == pytest.approx(stated, abs=0.06)
 
 
+@pytest.mark.facts
 @needs_file("Data_for_UCI_named.csv.gz")
 @pytest.mark.parametrize("row", _rows("grid"))
 def test_people_of_grid_are_those_of_the_page(row: list[float]) -> None:

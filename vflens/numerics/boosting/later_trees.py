@@ -24,11 +24,12 @@ import numpy as np
 from vflens.array import Array
 from vflens.numerics.boosting.first_tree import Rates, leaf_counts, rates
 from vflens.numerics.boosting.trees import Tree
-from vflens.numerics.boosting.whole_sums import WholeSums
+from vflens.numerics.boosting.whole_sums import WholeSums, Work
 
 _EPS = float(np.finfo(np.float32).eps)
 _LEAST = 1e-16  # XGBoost's least hessian
 _OFF = 1e-3  # of a bound that a linear program gives
+_MOST_PLACES = 200_000  # in the equations of these programs: tens of seconds
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,10 +67,10 @@ def proven_boxes(trees: Sequence[Tree], base: float) -> Boxes | None:
     margin = np.float32(np.log(base / (1 - base))) + first.value[first.leaves].astype(np.float32)
     low, high = first.boxes(columns)
     now = _Partition(leaves=np.arange(len(rows))[:, None], rows=rows, margin=margin, low=low, high=high)
-    members = [ones]
+    members, work = [ones], Work()
     for tree in trees[1:]:
         table = _Table(tree, now, tree.boxes(columns), found)
-        if not table.solved():
+        if not table.solved(work):
             break
         members.append(table.members())
         now = now.split(tree, columns, table.most)
@@ -116,12 +117,12 @@ class _Table:
         self._fill()
         self._tried: dict[int, int] = {}
 
-    def solved(self) -> bool:
+    def solved(self, work: Work) -> bool:
         """Whether every number is proven; all leaves are tried again until none of them has changed."""
         while waiting := [
             leaf for leaf in range(self.most.shape[1]) if self._open(leaf) != self._tried.get(leaf)
         ]:
-            if not all(self._fits(leaf) for leaf in waiting):
+            if not all(self._fits(leaf, work) for leaf in waiting):
                 return False
         return not (self.most - self.least).any()
 
@@ -133,13 +134,13 @@ class _Table:
     def _open(self, leaf: int) -> int:
         return int((self.most - self.least)[:, leaf].sum())
 
-    def _fits(self, leaf: int) -> bool:
+    def _fits(self, leaf: int, work: Work) -> bool:
         """Narrow the numbers of a leaf to those that fit; whether there are any."""
         if (self.least > self.most).any():
             return False
         at = np.flatnonzero(self.most[:, leaf])
         sums = WholeSums(self._weights[:, at], self._due[:, leaf], self._slack[:, leaf])
-        choices = sums.choices(self.least[at, leaf], self.most[at, leaf])
+        choices = sums.choices(self.least[at, leaf], self.most[at, leaf], work)
         if choices is not None and len(choices):
             self.least[at, leaf], self.most[at, leaf] = choices.min(axis=0), choices.max(axis=0)
         self._tried[leaf] = self._open(leaf)
@@ -187,6 +188,8 @@ def _of_class(now: _Partition, members: Sequence[Array]) -> tuple[Array, Array]:
         return members[0], members[0]
     inside = [now.leaves[:, [t]] == np.arange(len(of)) for t, of in enumerate(members)]
     A, b = np.concatenate(inside, axis=1).T, np.concatenate(members)
+    if A.size > _MOST_PLACES:
+        return np.zeros_like(now.rows), now.rows
     ends = np.stack([np.zeros(len(now.rows)), now.rows])
     for box, unit in enumerate(np.eye(len(now.rows))):
         for end, sign in enumerate((1, -1)):

@@ -12,7 +12,21 @@ import numpy as np
 
 from vflens.array import Array
 
-_MOST = 1 << 21  # choices of a half, and pairs of choices whose first sum fits: a second
+_MOST = 1 << 21  # choices of both halves, and pairs of choices whose first sum fits: a second
+
+
+@dataclass(eq=False)
+class Work:
+    """How many choices may still be listed or paired; the first number bounds a search to a minute."""
+
+    left: int = 1 << 27
+
+    def allows(self, choices: int) -> bool:
+        """Whether so many may be; they are then taken off."""
+        if choices > min(_MOST, self.left):
+            return False
+        self.left -= choices
+        return True
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,11 +39,11 @@ class WholeSums:
     due: Array
     slack: Array
 
-    def choices(self, least: Array, most: Array) -> Array | None:
-        """All n (s, k) from ``least`` to ``most`` int (k,); None if there are too many to try."""
+    def choices(self, least: Array, most: Array, work: Work) -> Array | None:
+        """All n (s, k) from ``least`` to ``most`` int (k,); None if ``work`` does not allow to find them."""
         sizes = most - least + 1
         halves = _halves(sizes)
-        if max(prod(sizes[half].tolist()) for half in halves) > _MOST:
+        if not work.allows(sum(prod(sizes[half].tolist()) for half in halves)):
             return None
         weights = np.vstack([self.weights, np.ones(len(least))])
         one, other = (_sums(weights[:, half], least[half], most[half]) for half in halves)
@@ -37,7 +51,7 @@ class WholeSums:
         due, ordered = self.due[0] - one[0], other[0, order]
         begin = np.searchsorted(ordered, due - self.slack[0], "left")
         end = np.searchsorted(ordered, due + self.slack[0], "right")
-        if (end - begin).sum() > _MOST:
+        if not work.allows(int((end - begin).sum())):
             return None
         i = np.repeat(np.arange(len(begin)), end - begin)
         j = order[np.arange(len(i)) - np.repeat((end - begin).cumsum() - end, end - begin)]

@@ -10,8 +10,10 @@ from boostedmodels import ETA, LAMBDA, RECORDED, ends, grown, people, saved
 from sklearn.datasets import load_breast_cancer
 
 from vflens.experiments.weights.xgboost import read_xgboost
+from vflens.numerics.boosting import later_trees
 from vflens.numerics.boosting.later_trees import Boxes, proven_boxes
 from vflens.numerics.boosting.trees import Tree
+from vflens.numerics.boosting.whole_sums import Work
 from vflens.types import Array
 
 
@@ -132,3 +134,18 @@ def test_boxes_of_a_recorded_model_are_those_of_its_people() -> None:
     np.testing.assert_array_equal(found.rows, rows)
     np.testing.assert_array_equal(found.least, ones)
     np.testing.assert_array_equal(found.most, ones)
+
+
+def test_a_search_that_is_cut_short_proves_less_and_nothing_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, y = people()
+    model = read_xgboost(RECORDED / "bank.ubj")
+    assert model.base is not None
+    monkeypatch.setattr(later_trees, "Work", lambda: Work(100_000))
+    monkeypatch.setattr(later_trees, "_MOST_PLACES", 100)
+    found = proven_boxes(model.trees, float(model.base[0]))
+    assert found is not None
+    assert 1 < found.leaves.shape[1] < 6
+    rows, _ = counted(found, list(model.trees), x.astype(np.float32), y)
+    np.testing.assert_array_equal(found.rows, rows)
+    assert not found.least.any()
+    np.testing.assert_array_equal(found.most, rows)
