@@ -197,3 +197,17 @@ def test_it_sits_in_one_of_several_passive_parties(tmp_path: Path) -> None:
     assert kept == {"a": False, "b": True}
     told = {name: (tmp_path / name / "events.jsonl").read_text(encoding="utf-8") for name in ("a", "b")}
     assert ["malicious" in told[name] for name in ("a", "b")] == [False, True]
+
+
+def test_what_it_sent_follows_from_what_it_received(tmp_path: Path) -> None:
+    """As parties that collude take its part out of a sum: with the optimiser of its attack."""
+    party = trained(tmp_path, **AMC).passive["passive"]
+    sent = [
+        r.tensor("embedding")
+        for r in journal.read(tmp_path / "coordinator/transcript")
+        if (r.point, r.sender) == (Point.EMBEDDING, "passive")
+    ]
+    received = [r for r in journal.read(tmp_path / "passive/transcript") if r.point is Point.GRADIENT]
+    again = [r.tensor("embedding") for r in party.sent_again(received)]
+    assert len(again) == 18
+    assert b"".join(h.tobytes() for h in again) == b"".join(h.tobytes() for h in sent)
