@@ -7,7 +7,8 @@ a round, or of granted rows. ``clear_features.svg``: training in the clear, more
 ``released.svg``: a released table. ``finite_alphabet.svg``, of made-up equations: columns of 0 and 1.
 ``rounds.svg``: rows of a round of softmax regression. ``pcat.svg``: public rows in place of granted ones.
 ``withheld.svg``: a column that the model never sees.
-``membership.svg``: a client's training rows among candidates. ``numbers.svg``: a numeric label.
+``membership.svg``: a client's training rows among candidates. ``confidence.svg``: people who come back among
+prediction rows. ``numbers.svg``: a numeric label.
 """
 
 from __future__ import annotations
@@ -336,6 +337,39 @@ def membership() -> str:
     return bars("100 columns, 60 training rows a client: AUC of membership (dashed: a guess)", shown, 0.5)
 
 
+def confidence() -> str:
+    """AUC of what answers betray, by model: 80 training rows of 12 columns."""
+    shown = Bars()
+    deep = {"architecture": "mlp", "width": 16, "hidden": [32], "top": [16]}
+    long = {"epochs": 200, "batch_size": 20, "learning_rate": 0.01}
+    models: dict[str, dict[str, Any]] = {
+        "softmax regression": {"training": long},
+        "split network": {"training": long, "model": deep},
+        "split network, untrained": {"training": {"epochs": 1, "learning_rate": 1e-6}, "model": deep},
+    }
+    for name, settings in models.items():
+        asked: dict[str, dict[str, Any]] = {"largest": {}, "entropy": {}, "loss": {}}
+        ((_, found),) = measured(
+            [{"name": "no defence"}],
+            data={
+                "name": "synthetic",
+                "rows": 160,
+                "features": 12,
+                "classes": 3,
+                "informative": 6,
+                "returning": 80,
+            },
+            predict_share=0.5,
+            attacks=[{"name": f"confidence:{by}", "at": "operator", "by": by} for by in asked],
+            disclose=[{"what": "candidates", "to": "operator", "rows": 160}],
+            **settings,
+        )
+        for by in asked:
+            value = figure(found, Name.MEMBERSHIP_AUC, f"confidence:{by}")
+            shown.append((f"{name}, {by}", value, f"{value:.3f}"))
+    return bars("12 columns, 80 training rows: AUC of membership from answers (dashed: a guess)", shown, 0.5)
+
+
 PICTURES: dict[str, Callable[[], str]] = {
     "labels.svg": label_errors,
     "inversion.svg": inversion_errors,
@@ -347,6 +381,7 @@ PICTURES: dict[str, Callable[[], str]] = {
     "pcat.svg": public_errors,
     "withheld.svg": withheld_errors,
     "membership.svg": membership,
+    "confidence.svg": confidence,
     "numbers.svg": number_errors,
 }
 

@@ -6,6 +6,7 @@ from typing import overload
 
 from vflens.clients.data_party import DataParty
 from vflens.clients.horizontal.client import Client
+from vflens.clients.operator_answers import OperatorAnswers
 from vflens.clients.vertical.active import ActiveParty
 from vflens.clients.vertical.passive import PassiveParty
 from vflens.clients.vertical.protected.active import ProtectedActive
@@ -66,6 +67,9 @@ def data_party(config: LedConfig, links: Mapping[str, Link], *, in_process: bool
 def resumed(config: PassiveConfig, *, in_process: bool) -> Iterator[PassiveParty]: ...
 @overload
 @contextmanager
+def resumed(config: ActiveConfig, *, in_process: bool) -> Iterator[ActiveParty]: ...
+@overload
+@contextmanager
 def resumed(config: ClientConfig, *, in_process: bool) -> Iterator[Client]: ...
 @overload
 @contextmanager
@@ -86,6 +90,13 @@ def resumed(config: LedConfig, *, in_process: bool) -> Iterator[DataParty]:
         yield party
     finally:
         party.close()
+
+
+@contextmanager
+def operator_of(config: ActiveConfig, *, in_process: bool) -> Iterator[OperatorAnswers]:
+    """What the operator has of the active party of ``config``, as its run left it; see :func:`resumed`."""
+    with resumed(config, in_process=in_process) as party:
+        yield OperatorAnswers(party)
 
 
 def leader(

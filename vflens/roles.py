@@ -118,3 +118,14 @@ ROLES: Mapping[Role, RoleFacts] = {
         words="the server",
     ),
 }
+
+#: The same, and those of who gets predictions, no member.
+FACTS: Mapping[Role, RoleFacts] = {
+    **ROLES,
+    Role.OPERATOR: RoleFacts(
+        setting=Setting.VERTICAL,
+        hooks=frozenset(),
+        estimates=frozenset({"membership"}),
+        words="whoever gets predictions",
+    ),
+}

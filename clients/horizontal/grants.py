@@ -1,10 +1,10 @@
 """What a client grants to its server beyond the rounds, and the rows that attacks are scored on."""
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import numpy as np
 
+from vflens.clients.candidates import drawn_candidates
 from vflens.clients.horizontal.local_run import LocalRun
 from vflens.config import ClientConfig, Disclosure
 from vflens.errors import ConfigError
@@ -17,35 +17,6 @@ from vflens.protocol.horizontal.agreement import grant_number
 from vflens.randomness import stream
 from vflens.types import Array, Exchange, Phase, Point, Released
 from vflens.words import counted
-
-
-class Candidates(NamedTuple):
-    """``rows`` int32 (n,), and which of them are ``members`` of the training rows, bool (n,)."""
-
-    rows: Array
-    members: Array
-
-
-def drawn_candidates(count: int, train: Array, predict: Array, *, party: str, secret: bytes) -> Candidates:
-    """``count`` candidates, shuffled: half of them the first of ``train``, which stand in a drawn order, half
-    drawn from ``predict``.
-
-    Raises:
-        ConfigError: there are too few of either.
-    """
-    half = count // 2
-    for what, rows in (("training", train), ("prediction", predict)):
-        if half > len(rows):
-            raise ConfigError(
-                f"disclose candidates rows = {count} at {party!r}: {half} {what} rows are needed that no "
-                f"other grant shows, there are {len(rows)}, grant fewer"
-            )
-    drawn = stream(secret, "candidates")
-    others = drawn.choice(predict, half, replace=False)
-    order = drawn.permutation(count)
-    rows = np.concatenate([train[:half], others])[order].astype(np.int32)
-    return Candidates(rows, (np.arange(count) < half)[order])
-
 
 _POINTS = {
     "parameters": Point.PARAMETERS,

@@ -4,7 +4,6 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
@@ -101,15 +100,7 @@ class ActiveParty(VerticalParty[LabelledRun]):
         )
 
     def _scoring_of(self, labels: Array, federation: VerticalAgreement) -> ScoringService:
-        service: dict[str, Any] = {
-            "training": federation.train,
-            "party": self.name,
-            "predicting": len(federation.predict),
-            "lab": self.config.lab,
-            "metrics": self.metrics,
-            "log": self.log,
-            "folder": self.folder,
-        }
+        service = {"training": federation.train, **self.scores_for(len(federation.predict))}
         if (label := federation.active.label) is None:
             return LabelScoring(labels=labels, n_classes=federation.n_classes, **service)
         scaler = Scaler.of_bounds(label)
@@ -275,7 +266,7 @@ class ActiveParty(VerticalParty[LabelledRun]):
                 self.reached.attacked = milestone
                 self.keep_metrics()
         self.metrics.add(Name.PREDICT_SECONDS, seconds)
-        record_utility(self, self.run.labels, self.predictions.received(rows))
+        record_utility(self, self.run.labels, self.predictions.received(rows), self.run.prediction_ids)
         self.report_finished()
 
     def step_messages(self, step: int) -> int:

@@ -82,15 +82,9 @@ class PassiveParty(VerticalParty[AlignedRun[PassivePart]]):
 
     def _scoring_of(self, truth: ScaledColumns, federation: VerticalAgreement) -> ColumnScoring:
         return ColumnScoring(
-            party=self.name,
             truth=truth,
             columns=self.table.columns,
             training=federation.train,
-            predicting=len(federation.predict),
-            lab=self.config.lab,
-            metrics=self.metrics,
-            log=self.log,
-            folder=self.folder,
             pictures=self.config.scoring.pictures,
             tolerance=self.config.scoring.tolerance,
             told_means=lambda to: self._told_means(truth, federation, to),
@@ -99,6 +93,7 @@ class PassiveParty(VerticalParty[AlignedRun[PassivePart]]):
                 self._told_parameters,
                 granted=any(d.what == "auxiliary" for d in self.config.disclose),
             ),
+            **self.scores_for(len(federation.predict)),
         )
 
     def _told_means(self, truth: ScaledColumns, federation: VerticalAgreement, to: str) -> Array:

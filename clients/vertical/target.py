@@ -1,6 +1,7 @@
 """A data party whose truth others may attack: what it grants them, and how it scores their estimates."""
 
 from abc import abstractmethod
+from typing import Any
 
 from vflens.clients.data_party import DataParty
 from vflens.config import ActiveConfig, PassiveConfig
@@ -50,6 +51,19 @@ class Target(DataParty):
         if not self.config.scoring.enabled:
             raise disabled()
         return self.scoring.score(act, self.scored_rows(act.scored_set, act.sender), ended=ended)
+
+    def scores_for(self, predicting: int) -> dict[str, Any]:
+        """What every scoring service of this party has, of ``predicting`` rows; see
+        :class:`vflens.score.service.ScoringService`.
+        """
+        return {
+            "party": self.name,
+            "predicting": predicting,
+            "lab": self.config.lab,
+            "metrics": self.metrics,
+            "log": self.log,
+            "folder": self.folder,
+        }
 
     @property
     @abstractmethod

@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 
+from vflens.clients.returning import come_again
 from vflens.clients.vertical.aligned_run import PartyHost
 from vflens.models.alone import train_alone
 from vflens.models.part import Keys, Site, plain
@@ -33,18 +34,19 @@ _NAMES: Mapping[str, Sequence[tuple[Name, Name]]] = {
 }
 
 
-def record_utility(party: PartyHost, labels: Array, received: Array) -> None:
+def record_utility(party: PartyHost, labels: Array, received: Array, ids: Array) -> None:
     """Add the figures of the prediction rows to the party's metrics: federated, alone, and with released
-    tables.
+    tables. People who come back are left out: the model learned from them.
 
-    ``labels`` (N,) are those of all aligned rows, ``received`` (n, k) the scores of the prediction rows.
+    ``labels`` (N,) are those of all aligned rows, ``received`` (n, k) the scores of the prediction rows, and
+    ``ids`` (n,) theirs.
     """
-    federation = party.run.federation
-    rows = federation.predict
-    models = [received, _trained(party, labels, "alone", {})]
+    federation, fresh = party.run.federation, ~come_again(ids)
+    rows, received = federation.predict[fresh], received[fresh]
+    models = [received, _trained(party, labels, "alone", {}, rows)]
     released = _released_tables(party)
     if released:
-        models.append(_trained(party, labels, "released", released))
+        models.append(_trained(party, labels, "released", released, rows))
     add = partial(party.metrics.add, scored_set="predict", rows=len(rows))
     for names, scores in zip(_NAMES[federation.model.label_kind], models, strict=False):
         for name, value in zip(names, measured(scores, labels[rows], federation.active.label), strict=True):
@@ -74,8 +76,10 @@ def in_words(figure: Callable[[Name], float | None]) -> str:
     return f"{words} {found:.3f} ({of_one:.3f} alone)"
 
 
-def _trained(party: PartyHost, labels: Array, purpose: str, tables: Mapping[str, Array]) -> Array:
-    """Scores (n, k) of prediction rows by the same kind of model on own columns and ``tables``."""
+def _trained(
+    party: PartyHost, labels: Array, purpose: str, tables: Mapping[str, Array], rows: Array
+) -> Array:
+    """Scores (n, k) of ``rows`` int32 (n,) by the same kind of model on own columns and ``tables``."""
     federation = party.run.federation
     inputs = party.run.inputs
 
@@ -99,7 +103,7 @@ def _trained(party: PartyHost, labels: Array, purpose: str, tables: Mapping[str,
     )
     rng = stream(party.secret, purpose)
     scores = train_alone(federation.model, site, read, labels, federation.train, rng=rng)
-    return scores(federation.predict)
+    return scores(rows)
 
 
 def _released_tables(party: PartyHost) -> dict[str, Array]:

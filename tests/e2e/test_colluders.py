@@ -266,7 +266,7 @@ def test_who_cannot_collude_is_refused(changes: Any, said: str) -> None:
 
 def test_without_a_lab_nobody_holds_all_folders(tmp_path: Path) -> None:
     with pytest.raises(
-        vl.errors.ConfigError, match="attack 'clear_columns:with-coordinator' of 'active' runs on the folders"
+        vl.errors.ConfigError, match="attack 'clear_columns:with-coordinator' of 'active' runs on folders"
     ):
         vl.run({**VERTICAL, "lab": False, "attacks": [TOGETHER]}, out=tmp_path)
 

@@ -46,6 +46,7 @@ from vflens.config.settings import (
     build_plugins,
     check_attacks,
 )
+from vflens.config.training_checks import check_protection, check_sampling
 from vflens.config.vertical import (
     AGGREGATOR,
     ATTACKED_ROWS,
@@ -57,8 +58,6 @@ from vflens.config.vertical import (
     VerticalConfig,
     VerticalDataConfig,
     check_aggregator,
-    check_protection,
-    check_sampling,
 )
 from vflens.names import Name
 

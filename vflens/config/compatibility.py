@@ -20,7 +20,7 @@ from vflens.plugins.attack import Attack
 from vflens.plugins.defense import INNER_HOOKS, Defense, NamedDefense
 from vflens.plugins.malicious import SENT, breaks_protocol
 from vflens.registry import ATTACKS, DEFENSES
-from vflens.roles import ROLES
+from vflens.roles import FACTS
 from vflens.types import Claim, Role
 from vflens.words import counted
 
@@ -161,12 +161,12 @@ def build_attacks(config: PartyConfig) -> dict[str, Attack]:
     tables, afterwards = config.own_attacks, config.attacks_afterwards
     if not config.lab and afterwards:
         raise ConfigError(
-            f"attack {afterwards[0].name!r} of {config.party!r} runs on the folders of all who collude, and "
-            "lab = false: nobody holds them all, leave it out and use vflens attack --with"
+            f"attack {afterwards[0].name!r} of {config.party!r} runs on folders of the finished run, and "
+            "lab = false: nobody holds them all, leave it out and use vflens attack"
         )
     attacks: list[tuple[str, Attack]] = build_plugins(ATTACKS, tables)
-    for name, attack in attacks:
-        check_place(name, attack, config.role, config.party)
+    for (name, attack), table in zip(attacks, tables, strict=True):
+        check_place(name, attack, *config.seat_of(table))
     alone = [found for found, table in zip(attacks, tables, strict=True) if table not in afterwards]
     _check_sending(alone, config)
     return dict(alone)
@@ -179,13 +179,14 @@ def check_place(name: str, attack: Attack, role: Role, party: str) -> None:
         ConfigError: it is made for the other setting, aimed at what this party holds itself, or sends what a
             leader or an active party sends.
     """
-    setting = ROLES[role].setting
+    facts = FACTS[role]
+    setting = facts.setting
     if setting not in attack.made_for():
         raise ConfigError(
             f"attack {name!r} at {role} {party!r} is made for "
             f"{' and '.join(sorted(attack.made_for()))} federations, this one is {setting}: leave it out"
         )
-    if attack.estimates not in ROLES[role].estimates:
+    if attack.estimates not in facts.estimates:
         raise ConfigError(f"attack {name!r} at {role} {party!r} estimates {_WORDS[attack.estimates]}")
     if breaks_protocol(type(attack)) and role not in SENT:
         raise ConfigError(
@@ -242,7 +243,8 @@ def check_grants(config: PassiveConfig | ActiveConfig | ClientConfig, training: 
         ConfigError: names the disclosure.
     """
     for granted in config.disclose:
-        if granted.rows > training:
+        due = granted.rows // 2 if granted.what == "candidates" else granted.rows
+        if due > training:
             raise ConfigError(
                 f"disclose {granted.what} rows = {granted.rows} at {config.party!r}: there are "
                 f"{counted(training, 'training row')}, grant fewer"
@@ -252,6 +254,7 @@ def check_grants(config: PassiveConfig | ActiveConfig | ClientConfig, training: 
 _WORDS = {
     "labels": "labels, which this party holds itself: let it sit in a passive party (at = its name)",
     "features": "columns: let it sit in the active party, a passive party's attacks estimate labels",
+    "membership": "membership, which data parties know: let their operator try it (at = 'operator')",
 }
 
 

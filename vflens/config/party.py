@@ -166,6 +166,10 @@ class PartyConfig(Settings):
         """Those of them that run on folders of the finished run, in a lab: with colluders."""
         return tuple(table for table in self.own_attacks if table.colluders)
 
+    def seat_of(self, table: AttackTable) -> tuple[Role, str]:
+        """Role and name of who runs one of :attr:`own_attacks`."""
+        return self.role, self.party
+
     @property
     def aligns_by(self) -> AlignMode | None:
         """How its rows are aligned; None: it has none that are."""

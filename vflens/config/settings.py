@@ -258,7 +258,8 @@ class Disclosure(Settings):
         description="a passive party's: its block of the model, some training rows, or mean and covariance "
         "of its columns; the active party's: some training labels; a client's: rows, moments, labels, "
         "embeddings or gradients of each of some training rows, at the last parameters, or candidates: "
-        "rows with labels, half of them training rows and half prediction rows, shuffled"
+        "rows with labels, half of them training rows and half prediction rows, shuffled; the active party's "
+        "to its operator: candidates, prediction rows of which half are of people who trained"
     )
     to: Name = Field(description="the party that receives it")
     rows: int = Field(0, ge=0, description="all but parameters and moments: number of training rows")

@@ -8,17 +8,16 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from vflens.config.party import LeaderConfig, LedConfig, PartyConfig, require_one
-from vflens.config.settings import AttackTable, Disclosure, Peer, Recording, Settings, Token, check_attacks
+from vflens.config.party import OPERATOR, LeaderConfig, LedConfig, PartyConfig, require_one
+from vflens.config.settings import AttackTable, Disclosure, Peer, Settings, Token, check_attacks
+from vflens.config.training_checks import check_protection, check_sampling
 from vflens.models.family import ModelFamily
-from vflens.models.settings import ON_SHARES, PROTECTION, RATE_OF_A_NUMBER, Aggregator, Protection, Training
+from vflens.models.settings import PROTECTION, Aggregator, Protection, Training
 from vflens.names import repeated
 from vflens.protocol.access import Access
 from vflens.protocol.vertical.access import ACCESS, DIRECT_ACCESS, SHARES_ACCESS
-from vflens.protocol.vertical.shares import scale_of
 from vflens.tables.description import PartyFile
 from vflens.types import AlignMode, Role
-from vflens.words import counted
 
 AGGREGATOR = (
     "who receives the passive parties' embeddings, the same at every party; `active`: split networks only"
@@ -126,7 +125,7 @@ class VerticalDataConfig(VerticalConfig, LedConfig):
 
     @model_validator(mode="after")
     def _attacks_are_distinct(self) -> VerticalDataConfig:
-        check_attacks(self.attacks)
+        check_attacks(self.own_attacks)
         return self
 
     @model_validator(mode="after")
@@ -174,7 +173,7 @@ class PassiveConfig(VerticalDataConfig):
             if grant.what == "candidates":
                 raise ValueError(
                     f"disclose candidates at passive {self.party!r}: a client grants them to its server, "
-                    "leave it out"
+                    "an active party to its operator, leave it out"
                 )
             if grant.to not in names:
                 raise ValueError(
@@ -188,7 +187,12 @@ class ActiveConfig(VerticalDataConfig):
     """The party with the labels."""
 
     role: Literal[Role.ACTIVE]
-    disclose: tuple[Disclosure, ...] = Field((), description="its disclosures of labels, and their receivers")
+    disclose: tuple[Disclosure, ...] = Field(
+        (), description="its disclosures: of labels to passive parties, of candidates to its operator"
+    )
+    operator_attacks: tuple[AttackTable, ...] = Field(
+        (), description="what its operator tries, in lab mode, after the run: attacks on membership"
+    )
     operator_token: Token | None = Field(
         None,
         description="random where `lab` is false; its holder may ask for predictions (vflens predict)",
@@ -200,6 +204,18 @@ class ActiveConfig(VerticalDataConfig):
     )
     predict_batch: int = Field(1024, ge=1, description="rows per prediction request")
     attacked_rows: int | None = Field(None, ge=1, description=ATTACKED_ROWS)
+
+    @property
+    def own_attacks(self) -> tuple[AttackTable, ...]:
+        return (*self.attacks, *self.operator_attacks)
+
+    @property
+    def attacks_afterwards(self) -> tuple[AttackTable, ...]:
+        """With its operator's."""
+        return (*super().attacks_afterwards, *self.operator_attacks)
+
+    def seat_of(self, table: AttackTable) -> tuple[Role, str]:
+        return (Role.OPERATOR, OPERATOR) if table in self.operator_attacks else super().seat_of(table)
 
     @property
     def operators_token(self) -> str | None:
@@ -216,13 +232,13 @@ class ActiveConfig(VerticalDataConfig):
         return self
 
     @model_validator(mode="after")
-    def _labels_go_to_passive_peers(self) -> ActiveConfig:
+    def _grants_go_where_they_may(self) -> ActiveConfig:
         names = [p.name for p in self.peers_of(Role.PASSIVE)]
         for grant in self.disclose:
-            if grant.what != "labels" or grant.to not in names:
+            if grant.to not in {"labels": names, "candidates": [OPERATOR]}.get(grant.what, ()):
                 raise ValueError(
                     f"disclose {grant.what!r} to {grant.to!r}: the active party grants labels, to one of "
-                    f"{names}"
+                    f"{names}, and candidates, to {OPERATOR!r}"
                 )
         _check_once(self.disclose)
         return self
@@ -304,46 +320,4 @@ def check_aggregator(aggregator: Aggregator, model: ModelFamily, training: Train
         raise ValueError(
             "training.staleness = 1 needs aggregator = 'active': through the coordinator every step waits "
             "for its gradient"
-        )
-
-
-def check_protection(model: ModelFamily, training: Training) -> None:
-    """Refuse what a protected training cannot do; :func:`check_aggregator` refuses its other aggregator.
-
-    Raises:
-        ValueError: names the setting and the remedy, for pydantic.
-    """
-    if not training.is_protected:
-        return
-    with_it = "with training.protection = 'shares'"
-    if model.response is None:
-        raise ValueError(
-            f"model.family {with_it}: {model.title} has another residual than σ(z) − y, or z − y of a "
-            f"number: train {ON_SHARES}, or leave the protection out"
-        )
-    if training.optimizer != "sgd":
-        rate = "a larger learning_rate" if model.response.bounded else RATE_OF_A_NUMBER
-        raise ValueError(
-            f"training.optimizer = {training.optimizer!r} {with_it}: it divides by what nobody knows, take "
-            f"'sgd' and {rate}"
-        )
-    if training.patience:
-        raise ValueError(
-            f"training.patience = {training.patience} {with_it}: nobody sees a loss, and stopping early "
-            "would tell of it; set it to 0"
-        )
-    if model.response.bounded:  # else it depends on the columns of all parties
-        scale_of(model.response, training, columns=1, steps=1)
-
-
-def check_sampling(transcript: Recording, training: Training) -> None:
-    """Refuse a sampling without the last epoch.
-
-    Raises:
-        ValueError: names both settings, for pydantic.
-    """
-    if training.epochs % transcript.every:
-        raise ValueError(
-            f"transcript.every = {transcript.every} of {counted(training.epochs, 'epoch')} leaves out the "
-            "last: choose a divisor"
         )

@@ -5,7 +5,7 @@ From the loss alone (Yeom et al., 2018), or beside shadow models, which were tra
 """
 
 import numpy as np
-from scipy.special import logsumexp
+from scipy.special import entr, logsumexp
 
 from vflens.array import Array
 from vflens.words import counted
@@ -22,6 +22,17 @@ def loss_scores(logits: Array, labels: Array) -> Array:
     """
     scores: Array = _of_label(logits, labels) - logsumexp(logits, axis=-1)
     return scores
+
+
+def sureness(log_p: Array, *, entropy: bool = False) -> Array:
+    """Each row's largest ln p_c (n,), or minus the entropy of p: neither needs a label (Salem et al., 2019).
+
+    Args:
+        log_p: log-probabilities (n, k), finite.
+        entropy: the latter.
+    """
+    found: Array = -entr(np.exp(log_p)).sum(axis=-1) if entropy else log_p.max(axis=-1)
+    return found
 
 
 def scaled_confidences(logits: Array, labels: Array) -> Array:

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import stats
 from scipy.stats import norm
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_curve
@@ -16,6 +17,7 @@ from vflens.numerics.membership import (
     online_scores,
     scaled_confidences,
     shadow_members,
+    sureness,
 )
 from vflens.types import Array
 
@@ -111,3 +113,10 @@ def test_shadow_models_tell_members_of_an_overfitted_model_better_than_its_loss(
     assert found["loss"] > 0.55
     assert found["online"] > found["loss"] + 0.02
     assert true_positive_rate(scores["online"], target, 0.05) > true_positive_rate(losses, target, 0.05)
+
+
+def test_sureness_is_the_largest_probability_or_minus_the_entropy() -> None:
+    p = np.array([[0.7, 0.2, 0.1], [0.4, 0.3, 0.3], [1.0, 0.0, 0.0]])
+    log_p = np.log(np.maximum(p, np.finfo(float).tiny))
+    np.testing.assert_allclose(np.exp(sureness(log_p)), [0.7, 0.4, 1.0])
+    np.testing.assert_allclose(-sureness(log_p, entropy=True), stats.entropy(p, axis=1), atol=1e-12)

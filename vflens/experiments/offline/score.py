@@ -7,9 +7,10 @@ from types import MappingProxyType
 
 import numpy as np
 
-from vflens.config import LedConfig, load_party
+from vflens.config import OPERATOR, LedConfig, load_party
 from vflens.errors import ConfigError, DataError
 from vflens.experiments.offline.command import fair_guess_file
+from vflens.experiments.offline.vertical.operator_attacks import score_answers
 from vflens.experiments.results.folders import Metric, PartyRun, read_party
 from vflens.experiments.results.results import half_width
 from vflens.plugins.attack import is_blind
@@ -49,7 +50,8 @@ def score_estimate(file: Path, config_file: Path, tolerance: Mapping[str, float]
     scoring = config.scoring
     scoring = scoring.model_copy(update={"tolerance": {**scoring.tolerance, **tolerance}})
     with exclusive(config.out):  # two writers would spoil its logs
-        _keep_score(config.model_copy(update={"scoring": scoring}), submission)
+        keep = score_answers if submission.sender == OPERATOR else _keep_score
+        keep(config.model_copy(update={"scoring": scoring}), submission)
     rows = len(submission.rows)
     party = read_party(config.out)
     found = [
@@ -101,13 +103,13 @@ def _blind(
     config: LedConfig, submission: Submission, party: PartyRun, attack: str, found: Sequence[Metric]
 ) -> Document:
     """Beside the errors of ``attack`` among the figures ``found``: those of a blind guess, by column too."""
+    if submission.estimates == "membership":
+        return {"blind_guess": "a guess", Name.BLIND_MEMBERSHIP_AUC: 0.5}
     (own,) = (p for p in party.federation.parties if p.name == config.party)
     if own.label is None and (config.facts.only_top or submission.estimates == "labels"):
         shares = (Name.BLIND_LABEL_ACCURACY, Name.BLIND_MATCHED_LABEL_ACCURACY)
         share = next(m for m in found if m.name in shares)
         return {"blind_guess": "the most frequent class", share.name: share.value}
-    if submission.estimates == "membership":
-        return {"blind_guess": "a guess", Name.BLIND_MEMBERSHIP_AUC: 0.5}
     imputed = [m for m in found if is_blind(m.attack)]
     errors = [m for m in found if m.name in (Name.BLIND_MSE, Name.BLIND_MATCHED_MSE)]
     best = min([*errors, *(m for m in imputed if m.name is Name.MSE)], key=lambda m: m.value)
@@ -123,7 +125,8 @@ def _blind(
 def _adversaries(config: LedConfig) -> set[str]:
     """The parties of its run that can attack the party of ``config``."""
     agreement = AGREEMENTS[config.facts.setting].load(config.out)
-    return {config.leader.name, *(p.name for p in agreement.parties)} - {config.party}
+    operator = {OPERATOR} if config.facts.predicts else set()
+    return {config.leader.name, *(p.name for p in agreement.parties), *operator} - {config.party}
 
 
 def _by_column(figures: Iterable[Metric], names: Sequence[str]) -> dict[str, dict[str, float]]:

@@ -48,6 +48,12 @@ class Data(BaseModel):
         description="hold so many rows out of the run: attacks of the active party may learn from them; "
         "vertical experiments only",
     )
+    returning: int | None = Field(
+        None,
+        ge=1,
+        description="so many training rows come back as prediction rows, `again-ID`, for attacks on "
+        "membership; no part of the utility; vertical experiments only",
+    )
 
 
 class DefenseAt(Plugin):
@@ -61,8 +67,8 @@ class AttackAt(AttackTable):
 
     at: Name | None = Field(
         None,
-        description="the party that it sits in; default: the active one, or the server. Attacks on labels in "
-        "a vertical run: a passive one",
+        description="the party that it sits in; default: the active one, or the server. In a vertical run "
+        "attacks on labels: a passive one, on membership: `operator`, who gets the predictions",
     )
 
 

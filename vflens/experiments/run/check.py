@@ -137,18 +137,28 @@ def check_party(config: PartyConfig) -> Document:
         facts["alignment"] = alignment_cost(config.aligns_by, [len(table.ids)])
         # Alignment decides which rows train; at least one predicts.
         check_grants(config, len(table.ids) - 1 if table.split is None else int((table.split == 0).sum()))
-    if config.facts.estimates:
-        attacks = facts["attacks"] = list(build_attacks(config))
-        for joint in config.attacks_afterwards:
-            facts.setdefault("colluders", {})[joint.name] = list(joint.colluders)
-            who = f"with {' and '.join(joint.colluders)}" if joint.colluders else "alone"
-            summary += f", {who}: {joint.name}"
-        counts = attacks or (isinstance(config, DataPartyConfig) and not config.facts.alike)
-        summary += f", {counted(len(attacks), 'attack')}" if counts else ""
+    summary += _attacks(config, facts)
     if config.breaks_protocol:
         facts["malicious"] = True
         summary += f", MALICIOUS: it sends {SENT[config.role]}"
     return {**facts, "summary": summary + (f", defended by {', '.join(defenses)}" if defenses else "")}
+
+
+def _attacks(config: PartyConfig, facts: Document) -> str:
+    """What the party's attacks add to the summary; ``facts`` gets their names."""
+    if not config.facts.estimates:
+        return ""
+    attacks, words = list(build_attacks(config)), ""
+    facts["attacks"] = attacks
+    for joint in config.attacks_afterwards:
+        role, _ = config.seat_of(joint)
+        alone = "alone" if role == config.role else f"its {role}"
+        if joint.colluders:
+            facts.setdefault("colluders", {})[joint.name] = list(joint.colluders)
+        who = f"with {' and '.join(joint.colluders)}" if joint.colluders else alone
+        words += f", {who}: {joint.name}"
+    counts = attacks or (isinstance(config, DataPartyConfig) and not config.facts.alike)
+    return words + (f", {counted(len(attacks), 'attack')}" if counts else "")
 
 
 def check_writable(folder: Path) -> None:

@@ -30,6 +30,11 @@ class Aim:
     phase: Phase
 
     @property
+    def adversary(self) -> str:
+        """The name of who runs it."""
+        return self.seat.seat_of(self.table)[1]
+
+    @property
     def out(self) -> Path:
         """The file of its estimate, which is there once it is scored."""
         end = "npz" if self.phase is Phase.PREDICT else f"{self.phase}.npz"
@@ -55,8 +60,8 @@ def _aims(
     configs: Mapping[str, PartyConfig], seat: PartyConfig, table: AttackTable, attack: Attack
 ) -> Iterator[Aim]:
     folders = [configs[name].out for name in table.colluders]
-    others = (c for n, c in configs.items() if n not in (seat.party, *table.colluders))
-    for target in others:
+    others = [c for n, c in configs.items() if n not in (seat.party, *table.colluders)]
+    for target in others if seat.seat_of(table)[0] is seat.role else [seat]:
         for phase in sorted(attack.declared().rows) if _is_target(target, attack) else ():
             assert isinstance(target, LedConfig)
             yield Aim(seat=seat, table=table, together=folders, target=target, phase=phase)
@@ -64,7 +69,7 @@ def _aims(
 
 def _is_target(config: PartyConfig, attack: Attack) -> bool:
     """Whether ``attack`` estimates what the party holds."""
-    holds_labels = config.facts.labelled and attack.estimates == "labels"
+    holds_labels = config.facts.labelled and attack.estimates in ("labels", "membership")
     holds_columns = not config.facts.labelled and attack.estimates == "features"
     return isinstance(config, LedConfig) and (config.facts.alike or holds_labels or holds_columns)
 
@@ -102,7 +107,7 @@ def _note(aim: Aim, outcome: Name, error: Exception) -> None:
         outcome,
         1.0,
         attack=aim.table.name,
-        adversary=aim.seat.party,
+        adversary=aim.adversary,
         target=aim.target.party,
         scored_set=aim.phase,
         detail=str(error),

@@ -22,6 +22,7 @@ from typing import Annotated, Literal, TypeAlias
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field
 
+from vflens.clients.returning import with_returning
 from vflens.errors import ConfigError, DataError
 from vflens.names import repeated
 from vflens.protocol.split import drawn_split
@@ -181,13 +182,15 @@ def deal(
     secret: bytes,
     predict_share: float = 0.2,
     overlap: float = 1.0,
+    returning: int = 0,
 ) -> dict[str, Table]:
     """One table per party, the active one last: its columns, and its rows in its own order.
 
     ``overlap`` is the share of rows that all parties hold, at least one row. Each other row is missing at one
     party, drawn at random. If the table has no split, ``predict_share`` of its rows, at least one and not
-    all, become prediction rows. All parties hold the same split; only ``active`` holds labels. All draws
-    follow from ``secret``, a party's order of rows also from its name.
+    all, become prediction rows. ``returning`` training rows come back as prediction rows under another id,
+    see :mod:`vflens.clients.returning`. All parties hold the same split; only ``active`` holds labels. All
+    draws follow from ``secret``, a party's order of rows also from its name.
 
     Raises:
         ConfigError: a share out of range, no passive party, a party named twice or left without columns,
@@ -198,6 +201,8 @@ def deal(
     if table.split is None:
         drawn = drawn_split(len(table.ids), predict_share, stream(secret, "deal", "split"))
         table = replace(table, split=drawn)
+    if returning:
+        table = with_returning(table, returning, stream(secret, "deal", "returning"))
     blocks = _all_blocks(table, split, passive, active)
     missing_at = _missing_at(len(table.ids), list(blocks), overlap, secret)
     dealt = {}

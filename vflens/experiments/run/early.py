@@ -7,6 +7,7 @@ from vflens.config.compatibility import check_place
 from vflens.experiments.run.any_experiment import AnyPartiesExperiment
 from vflens.registry import ATTACKS
 from vflens.tables.table import Table
+from vflens.types import Role
 
 
 def refuse_early(experiment: AnyPartiesExperiment, tables: Mapping[str, Table]) -> None:
@@ -25,7 +26,7 @@ def refuse_early(experiment: AnyPartiesExperiment, tables: Mapping[str, Table]) 
     roles = experiment.roles()
     for table, party in experiment.seated():
         ((_, attack),) = build_plugins(ATTACKS, [table])
-        check_place(table.called, attack, roles[party], party)
+        check_place(table.called, attack, roles.get(party, Role.OPERATOR), party)
     if experiment.training.is_protected:
         from vflens.experiments.run.vertical.check import check_numbers  # the code of every party
 

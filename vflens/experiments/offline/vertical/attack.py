@@ -21,6 +21,7 @@ from vflens.experiments.offline.command import (
 from vflens.experiments.offline.request import Request
 from vflens.experiments.offline.verified import verified
 from vflens.experiments.offline.vertical.colluders import United, own_model, united
+from vflens.experiments.offline.vertical.operator_attacks import attack_answers
 from vflens.member.adversary import save_estimate
 from vflens.plugins.attack import FAIR_GUESS, Attack
 from vflens.plugins.steps import silent
@@ -43,6 +44,8 @@ def attack_party(asked: Request) -> Document:
     """
     federation = asked.federation
     assert isinstance(federation, VerticalAgreement)
+    if asked.attack.estimates == "membership":
+        return attack_answers(asked)
     coalition = Coalition.of(asked)
     party, target = sides(asked.attack, coalition.names, federation, asked.target)
     known = united(coalition.parties, federation) if asked.together else _of_one(asked)

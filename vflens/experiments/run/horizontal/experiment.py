@@ -88,10 +88,14 @@ class HorizontalExperiment(AnyPartiesExperiment):
         return self
 
     @model_validator(mode="after")
-    def _has_no_public_rows(self) -> HorizontalExperiment:
+    def _has_rows_of_clients_alone(self) -> HorizontalExperiment:
         if self.data is not None and self.data.public is not None:
             raise ValueError(
                 f"data.public = {self.data.public}: attacks in a server take no public rows, leave it out"
+            )
+        if self.data is not None and self.data.returning is not None:
+            raise ValueError(
+                f"data.returning = {self.data.returning}: clients grant candidates of their own, leave it out"
             )
         return self
 

@@ -11,6 +11,7 @@ from vflens.config import (
     AGGREGATOR,
     ATTACKED_ROWS,
     MALICIOUS,
+    OPERATOR,
     Align,
     AttackTable,
     Name,
@@ -100,7 +101,23 @@ class Experiment(AnyPartiesExperiment):
         active = self.parties.active
         for attack in self.attacks:
             seat = self.seat(attack)
+            if seat == OPERATOR and attack.colluders:
+                raise ValueError(
+                    f"attack {attack.name!r} at {seat!r} with colluders: it sees predictions alone, leave "
+                    "colluders out"
+                )
             check_colluders(attack, seat, self.parties.passive if seat == active else (active,))
+        return self
+
+    @model_validator(mode="after")
+    def _candidates_come_back(self) -> Experiment:
+        due = max((g.rows for g in self.disclose if g.what == "candidates"), default=0) // 2
+        back = (self.data and self.data.returning) or 0
+        if due > back:
+            raise ValueError(
+                f"disclose candidates with rows = {2 * due}: half of them are of people who trained, set "
+                f"data.returning to at least {due}"
+            )
         return self
 
     @model_validator(mode="after")
@@ -111,7 +128,7 @@ class Experiment(AnyPartiesExperiment):
     def named(self) -> list[str]:
         granted = [g.to for g in self.disclose] + [g.by for g in self.disclose if g.by]
         adversaries = (name for a in self.attacks for name in (self.seat(a), *a.colluders))
-        return [*super().named(), *granted, *adversaries]
+        return [name for name in (*super().named(), *granted, *adversaries) if name != OPERATOR]
 
     def seat(self, attack: AttackAt) -> str:
         """The party that ``attack`` sits in."""
@@ -176,6 +193,7 @@ class Experiment(AnyPartiesExperiment):
             secret=secret,
             predict_share=self.predict_share,
             overlap=self.overlap,
+            returning=(self.data and self.data.returning) or 0,
         )
 
     def settings_of(self, party: str, root: str) -> Document:
@@ -192,7 +210,7 @@ class Experiment(AnyPartiesExperiment):
         granted = [
             g.model_dump(exclude={"by"})
             for g in self.disclose
-            if g.by in (None, party) and (g.what == "labels") == (role is Role.ACTIVE)
+            if g.by in (None, party) and (g.what in ("labels", "candidates")) == (role is Role.ACTIVE)
         ]
         if self.training.is_protected:
             common["protection"] = self.training.protection
@@ -207,5 +225,7 @@ class Experiment(AnyPartiesExperiment):
         shared |= {"malicious": True} if party in self._malicious() else {}
         if role is Role.PASSIVE:
             return shared
-        attacked = {} if self.attacked_rows is None else {"attacked_rows": self.attacked_rows}
+        attacked: Document = {} if self.attacked_rows is None else {"attacked_rows": self.attacked_rows}
+        tried = [a.dealt for a in self.attacks if self.seat(a) == OPERATOR]
+        attacked |= {"operator_attacks": tried} if tried else {}
         return {**shared, **attacked, "operator_token": token(root, party, "operator")}

@@ -40,6 +40,13 @@ def check_granted(experiment: Experiment) -> None:
 
 def _lacking(experiment: Experiment, attack: Attack, seat: str, colluders: Sequence[str]) -> Iterator[str]:
     """What ``attack`` needs and no target of it grants to ``seat`` or a colluder, with the remedy."""
+    if attack.estimates == "membership":
+        if not any(g.what == "candidates" for g in experiment.disclose):
+            yield (
+                f"{experiment.parties.active!r} grants no candidates: set data.returning, and add "
+                f"[[disclose]] with what = 'candidates', to = {seat!r} and rows, or leave the attack out"
+            )
+        return
     features, needs = attack.estimates == "features", attack.declared().needs
     everybody = experiment.parties.passive if features else (experiment.parties.active,)
     targets = [name for name in everybody if name not in colluders]
