@@ -189,10 +189,10 @@ def _later(found: Facts) -> list[str]:
     if not found:
         return []
     return [
-        f"Its first {counted(found['trees'], 'tree')} prove how many of these rows stand in each of "
-        f"{counted(len(found['boxes']), 'box', ',')} of values, and the class of {found['certain']:.1%}: a "
-        f"row's box leaves {found['width']:.1%} of the range of one of your columns on average, its leaf of "
-        f"the first tree {found['first_width']:.1%}."
+        f"If none of their values was missing, its first {counted(found['trees'], 'tree')} prove how many of "
+        f"these rows stand in each of {counted(len(found['boxes']), 'box', ',')} of values, and the class of "
+        f"{found['certain']:.1%}: a row's box leaves {found['width']:.1%} of the range of one of your "
+        f"columns on average, its leaf of the first tree {found['first_width']:.1%}."
     ]
 
 

@@ -89,6 +89,7 @@ def _check_boxes(found: dict[str, Any]) -> None:
         assert told[name] == pytest.approx(np.average(shares, axis=0, weights=of).mean())
     shown = f"the class of {pure / 180:.1%}: a row's box leaves {told['width']:.1%} of the range"
     assert shown in found["verdict"][-1]
+    assert found["verdict"][-1].startswith("If none of their values was missing, its first 6 trees prove")
 
 
 def test_inputs_that_no_tree_splits_cost_next_to_nothing(tmp_path: Path, vflens: Run) -> None:
