@@ -46,7 +46,7 @@ def reproduce(
     seed: Annotated[int, typer.Option(help="decides every draw", min=0)] = 0,
     seeds: Annotated[
         int | None,
-        typer.Option(help="FedAdOb's pages: so many seeds, and the finished cells stay for more", min=1),
+        typer.Option(help="FedAdOb's pages, tableak: so many seeds, and finished cells stay for more", min=1),
     ] = None,
     model: Annotated[
         str, typer.Option(help="FedAdOb's pages: this model alone, such as lenet, whose cells stay for more")
@@ -57,7 +57,7 @@ def reproduce(
     ] = None,
     finished: Annotated[
         bool,
-        typer.Option("--finished", help="FedAdOb's pages: draw what is computed so far, compute nothing"),
+        typer.Option("--finished", help="FedAdOb's pages, tableak: draw what is computed, compute nothing"),
     ] = False,
     jobs: Jobs = 1,
     backend: BackendName = "loky",
