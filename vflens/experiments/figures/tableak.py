@@ -29,6 +29,7 @@ PRINTED = {
     "32": "10 points over the strongest baseline (first version, abstract)",
     "128": "> 90 % of large subsets (ICML 2023, abstract)",
 }
+GUESSES = ("blind", "uniform", "other rows")
 _QUICK = {"starts": 4, "steps": 60, "polishing_steps": 10}
 _SEEDS = 5
 
@@ -78,6 +79,12 @@ class Encoded:
         """The blind guess (D,): the mean of numbers, and of categories, of which the largest counts."""
         mean: Array = self.x.mean(axis=0)
         return mean
+
+    def guesses(self, places: Array, rng: np.random.Generator) -> dict[str, Array]:
+        """By name (n, D): what an adversary guesses of the rows at ``places`` (n,) without their gradient."""
+        others = rng.choice(np.setdiff1d(np.arange(len(self.x)), places), len(places), replace=False)
+        blind = np.tile(self.commonest(), (len(places), 1))
+        return {"blind": blind, "uniform": self.uniform(len(places), rng), "other rows": self.x[others]}
 
     def uniform(self, n: int, rng: np.random.Generator) -> Array:
         """``n`` rows (n, D) of uniform numbers and categories."""
@@ -139,9 +146,8 @@ def batch_rows(setting: InvertedBatch, seed: int, descents: Facts) -> Rows:
         many = {name: g[None] for name, g in gradient.items()}
         free = DeepLeakage().inverted(model, many, shape, rng, labels=labels[None], progress=silent)
         found["dlg, free"] = np.clip(free.x[0], 0, 1)
+    found |= data.guesses(places, np.random.default_rng((seed, setting.batch, 1)))
     found = {name: in_order_of(x, values[None], labels)[0] for name, values in found.items()}
-    found["blind"] = np.tile(data.commonest(), (setting.batch, 1))
-    found["uniform"] = data.uniform(setting.batch, rng)
     return [
         {
             **{"data": setting.data, "batch": setting.batch, "seed": seed, "attack": name},
@@ -190,7 +196,7 @@ def inverted_batches(options: FigureOptions) -> Drawing:
         "share of cells",
         {
             attack: [float(np.mean(_of(rows, s, attack, "found") or [0.0])) for s in settings]
-            for attack in ("tabular_inversion", "blind", "uniform")
+            for attack in ("tabular_inversion", *GUESSES)
         },
     )
     return Drawing(rows, [shown], _LEAD, [*notes, _PAPER], tables=[_found(rows, settings), _errors(rows)])
@@ -209,10 +215,10 @@ def _absent() -> dict[str, str]:
 
 _LEAD = (
     "The batch whose gradient at a fresh network comes nearest to the observed one. Rows are brought into "
-    "the order in which they are nearest. A category counts as found where it is the largest, a number "
-    "within .319 standard deviations, as TabLeak counts. Blind: the mean, and the commonest category, of the "
-    "whole table; uniform: numbers and categories drawn alike. Means ± half the width of the 95 % interval "
-    "over batches."
+    "the order in which they are nearest, those of guesses too. A category counts as found where it is the "
+    "largest, a number within .319 standard deviations, as TabLeak counts. Blind: the mean, and the "
+    "commonest category, of the whole table; uniform: numbers and categories drawn alike; other rows: as "
+    "many of the same table. Means ± half the width of the 95 % interval over batches."
 )
 _PAPER = (
     "TabLeak has Adult with fnlwgt, standardised numbers and an ensemble of 30; here Adult has 13 columns in "
@@ -229,11 +235,11 @@ def _found(rows: Rows, settings: Sequence[InvertedBatch]) -> TextTable:
     lines = []
     for setting in settings:
         ours = _of(rows, setting, "tabular_inversion", "found")
-        others = (_of(rows, setting, guess, "found") for guess in ("blind", "uniform"))
+        others = (_of(rows, setting, guess, "found") for guess in GUESSES)
         printed = PRINTED.get(str(setting.batch), "–") if setting.data == "adult" else "–"
         name = f"{setting.data}, {counted(setting.batch, 'row')}"
         lines.append([name, str(len(ours)), printed, spread(ours), *map(spread, others)])
-    heads = ["batch", "batches", "published", "ours", "blind", "uniform"]
+    heads = ["batch", "batches", "published", "ours", *GUESSES]
     return TextTable("Share of cells found", heads, lines)
 
 

@@ -51,7 +51,7 @@ class ParityLine(NamedTuple):
 
 def _adult(batch: int) -> ParityLine:
     what = f"TabLeak (Vero et al., ICML 2023): Adult, batches of {batch}"
-    columns = ("published", "ours", "blind", "uniform")
+    columns = ("published", "ours", "other rows", "uniform")
     return ParityLine(
         what, _FOUND, "tableak", "Share of cells found", f"adult, {counted(batch, 'row')}", *columns
     )

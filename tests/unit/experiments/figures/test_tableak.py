@@ -10,7 +10,7 @@ import pytest
 from vflens.experiments.figures import FigureOptions, reproduce, tableak
 from vflens.experiments.figures.tableak import Encoded, InvertedBatch, batch_rows, encoded
 from vflens.experiments.sweeps.pool import Pool
-from vflens.types import ColumnInfo
+from vflens.types import Array, ColumnInfo
 
 COLUMNS = tuple(ColumnInfo(name) for name in ("age", "work=0", "work=1", "work=2"))
 X = np.array([[0.0, 1, 0, 0], [1.0, 0, 1, 0], [0.5, 0, 0, 1], [0.5, 1, 0, 0]])
@@ -39,11 +39,32 @@ def test_the_blind_guess_names_the_commonest_category_and_a_uniform_one_has_one_
 def test_rows_are_matched_before_they_are_compared() -> None:
     """One row of a batch is found by closed form behind one layer; here two, in an order of no account."""
     rows = {r["attack"]: r for r in batch_rows(TINY, 3, {"starts": 2, "steps": 40, "polishing_steps": 40})}
-    assert rows.keys() == {"tabular_inversion", "dlg, free", "blind", "uniform"}
+    assert rows.keys() == {"tabular_inversion", "dlg, free", "blind", "uniform", "other rows"}
     assert rows["tabular_inversion"]["mse"] < rows["uniform"]["mse"]
     again = batch_rows(TINY, 3, {"starts": 2, "steps": 40, "polishing_steps": 40})
     assert {r["attack"]: r for r in again} == rows
     assert (encoded("wine").x.min(), encoded("wine").x.max()) == (0, 1)
+
+
+def test_guesses_are_of_the_population_and_other_rows_outside_the_batch() -> None:
+    data, places = encoded("wine"), np.arange(10)
+    found = data.guesses(places, np.random.default_rng(2))
+    others = found["other rows"]
+    assert (others[:, None] == data.x[10:]).all(axis=2).any(axis=1).all()
+    assert len(np.unique(others, axis=0)) == 10
+    np.testing.assert_array_equal(found["blind"], np.tile(data.x.mean(axis=0), (10, 1)))
+
+
+def test_guesses_are_matched_as_the_attack_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Guesses that are the batch itself in another order are exact."""
+
+    def same(self: Encoded, places: Array, rng: np.random.Generator) -> dict[str, Array]:
+        return {"other rows": self.x[places[::-1]]}
+
+    monkeypatch.setattr(Encoded, "guesses", same)
+    batch = InvertedBatch("wine", 2, (4,))  # whose rows have one label with this seed
+    rows = batch_rows(batch, 1, {"starts": 1, "steps": 1, "polishing_steps": 1})
+    assert [r["mse"] for r in rows if r["attack"] == "other rows"] == [0]
 
 
 def test_it_goes_on_where_it_was_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,4 +86,4 @@ def test_it_goes_on_where_it_was_interrupted(tmp_path: Path, monkeypatch: pytest
     assert reproduce("tableak", finished, tmp_path)["notes"][0] == "2 of 3 batches are not computed yet."
     facts = reproduce("tableak", options, tmp_path)
     assert ran == [0, 1, 1, 2]
-    assert facts["tables"][0]["rows"] == [["wine, 2 rows", "3", "–", "0.500 ± 0.000", "–", "–"]]
+    assert facts["tables"][0]["rows"] == [["wine, 2 rows", "3", "–", "0.500 ± 0.000", "–", "–", "–"]]
