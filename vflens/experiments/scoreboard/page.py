@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
@@ -173,4 +174,6 @@ def _reasons(board: Board) -> Iterator[str]:
 
 
 def _plain(reason: str) -> str:
+    """``reason`` in one line of Markdown, without the row that it names: each seed has another one."""
+    reason = re.sub(r" \(first: \d+\)", "", reason)
     return " ".join(reason.replace("<", "&lt;").replace("|", "\\|").split())

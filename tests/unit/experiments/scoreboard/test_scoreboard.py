@@ -115,13 +115,14 @@ def test_a_refused_defence_is_not_named_again_with_each_attack() -> None:
     rows = [
         {**place, "attack": "lmmse", "reason": "no layers", "refused": True},
         {**place, "attack": "fsha", "reason": "no layers", "refused": False},
-        {**place, "attack": "pcat", "reason": "no rows", "refused": False},
+        {**place, "attack": "pcat", "reason": "no 5 rows (first: 2) came", "refused": False},
+        {**place, "attack": "pcat", "reason": "no 5 rows (first: 3) came", "refused": False},
         {**place, "attack": "half", "defense": UNDEFENDED, "measure": "MSE", "rows": "predict"}
         | {"figure": 0.5, "blind": 1.0, "reason": None},
     ]
     one = ScoreboardGrid(("digits",), ("vertical-lr",), seeds=1, cost_seeds=0)
     text = page(one, rows)
-    assert "- `passport`: no layers\n- `pcat` with `passport`: no rows\n" in text
+    assert "- `passport`: no layers\n- `pcat` with `passport`: no 5 rows came\n" in text
     assert "fsha" not in text
 
 
