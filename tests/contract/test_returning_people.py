@@ -96,6 +96,23 @@ def test_the_auc_is_that_of_mann_and_whitney_on_the_released_scores(done: vl.Run
     assert figures(done.folder / "run/active")["membership_tpr", attack, "0.1"] == pytest.approx(at_ten)
 
 
+def test_protected_training_hides_nothing_of_what_is_answered(tmp_path: Path) -> None:
+    """Its model is the one that training in the clear would give, and so are its answers."""
+    shares = {
+        "epochs": 20,
+        "batch_size": 20,
+        "learning_rate": 0.5,
+        "optimizer": "sgd",
+        "protection": "shares",
+    }
+    run = vl.run({**ROWS, "training": shares}, out=tmp_path)
+    log_p, labels, back = answers(run)
+    scores = SCORES["confidence:loss"](log_p, labels)
+    u = stats.mannwhitneyu(scores[back], scores[~back])
+    assert found_by(run)["confidence:loss"] == pytest.approx(u.statistic / BACK**2, abs=1e-12)
+    assert u.pvalue < 1e-4
+
+
 def test_few_columns_hide_in_softmax_regression_what_a_network_learns_by_heart(tmp_path: Path) -> None:
     """By the labels, the better attack: 5 standard deviations of a guess against 3."""
     linear = found_by(vl.run(FEW, out=tmp_path / "linear"))
@@ -231,6 +248,13 @@ CHECKED: list[tuple[dict[str, Any], str]] = [
     ({"attacks": [{"name": "confidence", "at": "passive"}]}, "estimates membership, which data parties know"),
     ({"attacks": [{"name": "half_star", "at": "operator"}]}, "at operator 'operator' estimates columns"),
     ({"attacks": [{"name": "lira", "at": "operator"}]}, "is made for horizontal federations"),
+    (
+        {
+            "data": {"name": "diabetes", "returning": BACK},
+            "model": {"family": "linear_regression"},
+        },
+        "disclose 'candidates' with data.label_kind = 'number'",
+    ),
     ({"lab": False}, "runs on folders of the finished run, and lab = false"),
     ({"data": {**ROWS["data"], "returning": 81}}, "there are 80 training rows, let fewer return"),
     ({"disclose": [{"what": "candidates", "to": "passive", "rows": 2}]}, "candidates, to 'operator'"),

@@ -247,8 +247,8 @@ class ActiveConfig(VerticalDataConfig):
     def _grants_classes(self) -> ActiveConfig:
         if self.disclose and self.data.label_kind == "number":
             raise ValueError(
-                "disclose 'labels' with data.label_kind = 'number': the attacks that learn from labels are "
-                "made for classes, leave it out"
+                f"disclose {self.disclose[0].what!r} with data.label_kind = 'number': the attacks that learn "
+                "from labels are made for classes, and so is membership, leave it out"
             )
         return self
 
