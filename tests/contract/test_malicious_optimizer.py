@@ -22,6 +22,7 @@ from vflens.experiments.results.record import read_runs
 from vflens.experiments.results.verdict import alarms, verdict
 from vflens.experiments.run.check import check_party
 from vflens.experiments.run.run import run
+from vflens.experiments.watch.panels import summary
 from vflens.models.networks.architectures import bottom
 from vflens.models.networks.training import Bottom
 from vflens.numerics.optimizer import Sgd
@@ -63,6 +64,13 @@ def test_a_party_that_only_says_so_is_refused(tmp_path: Path) -> None:
         check_party(load_party(files["passive"]))
 
 
+def test_with_colluders_it_would_begin_too_late(tmp_path: Path) -> None:
+    attack = {**AMC["attacks"][0], "colluders": ["coordinator"]}
+    config = load_party(deal(experiment(tmp_path, **{**AMC, "attacks": [attack]}), tmp_path)["passive"])
+    with pytest.raises(ConfigError, match="begins after the run: leave colluders out"):
+        check_party(config)
+
+
 def test_a_model_without_layers_is_refused(tmp_path: Path) -> None:
     local = federation(tmp_path, **{**AMC, "model": {"family": "softmax_regression"}})
     with pytest.raises(KnowledgeError, match="made for split networks"):
@@ -79,7 +87,9 @@ def test_it_is_marked_everywhere_and_scored_as_any_attack(tmp_path: Path) -> Non
     assert [a for a in alarms([found]) if a.startswith("MALICIOUS")] == [
         "MALICIOUS, with no defence: passive sent embeddings of a model that its attack's optimiser trains"
     ]
-    assert any(n.startswith("MALICIOUS") for n in notes(found, []))
+    sent = "passive sent embeddings of a model that its attack's optimiser trains."
+    assert f"MALICIOUS: {sent}" in notes(found, [])
+    assert ("malicious", sent) in summary(found)["banners"]
     assert "MALICIOUS" in render([found])
     assert "Trained in the clear, amc at passive names" in str(verdict([found]))
     log = (tmp_path / "run/passive/events.jsonl").read_text(encoding="utf-8")

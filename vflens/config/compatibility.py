@@ -156,7 +156,7 @@ def build_attacks(config: PartyConfig) -> dict[str, Attack]:
     Raises:
         PluginError, ConfigError: unknown, wrongly set, made for the other setting, or aimed at this party's
             own data: the active party's attacks estimate columns, a passive party's labels; one on
-            folders of the finished run outside lab mode.
+            folders of the finished run outside lab mode, or that breaks the protocol with colluders.
     """
     tables, afterwards = config.own_attacks, config.attacks_afterwards
     if not config.lab and afterwards:
@@ -167,6 +167,11 @@ def build_attacks(config: PartyConfig) -> dict[str, Attack]:
     attacks: list[tuple[str, Attack]] = build_plugins(ATTACKS, tables)
     for (name, attack), table in zip(attacks, tables, strict=True):
         check_place(name, attack, *config.seat_of(table))
+        if table.colluders and breaks_protocol(type(attack)):
+            raise ConfigError(
+                f"attack {name!r} at {config.party!r} breaks the protocol while its party trains, and with "
+                "colluders it begins after the run: leave colluders out"
+            )
     alone = [found for found, table in zip(attacks, tables, strict=True) if table not in afterwards]
     _check_sending(alone, config)
     return dict(alone)

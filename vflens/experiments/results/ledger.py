@@ -179,7 +179,7 @@ def notes(run: RecordedRun, found: Sequence[Line]) -> Iterator[str]:
             "A party's own log of releases names no receiver: it is a party whose folder was not given, or "
             "one that asked for predictions."
         )
-    yield from (f"MALICIOUS: {shown(sentence)}." for sentence in run.malicious)
+    yield from (f"MALICIOUS: {printable(sentence)}." for sentence in run.malicious)
     if any(p.federation.in_process for p in run.parties):
         yield "In one process: isolation between the parties was a convention, not security."
     if any(p.federation.lab for p in run.parties):

@@ -40,7 +40,7 @@ def _banners(run: RecordedRun) -> Iterator[tuple[str, str]]:
         yield "lab", "One owner holds all parties, and errors went back to the adversary."
     if any(p.federation.in_process for p in run.parties):
         yield "in-process", "Isolation between the parties is a convention, not security."
-    yield from (("malicious", f"{shown(sentence)}.") for sentence in run.malicious)
+    yield from (("malicious", f"{sentence(broken)}.") for broken in run.malicious)
     for party in run.parties:
         if party.settings.insecure:
             yield "insecure", f"{shown(party.name)} allows addresses of other machines without TLS."
