@@ -34,7 +34,7 @@ def leaf_counts(trees: Sequence[Tree], score: Array, base: Array) -> list[tuple[
 
     Returns:
         None where the file does not fit the formulas: rows had weights or were drawn anew for each tree, or
-        leaves have another penalty.
+        leaves have another penalty, or one holds 225,000 rows: single precision tells no whole number.
     """
     found = rates(trees)
     if found is None:
@@ -42,10 +42,12 @@ def leaf_counts(trees: Sequence[Tree], score: Array, base: Array) -> list[tuple[
     counts = []
     for k, p in enumerate(base.tolist()):
         first = trees[int(np.argmax(score == k))]
-        rows = first.cover[first.leaves] / (min(len(base), 2) * p * (1 - p))
-        both = np.stack([rows, rows * p - found.gradients(first)[0]])
-        whole = both.round()
-        if np.abs(both - whole).max() > _WHOLE + _SINGLE * rows.max():
+        with np.errstate(all="ignore"):  # of numbers that no training gives
+            rows = first.cover[first.leaves] / (min(len(base), 2) * p * (1 - p))
+            both = np.stack([rows, rows * p - found.gradients(first)[0]])
+            whole, off = both.round(), _WHOLE + _SINGLE * rows.max()
+            told = off < 0.5 and np.abs(both - whole).max() <= off  # else every number is nearly whole
+        if not told or (whole[1] < 0).any() or (whole[1] > whole[0]).any():
             return None
         counts.append((whole[0].astype(int), whole[1].astype(int)))
     return counts

@@ -157,6 +157,18 @@ def test_what_does_not_fit_the_formulas_tells_nothing() -> None:
     assert _counts([stump]) is None
 
 
+@pytest.mark.parametrize("factor", [1e6, 1e15, 1e300, -1])
+def test_counts_that_nobody_could_check_are_not_told(factor: float) -> None:
+    """Covers that all rows' weight multiplies: numbers nearly whole, as is every large one, or negative."""
+    trees = [replace(tree, cover=factor * tree.cover) for tree in boosted(0, 0.3, 1.0)[0]]
+    assert _counts(trees) is None
+
+
+def test_a_base_score_that_no_training_gives_tells_nothing() -> None:
+    trees = boosted(0, 0.3, 1.0)[0]
+    assert [_counts(trees, base) for base in (1e-300, 1 - 1e-16)] == [None] * 2
+
+
 def test_an_l1_penalty_is_noticed_in_trees_of_two_leaves_too() -> None:
     """Two numbers come out nearly whole by chance; the sums of all trees do not agree as well."""
     for seed in range(200):
