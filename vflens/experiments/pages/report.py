@@ -15,6 +15,7 @@ from pydantic import ValidationError
 
 from vflens.errors import PluginError
 from vflens.experiments.pages import report_charts
+from vflens.experiments.pages.adversary import adversary
 from vflens.experiments.pages.ledger import ledger
 from vflens.experiments.pages.page import plotly, templates, write_page
 from vflens.experiments.pages.pictures import pictures
@@ -105,8 +106,8 @@ def _headlines(runs: Sequence[RecordedRun], names: Mapping[str, str]) -> Documen
         "leaks": any(leak.share > 0 for run in runs for leak in run.largest)
         or any(run.leaking_columns(target) for run in runs for target in targets([run])),
         "numbers": v.result_table(runs),
-        "attacker": v.attacker(undefended),
-        "attacked": [v.named(undefended, target) for target in targets(runs)],
+        "adversary": adversary(runs),
+        "attacked": targets(runs),
         "attacks": _attacks(runs, names),
         "grants": _grants(runs, names),
         "in_the_clear": _in_the_clear(undefended),
