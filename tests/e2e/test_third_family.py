@@ -81,7 +81,9 @@ def test_it_trains_in_processes_predicts_and_is_attacked(
 def test_a_family_that_builds_no_part_is_refused_in_one_sentence(importable: Path) -> None:
     source = fence("python").replace("active_part = passive_part", "")
     (importable / "one_hot_regression.py").write_text(source, encoding="utf-8")
-    with pytest.raises(PluginError, match=r"^model 'one_hot_regression' lacks active_part: define them$"):
+    with pytest.raises(
+        PluginError, match=r"^plug-in 'one_hot_regression' does not define active_part of vflens"
+    ):
         checked_model({"family": "one_hot_regression"})
 
 

@@ -120,6 +120,11 @@ def column_means(run: PartyRuns) -> tuple[ColumnMean, ...]:
     return tuple(found for r in final(run) if not is_blind(r.attack) for found in means_of(run, r))
 
 
+def asked_means(run: PartyRuns) -> tuple[ColumnMean, ...]:
+    """As :func:`column_means`, of attacks on nothing else, blind ones too."""
+    return tuple(found for r in final(run) if means_only(r.attack) for found in means_of(run, r))
+
+
 def means_of(run: PartyRuns, r: Result) -> Iterator[ColumnMean]:
     """Those of the attack and the rows of ``r``, of a blind one too; see :func:`column_means`."""
     name = Name.COLUMN_MEAN_ERROR

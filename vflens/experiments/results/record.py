@@ -17,6 +17,7 @@ from vflens.experiments.results.labels_membership import (
     ColumnMean,
     LabelResult,
     MembershipResult,
+    asked_means,
     best_means,
     column_means,
     label_results,
@@ -226,6 +227,11 @@ class RecordedRun(PartyRuns):
     def column_means(self) -> tuple[ColumnMean, ...]:
         """By attack and column, how far the mean of its answers lies from the column's own."""
         return column_means(self)
+
+    @property
+    def asked_means(self) -> tuple[ColumnMean, ...]:
+        """As :attr:`column_means`, of attacks on nothing else, the guess from granted means too."""
+        return asked_means(self)
 
     @property
     def best_means(self) -> tuple[str, ...]:

@@ -18,8 +18,6 @@ from typing import TYPE_CHECKING, Any
 
 from vflens.errors import ConfigError, VflensError
 from vflens.experiments.pages.cost import use_of
-from vflens.experiments.results.labels_membership import means_of
-from vflens.experiments.results.results import final
 from vflens.experiments.scoreboard.grid import FEDERATIONS, UNDEFENDED, Place, ScoreboardGrid
 from vflens.experiments.scoreboard.sources import digest
 from vflens.experiments.sweeps.pool import Cell, Pool, Rows
@@ -240,8 +238,10 @@ def _scores(done: RecordedRun) -> Iterator[Document]:
 
 def _means(done: RecordedRun) -> Iterator[Document]:
     """How far means of columns lie from the truth, on average over columns: of attacks on nothing else."""
-    for last in final(done):
-        if means_only(last.attack) and (found := [*means_of(done, last)]):
-            figure, blind = fmean(m.error for m in found), fmean(m.blind for m in found)
-            errors = {"measure": "distance", "figure": figure, "blind": blind}
-            yield {"attack": last.attack, "target": last.target, "rows": last.scored_set, **errors}
+    found: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
+    for m in done.asked_means:
+        found.setdefault((m.attack, m.target, m.scored_set), []).append((m.error, m.blind))
+    for (attack, target, rows), columns in found.items():
+        figure, blind = map(fmean, zip(*columns, strict=True))
+        errors = {"measure": "distance", "figure": figure, "blind": blind}
+        yield {"attack": attack, "target": target, "rows": rows, **errors}

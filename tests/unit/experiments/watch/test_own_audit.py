@@ -93,7 +93,9 @@ def test_an_audit_by_keyboard(page: Page, tmp_path: Path) -> None:
         with page.expect_file_chooser() as chooser:
             page.keyboard.press("Enter")
         chooser.value.set_files(file)
-        expect(page.get_by_role("checkbox", name="share age")).to_be_checked()
+        expect(page.get_by_role("checkbox", name="share age")).to_be_checked(
+            timeout=30_000
+        )  # a loaded machine
         expect(page.get_by_role("combobox", name="job holds")).to_have_value("one_hot")
         expect(page.get_by_role("checkbox", name="share count")).not_to_be_checked()  # it names rows
         assert serious(page) == []
