@@ -32,11 +32,9 @@ def with_returning(table: Table, count: int, rng: np.random.Generator) -> Table:
         raise ConfigError(f"data.returning: ids begin with {AGAIN.decode()!r}, rename these rows")
     back = rng.choice(train, count, replace=False)
     found = table.rows(np.concatenate([np.arange(len(table.ids)), back]))
-    assert found.split is not None
-    ids, split = found.ids.astype(object), found.split.copy()
-    ids[len(table.ids) :] = [AGAIN + name for name in ids[len(table.ids) :]]
-    split[len(table.ids) :] = PREDICT
-    return replace(found, ids=ids.astype(bytes), split=split)
+    ids = np.concatenate([table.ids, np.char.add(AGAIN, table.ids[back])])
+    split = np.concatenate([table.split, np.full_like(table.split, PREDICT, shape=count)])
+    return replace(found, ids=ids, split=split)
 
 
 def come_again(ids: Array) -> Array:
@@ -47,6 +45,5 @@ def come_again(ids: Array) -> Array:
 
 def trained_before(ids: Array, trained: Array) -> Array:
     """Which of the prediction rows ``ids`` (n,) are of people of the ``trained`` rows' ids, bool (n,)."""
-    names = np.array([name.removeprefix(AGAIN) for name in ids.tolist()], bytes)
-    found: Array = come_again(ids) & np.isin(names, trained)
+    found: Array = np.isin(ids, np.char.add(AGAIN, trained))
     return found

@@ -248,6 +248,16 @@ REBUILD: dict[str, Callable[[LocalFederation], None]] = {
 Outcome = tuple[dict[str, bytes], dict[str, str], dict[str, bytes]]
 
 
+def restarted(local: LocalFederation, home: Path, *, steps: int) -> Outcome:
+    """What ``local`` ends with over gRPC, all of whose parties begin anew before step ``steps``."""
+    with over_grpc(local):
+        local.coordinator.prepare()
+        train_until(local, steps)
+        rebuild_all(local)
+        local.coordinator.train()
+        return outcome(local, home)
+
+
 def outcome(local: LocalFederation, home: Path) -> Outcome:
     finish(local)
     close(local)

@@ -119,8 +119,8 @@ ROLES: Mapping[Role, RoleFacts] = {
     ),
 }
 
-#: The same, and those of who gets predictions, no member.
-FACTS: Mapping[Role, RoleFacts] = {
+#: Who can attack: the members, and whoever gets predictions.
+SEATS: Mapping[Role, RoleFacts] = {
     **ROLES,
     Role.OPERATOR: RoleFacts(
         setting=Setting.VERTICAL,

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from accidents import outcome, over_grpc, rebuild_all, train_until
+from accidents import outcome, restarted
 from laboratory import SYNTHETIC, close, deal, estimates, experiment, federation, figures, transcripts
 
 from vflens.config import load_party
@@ -76,13 +76,7 @@ def test_grpc_and_restarts_change_no_bit_of_what_it_sends(tmp_path: Path, place:
     expected = outcome(plain, tmp_path / "plain")
     assert any("sending/judging" in name for name in plain.active.state())
     again = federation(tmp_path / "again", **settings)
-    with over_grpc(again):
-        again.coordinator.prepare()
-        train_until(again, 5)
-        rebuild_all(again)
-        again.coordinator.train()
-        found = outcome(again, tmp_path / "again")
-    assert found == expected
+    assert restarted(again, tmp_path / "again", steps=5) == expected
 
 
 def test_processes_give_the_bits_of_one_process(tmp_path: Path) -> None:

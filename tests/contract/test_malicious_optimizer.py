@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from accidents import outcome, over_grpc, rebuild_all, train_until
+from accidents import outcome, restarted
 from labelthieves import LABELS, TWO_CLASSES
 from laboratory import close, deal, estimates, experiment, federation, figures, transcripts
 
@@ -163,13 +163,7 @@ def test_grpc_and_restarts_change_no_bit(tmp_path: Path, place: str) -> None:
     expected = outcome(plain, tmp_path / "plain")
     assert (plain.passive["passive"].state()["optimizer/velocity"] != 0).any()
     again = federation(tmp_path / "again", **settings)
-    with over_grpc(again):
-        again.coordinator.prepare()
-        train_until(again, 5)
-        rebuild_all(again)
-        again.coordinator.train()
-        found = outcome(again, tmp_path / "again")
-    assert found == expected
+    assert restarted(again, tmp_path / "again", steps=5) == expected
 
 
 def test_processes_give_the_bits_of_one_process_and_the_folder_the_same_answer(tmp_path: Path) -> None:

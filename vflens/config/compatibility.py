@@ -20,7 +20,7 @@ from vflens.plugins.attack import Attack
 from vflens.plugins.defense import INNER_HOOKS, Defense, NamedDefense
 from vflens.plugins.malicious import SENT, breaks_protocol
 from vflens.registry import ATTACKS, DEFENSES
-from vflens.roles import FACTS
+from vflens.roles import SEATS
 from vflens.types import Claim, Role
 from vflens.words import counted
 
@@ -184,7 +184,7 @@ def check_place(name: str, attack: Attack, role: Role, party: str) -> None:
         ConfigError: it is made for the other setting, aimed at what this party holds itself, or sends what a
             leader or an active party sends.
     """
-    facts = FACTS[role]
+    facts = SEATS[role]
     setting = facts.setting
     if setting not in attack.made_for():
         raise ConfigError(

@@ -121,7 +121,7 @@ def _encoded(column: ColumnInfo, values: Array) -> tuple[list[ColumnInfo], Array
 
 
 def batch_rows(setting: InvertedBatch, seed: int, descents: Facts) -> Rows:
-    """Invert one batch: a row of shares found and squared errors, of each attack and both guesses."""
+    """Invert one batch: a row of shares found and squared errors, of each attack and guess."""
     import torch
 
     from vflens.attacks.dlg import DeepLeakage

@@ -17,7 +17,7 @@ def adversary(runs: Sequence[RecordedRun]) -> str:
     joint = _coalitions(runs)
     together = f"Some attacks join what several parties know: {'; '.join(joint)}." if joint else ""
     honest = "It follows the protocol" + (
-        ", but where a run is marked MALICIOUS above," if any(run.malicious for run in runs) else ""
+        ", except in runs marked MALICIOUS above," if any(run.malicious for run in runs) else ""
     )
     reads = "and reads what its party received, what was disclosed to it and what it owns, nothing else."
     return " ".join(filter(None, [f"{seat}.", together, honest, reads]))

@@ -117,16 +117,15 @@ class ColumnMean(NamedTuple):
 
 def column_means(run: PartyRuns) -> tuple[ColumnMean, ...]:
     """Of every attack at its last milestone, but blind ones; none of pixels, of clients and of older runs."""
-    return tuple(found for r in final(run) if not is_blind(r.attack) for found in means_of(run, r))
+    return tuple(found for r in final(run) if not is_blind(r.attack) for found in _means_of(run, r))
 
 
 def asked_means(run: PartyRuns) -> tuple[ColumnMean, ...]:
     """As :func:`column_means`, of attacks on nothing else, blind ones too."""
-    return tuple(found for r in final(run) if means_only(r.attack) for found in means_of(run, r))
+    return tuple(found for r in final(run) if means_only(r.attack) for found in _means_of(run, r))
 
 
-def means_of(run: PartyRuns, r: Result) -> Iterator[ColumnMean]:
-    """Those of the attack and the rows of ``r``, of a blind one too; see :func:`column_means`."""
+def _means_of(run: PartyRuns, r: Result) -> Iterator[ColumnMean]:
     name = Name.COLUMN_MEAN_ERROR
     errors, told = figures_of(run, name, r, r.attack), figures_of(run, Name.COLUMN_BLIND_MEAN_ERROR, r)
     guesses = {m.attack for m in run.metrics(name) if is_baseline(m, r.adversary)}

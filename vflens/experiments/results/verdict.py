@@ -23,7 +23,7 @@ from vflens.experiments.results.clear_training import (
 from vflens.experiments.results.record import RecordedRun
 from vflens.experiments.results.results import HARDLY, UTILITY, LargestLeak, Result, beside, worth
 from vflens.experiments.results.titles import by_name, defenses, labels, rows_of
-from vflens.roles import FACTS, ROLES
+from vflens.roles import ROLES, SEATS
 from vflens.storage.json_file import finite
 from vflens.storage.metrics import Name
 from vflens.types import Document, Phase, Role
@@ -331,7 +331,7 @@ def named(run: RecordedRun, party: str) -> str:
     """A party in words: its role, and its name if that differs; of a horizontal run as it is called."""
     info = run.infos().get(party)
     if info is None:
-        return FACTS[Role.OPERATOR].words if party == Role.OPERATOR else f"party {party}"
+        return SEATS[Role.OPERATOR].words if party == Role.OPERATOR else f"party {party}"
     other = "" if party == info.role else f" {party}"
     return ROLES[info.role].words.format(role=info.role, name=party, other=other)
 

@@ -13,7 +13,7 @@ from vflens.experiments.pages.report import render
 from vflens.experiments.results.record import RecordedRun, read_runs
 
 KEEPS = "It follows the protocol and reads"
-BREAKS = "It follows the protocol, but where a run is marked MALICIOUS above, and reads"
+BREAKS = "It follows the protocol, except in runs marked MALICIOUS above, and reads"
 
 
 def record(folder: Path, **config: Any) -> RecordedRun:
