@@ -214,6 +214,45 @@ def test_two_runs_of_one_configuration_are_told_apart(
     )
 
 
+def earlier(home: Path, authority: Authority, name: str = "earlier") -> Path:
+    """The folders of another run of the same federation and name, with another seed."""
+    local = federation(home / name / "run", seed=99)
+    give_certificates(local.members(), home / name / "tls", authority)
+    local.run()
+    return home / name / "run"
+
+
+@pytest.mark.parametrize("cheat", ROLES)
+def test_genuine_heads_of_an_earlier_run_name_who_shows_them_alone(
+    home: Path, authority: Authority, cheat: str
+) -> None:
+    before = earlier(home, authority)
+    assert accused(home) == set()
+    shutil.copy(before / cheat / "heads.json", home / "run" / cheat / "heads.json")
+    assert accused(home) == {cheat}
+    assert accused(home, trust=False) == {cheat}
+
+
+@pytest.mark.parametrize("cheat", ROLES)
+def test_a_whole_folder_of_an_earlier_run_names_who_shows_it_alone(
+    home: Path, authority: Authority, cheat: str
+) -> None:
+    before = earlier(home, authority)
+    shutil.rmtree(home / "run" / cheat)
+    shutil.copytree(before / cheat, home / "run" / cheat)
+    assert accused(home) == {cheat}
+
+
+def test_of_two_folders_of_two_runs_nobody_knows_which_is_another(home: Path, authority: Authority) -> None:
+    before = earlier(home, authority)
+    for name in ("active", "passive"):
+        (home / "run" / name / "heads.json").unlink()
+    shutil.copy(before / "active/federation.json", home / "run/active/federation.json")
+    (audited,) = verify_logs([home / "run/active", home / "run/passive"], home / "trust")
+    assert {finding.party for finding in audited.found.findings} == {"active", "passive"}
+    assert all("which of them is of another run cannot be told" in f.problem for f in audited.found.findings)
+
+
 def test_a_nonce_is_signed(home: Path) -> None:
     """Who writes another one into heads or folder is found by the signature."""
     edit(home, "active", lambda held: held.update(nonce="ab" * 32))

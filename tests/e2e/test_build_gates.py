@@ -208,6 +208,17 @@ def test_the_action_refuses_what_it_does_not_understand(tmp_path: Path) -> None:
     assert _told(tmp_path, arguments="own.csv 'a").returncode != 0
 
 
+@pytest.mark.parametrize("thresholds", ["", "# income within 5 > 10 %\n\n", " \n\t\n"])
+def test_the_action_refuses_to_judge_nothing(tmp_path: Path, thresholds: str) -> None:
+    open_ = _told(tmp_path, arguments="own.csv --classes 2", thresholds=thresholds)
+    assert (open_.returncode, open_.stdout) == (2, "")
+    assert "no threshold was given" in open_.stderr
+    assert (
+        _told(tmp_path, arguments="own.csv", thresholds=thresholds, **{"beats-blind": "true"}).returncode == 0
+    )
+    assert _told(tmp_path, arguments="own.csv --fail-if 'age > 5 %'", thresholds=thresholds).returncode == 0
+
+
 # --- the hook
 
 

@@ -150,11 +150,12 @@ def sweep(
 
 def _evidence(facts: Document) -> Sequence[Evidence]:
     """What a finished sweep says of thresholds."""
-    from vflens.experiments.evidence.sources import of_sweep
+    from vflens.experiments.evidence.sources import of_sweep, refused_in
     from vflens.experiments.sweeps.sweep_page import UNDEFENDED
-    from vflens.storage.arrow import parquet_rows
+    from vflens.storage.arrow import parquet_table
 
-    return of_sweep(parquet_rows(Path(facts["data"])), UNDEFENDED)
+    table = parquet_table(Path(facts["data"]))
+    return of_sweep(table.to_pylist(), UNDEFENDED, refused_in(table) or ())
 
 
 def _part(facts: Document, command: str) -> str:

@@ -8,6 +8,7 @@ from importlib.metadata import requires
 from pathlib import Path
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -46,6 +47,16 @@ def needed(extras: list[str]) -> set[str]:
             if child.marker is None or any(map(child.marker.evaluate, chosen)):
                 waiting.append(child)
     return {name for name, _ in seen}
+
+
+def test_the_build_gates_install_what_is_locked() -> None:
+    """The hook's dependencies are those of core.txt; the action reads the file, with its hashes."""
+    (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
+    assert pins("\n".join(hook["additional_dependencies"])) == pins(lock("core.txt"))
+    action = yaml.safe_load((ROOT / ".github/actions/thresholds/action.yml").read_text(encoding="utf-8"))
+    install = action["runs"]["steps"][0]["run"]
+    assert '--require-hashes -r "$SELF/requirements/core.txt"' in install
+    assert '-c "$SELF/constraints.txt" "$SELF"' in install
 
 
 LOCKS = ["build.txt", "core.txt", "dev.txt", "extras.txt"]

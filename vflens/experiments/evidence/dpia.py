@@ -264,7 +264,7 @@ def _add_sweep(made: Dpia, file: Path, source: str) -> None:
     try:
         table = parquet_table(file)
         rows, refused = table.to_pylist(), refused_in(table)
-        cells = of_sweep(rows, UNDEFENDED)
+        cells = of_sweep(rows, UNDEFENDED, refused or ())
         found = [m for e in cells for m in of_cell(e, source)]
         tried = list(of_sweep_tried(rows, refused or (), found, UNDEFENDED, source))
         without = list(untested.by_refusals(refused, UNDEFENDED, source))

@@ -108,12 +108,19 @@ def _capped(found: Facts) -> Iterator[tuple[str, int]]:
             yield a["attack"], a["rows"]
 
 
-def of_sweep(rows: Sequence[Facts], undefended: str) -> list[Evidence]:
-    """Of the results of a sweep: one for each federation, those called ``undefended`` first."""
+def of_sweep(rows: Sequence[Facts], undefended: str, refused: Sequence[Facts] = ()) -> list[Evidence]:
+    """Of the results of a sweep: one for each federation, those called ``undefended`` first. Of what was
+    ``refused`` an attack that failed and a whole federation stand among what failed.
+    """
     cells: dict[str, list[Facts]] = {}
-    for r in rows:
+    for r in (*rows, *filter(_broke, refused)):
         cells.setdefault(f"with {cell_name(r, undefended)}, seed {r['seed']}", []).append(r)
     return [_of_cell(where, cell, undefended) for where, cell in cells.items()]
+
+
+def _broke(row: Facts) -> bool:
+    """Whether a ``row`` without a figure is more than an attack that lacked knowledge."""
+    return not row.get("attack") or str(row["refused"]).startswith("failed")
 
 
 def refused_in(table: pa.Table) -> list[Document] | None:
@@ -143,11 +150,14 @@ def varied(r: Facts) -> str:
     return "".join(f", {k} = {v}" for k, v in r.items() if k.startswith("horizontal."))
 
 
-def _of_cell(where: str, cell: Sequence[Facts], undefended: str) -> Evidence:
+def _of_cell(where: str, found: Sequence[Facts], undefended: str) -> Evidence:
+    cell = [r for r in found if not r.get("refused")]
+    failed = tuple(r.get("attack") or "the federation" for r in found if r.get("refused"))
     shares = tuple(FoundColumn(**f) for r in cell if r.get("found") for f in json.loads(r["found"]))
     columns = tuple(dict.fromkeys(f.column for f in shares))
     errors = tuple(_of_row(r) for r in cell if not is_blind(r["attack"]))
-    return Evidence(where, cell[0]["defense"] != undefended, columns, found=shares, errors=errors)
+    defended = found[0]["defense"] != undefended
+    return Evidence(where, defended, columns, found=shares, errors=errors, failed=failed)
 
 
 def _of_row(r: Facts) -> BlindError:

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, model_validator
 
 from vflens.config import Limits, MemberRole
+from vflens.models.settings import Aggregator
 from vflens.names import HEX_64_OR_NONE
 from vflens.roles import ROLES
 from vflens.storage.heads import LogHead
@@ -85,7 +86,7 @@ class FederationFile(File):
     transcript_digest: str = ""
     model: Document | None = None
     training: Document = {}
-    aggregator: str = "coordinator"
+    aggregator: Aggregator = "coordinator"
     horizontal: Document = {}
     nonce: str = Field("", pattern=HEX_64_OR_NONE)
 

@@ -11,7 +11,7 @@ from vflens.experiments.verify_log.federations import compare_federations
 from vflens.experiments.verify_log.finding import Found
 from vflens.experiments.verify_log.heads import compare_holders, compare_logs, held_heads
 from vflens.experiments.verify_log.keys import compare_keys
-from vflens.experiments.verify_log.nonces import compare_nonces
+from vflens.experiments.verify_log.nonces import of_one_run
 from vflens.experiments.verify_log.rows import compare_rows
 from vflens.experiments.verify_log.rules import RULES
 from vflens.experiments.verify_log.words import check_trust
@@ -98,11 +98,10 @@ def verify_logs(folders: Sequence[Path], trust: Path | None = None) -> list[Veri
 def _verified(run: RecordedRun, trust: Path | None) -> VerifiedRun:
     found = Found()
     logs = {party.name: checked_logs(party, found) for party in run.parties}
-    held = held_heads(run, trust, found)
+    run, held = of_one_run(run, held_heads(run, trust, found), found)
     compare_holders(held, found)
     compare_logs(run, held, logs, found)
     compare_federations(run, held, found)
-    compare_nonces(run, held, found)
     compare_keys(run, trust, found)
     RULES[run.setting].compare(run, found)
     compared: dict[tuple[str, str], dict[str, int]] = {}

@@ -341,6 +341,34 @@ def test_a_sweep_gives_each_federation() -> None:
     assert [(b.attack, b.share) for b in cells[2].errors] == [("lmmse", False), ("norm_scoring", True)]
 
 
+@pytest.mark.parametrize(
+    ("refused", "failed"),
+    [
+        ({"attack": "breaks", "refused": "failed: it broke"}, ("breaks",)),
+        ({"refused": "was refused: rows are too few"}, ("the federation",)),
+        ({"attack": "lacks", "refused": "was skipped: it lacks rows"}, ()),
+    ],
+)
+def test_nothing_of_a_sweep_is_held_while_something_failed(
+    refused: dict[str, Any], failed: tuple[str, ...]
+) -> None:
+    place = {"defense": "rounding", "seed": 0, "strength": 1.0}
+    row = {**place, "attack": "lmmse", "target": "passive", "scored_set": "predict", "rows": 400}
+    row |= {"mse": 0.09, "blind": 0.06, "half_width": 0.002, "found": json.dumps([_found(0.01)._asdict()])}
+    (cell,) = of_sweep([row], "undefended", [{**place, **refused}])
+    assert cell.failed == failed
+    outcomes = judge([read_threshold("income > 50 %")], True, [cell])
+    assert {o.state for o in outcomes} == ({State.UNDECIDED} if failed else {State.HELD})
+
+
+def test_a_federation_of_a_sweep_without_rows_is_not_decided() -> None:
+    (cell,) = of_sweep(
+        [], "undefended", [{"defense": "rounding", "seed": 3, "strength": 1.0, "refused": "was refused: no"}]
+    )
+    assert (cell.where, cell.defended, cell.failed) == ("with rounding 1, seed 3", True, ("the federation",))
+    assert [o.state for o in judge([], True, [cell])] == [State.UNDECIDED]
+
+
 def test_a_score_gives_its_columns_and_its_error() -> None:
     columns = {"income": {"found": 0.4, "blind_found": 0.1, "tolerance": 5.0}, "pixels": {"mse": 0.1}}
     facts = {"attack": "ls", "rows": 200, "mse": 0.02, "blind_mse": 0.06, "half_width": 0.01}
