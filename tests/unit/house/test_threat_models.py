@@ -70,6 +70,13 @@ def test_a_test_that_does_not_exist_is_found() -> None:
     assert not exists("tests/unit/test_nowhere.py", "")
 
 
+@pytest.mark.parametrize("page", ["SECURITY.md", "docs/certificates.md"])
+def test_every_promise_of_other_pages_on_security_names_a_test(page: str) -> None:
+    rows = promises((ROOT / page).read_text(encoding="utf-8"))
+    assert len(rows) > 5
+    assert [row[0] for row in rows if not re.search(r"::test_|::Test", row[-1])] == []
+
+
 @pytest.mark.parametrize("adversary", ADVERSARIES)
 def test_every_promise_names_a_test(adversary: str) -> None:
     """A row without a test promises nothing, and says so: "never"."""
