@@ -19,11 +19,22 @@ from vflens.protocol.vertical.alignment import (
 )
 from vflens.protocol.vertical.blinding import blinded_again
 from vflens.protocol.vertical.row_ids import Blind, Identify, Identities, Salt, Salted
-from vflens.recorded.vertical.lists import Lists
 from vflens.types import AlignMode, Progress
 from vflens.words import counted
 
 _ANY_KEY = bytes(DIGEST_BYTES)  # no secret: it tells elements that every key makes one
+
+
+@dataclass(frozen=True, eq=False)
+class Lists:
+    """The digests of every data party by name as it ``sent`` them, and those that are ``compared``: with mode
+    "psi" all parties have blinded them.
+    """
+
+    mode: AlignMode
+    salts: bytes
+    sent: Mapping[str, Identities]
+    compared: Mapping[str, Identities]
 
 
 def collect(links: Links, run: str, most: int, report: Progress) -> Lists:

@@ -282,31 +282,6 @@ def _evidence(facts: Facts) -> Sequence[Evidence]:
     return [of_score(facts)]
 
 
-def dictionary(
-    folder: Annotated[Path, typer.Argument(help="the coordinator's folder of a run in lab mode")],
-    config: Annotated[Path, typer.Option(help="a data party's configuration, with its keys")],
-    candidates: Annotated[Path, typer.Option(help="a text with one id on each line")],
-    json: Json = False,
-) -> None:
-    """Try ids against what a coordinator got of the parties' row ids, with the keys of one data party.
-
-    Example: vflens dictionary runs/digits/undefended/coordinator --config active.toml --candidates ids.txt
-    """
-    from vflens.experiments.offline.dictionary import try_ids
-
-    found = try_ids(folder, config, candidates)
-    tried = counted(found["candidates"], "candidate")
-    emit(
-        json,
-        found,
-        lambda: "\n".join(
-            f"{party!r}: {facts['named']} of {counted(facts['ids'], 'id')} named by {tried} under "
-            f"{found['mode']}; the alignment itself says that {facts['common']} are common"
-            for party, facts in sorted(found["parties"].items())
-        ),
-    )
-
-
 def _estimated(facts: Facts, truth: str) -> str:
     """What was estimated, and what comes next."""
     from vflens.experiments.results.titles import rows_of

@@ -106,7 +106,6 @@ _PANELS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
         "export": export.export,
         "attack": evidence.attack,
         "score": evidence.score,
-        "dictionary": evidence.dictionary,
         "verify-log": evidence.verify_log,
         "import-flower": evidence.import_flower,
     },
