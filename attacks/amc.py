@@ -29,7 +29,6 @@ class ActiveModelCompletion(PassiveModelCompletion, OptimizingAttack):
     momentum: float = Field(0.9, ge=0, lt=1, description="β, how much stays of the gradients before")
 
     def optimizer(self, agreed: Optimizer, size: int, zeros: Zeros) -> Optimizer:
-        """See :meth:`vflens.plugins.malicious.OptimizingAttack.optimizer`."""
         return _Lengthened(self, agreed, zeros((size,)))
 
 

@@ -31,7 +31,6 @@ class LabelledHijacking(HijackingAttack):
         return 1 + classes
 
     def sent(self, critic: nn.Module, target: EmbeddedRows) -> Tensor:
-        """See :meth:`HijackingAttack.sent`."""
         found = critic(target.h)
         loss: Tensor = cross_entropy(found[:, 1:], target.y) - self.drawing * found[:, 0].mean()
         return loss
