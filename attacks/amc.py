@@ -16,7 +16,7 @@ from vflens.plugins.malicious import OptimizingAttack
 
 
 class ActiveModelCompletion(PassiveModelCompletion, OptimizingAttack):
-    """As pmc, of a bottom model whose parameters take longer steps where their gradients keep a direction.
+    """pmc on a bottom model whose parameters take longer steps where their gradients keep a direction.
 
     Each step of the agreed optimiser is multiplied, parameter by parameter, by r = 1 + γ v_t/v_{t−1} inside
     [1, r_max], where v_t = β v_{t−1} + (1−β) g_t follows the gradients g.

@@ -14,7 +14,7 @@ from vflens.types import Knowledge
 
 
 class LabelledHijacking(HijackingAttack):
-    """As fsha, with a critic D that has a classifier C beside it, which learns the labels of the pilot's
+    """fsha with a critic D that has a classifier C beside it, which learns the labels of the pilot's
     embeddings. The gradient sent is that of the cross-entropy of C(h) with the label of the row, less
     ``drawing`` times the mean D(h). Rows of one label get alike gradients, as detectors expect.
     """
