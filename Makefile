@@ -242,9 +242,9 @@ LOCK := env -u PIP_FIND_LINKS -u PIP_EXTRA_INDEX_URL PIP_CONFIG_FILE=/dev/null C
 lock: .venv-lock/.ready ## lock the versions of constraints.txt with their hashes, for Python 3.11
 	$(LOCK) --build-deps-for wheel --only-build-deps -o requirements/build.txt pyproject.toml
 	$(LOCK) -o requirements/core.txt pyproject.toml
-	$(LOCK) --extra cluster --extra export --extra manifold --extra verify --extra watch \
+	$(LOCK) --extra cluster --extra manifold --extra verify --extra watch \
 	  --extra weights -o requirements/extras.txt pyproject.toml
-	$(LOCK) --extra cluster --extra dev --extra export --extra manifold --extra verify --extra watch \
+	$(LOCK) --extra cluster --extra dev --extra manifold --extra verify --extra watch \
 	  --extra weights -o requirements/dev.txt pyproject.toml
 
 audit-deps: .venv-lock/.ready ## known vulnerabilities of the locked packages, and their bills of materials in build/

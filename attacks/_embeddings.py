@@ -14,7 +14,7 @@ from vflens.types import Array, Phase, Setting
 
 
 class EmbeddingsAttack(Attack):
-    """Of a SplitFed round it estimates the rows, in the order in which their embeddings came."""
+    """It estimates the rows of a SplitFed round, in the order in which their embeddings came."""
 
     settings: ClassVar[frozenset[Setting]] = frozenset(Setting)
     sent_in: ClassVar[Literal["first", "last"]] = "first"  # the round that is attacked

@@ -64,7 +64,6 @@ class HijackingAttack(SendingAttack):
         """The loss of the ``critic`` itself, of as many rows of either side; ``mixing`` (n, 1) is uniform."""
 
     def sender(self, view: AdversaryView, key: Key) -> Sender:
-        """See :meth:`vflens.plugins.malicious.SendingAttack.sender`."""
         with keyed(key.stream("start")):
             networks = self._networks(view)
         return _Hijack(self, networks, EmbeddedRows(*_public(view, networks.device)), key)

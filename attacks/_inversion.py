@@ -149,7 +149,7 @@ def _nearest(shown: Tensor, h: Tensor, starts: int) -> Tensor:
 
 
 def _best(ends: Array, left: Array, starts: int) -> tuple[Array, Array]:
-    """Of ``starts`` ends per row (starts·n, d) the one of least residual, and that."""
+    """The end of least residual of ``starts`` ends per row (starts·n, d), and that residual."""
     ends, left = ends.reshape(starts, -1, ends.shape[1]), left.reshape(starts, -1)
     best, rows = (left <= _TIE * left.min(axis=0)).argmax(axis=0), np.arange(left.shape[1])
     return ends[best, rows], left[best, rows]

@@ -43,7 +43,7 @@ class GuessedPassport(nn.Module):
             self.scale.copy_(scale), self.shift.copy_(shift)
 
     def forward(self, x: Tensor) -> Tensor:
-        """As :meth:`vflens.models.networks.passport.PassportLayer.forward`."""
+        """What :meth:`vflens.models.networks.passport.PassportLayer.forward` gives."""
         shape = (1, -1, 1, 1) if x.dim() == 4 else (1, -1)
         return self.scale.reshape(shape) * weighted(self.layer, x) + self.shift.reshape(shape)
 

@@ -34,13 +34,13 @@ def draws(column: Array, shift: float, rng: np.random.Generator) -> Array:
 def told_mean(
     column: Array,
     featured: Featured,
-    told: Array,
+    attacked: Array,
     *,
     populations: int,
     shift: float,
     rng: np.random.Generator,
 ) -> float:
-    """The mean of a column in the population with the features ``told`` (q,), from known rows.
+    """The mean of a column in the population with the features ``attacked`` (q,), from known rows.
 
     ``column`` (m,) are the known rows' values. Ridge regression of the means of ``populations`` on their
     features; its strength errs least on populations of the half of the rows that it was not fitted to.
@@ -61,7 +61,7 @@ def told_mean(
     for fitted, judge in ((first, second), (second, first)):
         errors += ((fitted.asked(judge.features) - judge.means) ** 2).sum(axis=1)
     everyone = drawn(np.arange(len(column)))
-    return float(everyone.asked(told[None])[errors.argmin(), 0])
+    return float(everyone.asked(attacked[None])[errors.argmin(), 0])
 
 
 class _Drawn(NamedTuple):

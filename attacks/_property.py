@@ -14,15 +14,15 @@ from vflens.types import Array, Estimate, Knowledge, Phase, statuses
 
 
 class Features(NamedTuple):
-    """The features ``told`` (q,) of the attacked population, and what gives those of known rows."""
+    """The features ``attacked`` (q,) of the attacked population, and what gives those of known rows."""
 
-    told: Array
+    attacked: Array
     of_known: Featured
 
 
-def means_of(told: Array, known: Array) -> Features:
+def means_of(attacked: Array, known: Array) -> Features:
     """Features that are means over rows: of the attacked ones (N, q) and of ``known`` ones (m, q)."""
-    return Features(told.mean(axis=0), lambda chosen: known[chosen].mean(axis=0))
+    return Features(attacked.mean(axis=0), lambda chosen: known[chosen].mean(axis=0))
 
 
 class PropertyAttack(Attack):
@@ -58,10 +58,12 @@ class PropertyAttack(Attack):
         known, x = view.auxiliary()
         if not len(view.rows):
             return Estimate(view.target, view.rows, np.zeros((0, x.shape[1])), statuses(0))
-        told, of_known = self.features(view, known, x, rng)
+        attacked, of_known = self.features(view, known, x, rng)
         means = []
         for number, column in enumerate(x.T):
-            drawn = told_mean(column, of_known, told, populations=self.populations, shift=self.shift, rng=rng)
+            drawn = told_mean(
+                column, of_known, attacked, populations=self.populations, shift=self.shift, rng=rng
+            )
             means.append(drawn)
             view.progress("columns", number + 1, x.shape[1])
         values = np.tile(np.clip(means, 0, 1), (len(view.rows), 1))

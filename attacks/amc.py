@@ -16,7 +16,7 @@ from vflens.plugins.malicious import OptimizingAttack
 
 
 class ActiveModelCompletion(PassiveModelCompletion, OptimizingAttack):
-    """As pmc, of a bottom model whose parameters take longer steps where their gradients keep a direction.
+    """pmc on a bottom model whose parameters take longer steps where their gradients keep a direction.
 
     Each step of the agreed optimiser is multiplied, parameter by parameter, by r = 1 + γ v_t/v_{t−1} inside
     [1, r_max], where v_t = β v_{t−1} + (1−β) g_t follows the gradients g.
@@ -29,7 +29,6 @@ class ActiveModelCompletion(PassiveModelCompletion, OptimizingAttack):
     momentum: float = Field(0.9, ge=0, lt=1, description="β, how much stays of the gradients before")
 
     def optimizer(self, agreed: Optimizer, size: int, zeros: Zeros) -> Optimizer:
-        """See :meth:`vflens.plugins.malicious.OptimizingAttack.optimizer`."""
         return _Lengthened(self, agreed, zeros((size,)))
 
 

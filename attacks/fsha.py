@@ -24,5 +24,4 @@ class FeatureSpaceHijacking(HijackingAttack):
         return loss
 
     def judged(self, critic: nn.Module, pilot: EmbeddedRows, target: EmbeddedRows, mixing: Tensor) -> Tensor:
-        """See :meth:`HijackingAttack.judged`."""
         return distance(critic, pilot.h, target.h, mixing, self.penalty)

@@ -45,7 +45,7 @@ class GenerativeRegression(Generator, Attack):
     )
 
     def declared(self) -> Declared:
-        """Of a split network embeddings and the architecture instead of scores."""
+        """In a split network it needs embeddings and the architecture instead of scores."""
         needs = frozenset(_NETWORK) if self.model == "network" else self.needs
         return Declared(needs, self.phases, self.estimated_rows)
 

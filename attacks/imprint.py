@@ -59,11 +59,9 @@ class Imprint(PlantingAttack):
         return True
 
     def check_whole(self, model: nn.Module) -> None:
-        """See :meth:`vflens.plugins.attack.Attack.check_whole`."""
         _layers(model)
 
     def planted(self, federation: Agreed, parameters: Parameters) -> dict[str, Array]:
-        """See :meth:`vflens.plugins.malicious.PlantingAttack.planted`."""
         network = federation.model.network()
         first, second = _layers(whole_network(network, federation.columns, federation.n_classes))
         units, columns = parameters[f"{first}.weight"].shape

@@ -83,7 +83,7 @@ class PassiveModelCompletion(Attack):
     def _embeddings(
         self, view: AdversaryView, rows: Sequence[Array], rng: np.random.Generator
     ) -> list[Tensor]:
-        """Of each set of rows, in float64."""
+        """The embeddings of each set of rows, in float64."""
         if not self.untrained:
             return [torch.tensor(view.own("embeddings", r), dtype=torch.float64) for r in rows]
         bottom = view.learned(self, lambda: _fresh(view.own_model(), rng)).eval()

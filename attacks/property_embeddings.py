@@ -25,11 +25,11 @@ class PropertyEmbeddings(PropertyAttack):
 
     def features(self, view: AdversaryView, known: Array, x: Array, rng: np.random.Generator) -> Features:
         h, of_known = view.embeddings(phase=phase_of(view)), view.embeddings(known, Phase.TRAIN)
-        told, seen = (
+        attacked, seen = (
             np.concatenate([below(norms(part), norms(of_known)), part, own], axis=1)
             for part, own in ((h, view.own("features")), (of_known, view.own("features", known)))
         )
-        return means_of(told, seen)
+        return means_of(attacked, seen)
 
 
 def norms(h: Array) -> Array:

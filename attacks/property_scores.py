@@ -54,7 +54,7 @@ class PropertyScores(PropertyAttack):
 
 
 def averages(log_scores: Array, own: Array) -> Array:
-    """Of log-scores (n, k) and own columns (n, p): means of both, and of products, (k + p + k p,)."""
+    """Means of log-scores (n, k), of own columns (n, p) and of their products: (k + p + k p,)."""
     z = np.maximum(log_scores, _LEAST)
     z = z - z.mean(axis=1, keepdims=True)
     products = z.T @ own / len(own)

@@ -14,7 +14,7 @@ from vflens.types import Knowledge
 
 
 class LabelledHijacking(HijackingAttack):
-    """As fsha, with a critic D that has a classifier C beside it, which learns the labels of the pilot's
+    """fsha with a critic D that has a classifier C beside it, which learns the labels of the pilot's
     embeddings. The gradient sent is that of the cross-entropy of C(h) with the label of the row, less
     ``drawing`` times the mean D(h). Rows of one label get alike gradients, as detectors expect.
     """
@@ -31,7 +31,6 @@ class LabelledHijacking(HijackingAttack):
         return 1 + classes
 
     def sent(self, critic: nn.Module, target: EmbeddedRows) -> Tensor:
-        """See :meth:`HijackingAttack.sent`."""
         found = critic(target.h)
         loss: Tensor = cross_entropy(found[:, 1:], target.y) - self.drawing * found[:, 0].mean()
         return loss

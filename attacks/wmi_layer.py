@@ -19,7 +19,7 @@ _PENALTIES = (1e-10, *np.logspace(-6, 1, 8))  # in units of the largest eigenval
 
 
 class LayerInversion(AveragedInversion):
-    """As :class:`AveragedInversion` through h ↦ M h + c behind G, by penalised least squares of the granted
+    """:class:`AveragedInversion` through h ↦ M h + c behind G, by penalised least squares of the granted
     rows' mean embeddings in G of these rows.
 
     The penalty, and the number of epochs, are those of least error where each granted row in turn is left

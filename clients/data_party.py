@@ -90,7 +90,6 @@ class DataParty(Member):
         self.failure = self.own_refusal = ""
 
     def own_file(self) -> Document:
-        """See :meth:`vflens.member.member.Member.own_file`."""
         dropped = self.table.dropped
         return {"table": self._read, **({} if dropped is None else {"dropped": asdict(dropped)})}
 

@@ -14,7 +14,7 @@ from vflens.types import Array
 
 
 class ErrorFeedback(Defense):
-    """Of an update and what earlier rounds left, m numbers, the ⌈kept·m⌉ of largest magnitude are sent.
+    """It sends the ⌈kept·m⌉ numbers of largest magnitude of an update and earlier rounds' rest, m numbers.
 
     What is not sent stays at the client until a later round: over all rounds no number is lost.
     """

@@ -74,7 +74,7 @@ class LabelDP(Defense):
         return np.sort(likeliest[: 1 + int(kept.argmax())])
 
     def _kept(self, m: int) -> int:
-        """Of 2⁶⁴ words those that keep the label: rounded down, so that float64 adds nothing to ε."""
+        """How many of 2⁶⁴ words keep the label: rounded down, so that float64 adds nothing to ε."""
         others = (m - 1) * math.exp(-self.epsilon)
         return 2**64 - math.ceil(2**64 * others / (1 + others) * (1 + 2.0**-48))
 

@@ -54,7 +54,7 @@ class MID(Defense):
 
 
 class Bottleneck(nn.Module):
-    """Of h (n, w) a draw from N(μ(h), s(h)²), in evaluation μ(h); keeps the KL of the last batch."""
+    """A draw from N(μ(h), s(h)²) for h (n, w), in evaluation μ(h); keeps the KL of the last batch."""
 
     divergence: Tensor | None = None
 

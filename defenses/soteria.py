@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Soteria(Defense):
-    """Of every row's representation h of w features the ⌊share·w⌋ of largest |h_j|/‖∂h_j/∂x‖ become 0.
+    """In every row's representation h of w features the ⌊share·w⌋ of largest |h_j|/‖∂h_j/∂x‖ become 0.
 
     At a passive party h is the embedding that leaves, also of prediction rows; at a client what its top model
     reads in training.

@@ -13,7 +13,7 @@ from vflens.types import Array
 
 
 class Sparsification(Defense):
-    """Of every row of w numbers the ⌈kept·w⌉ of largest magnitude stay, the others become 0.
+    """In every row of w numbers the ⌈kept·w⌉ of largest magnitude stay, the others become 0.
 
     Of equal magnitudes the first stay.
     """

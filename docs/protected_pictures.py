@@ -1,6 +1,6 @@
 """The picture of protected training: ``python docs/protected_pictures.py`` runs its mutants and writes it.
 
-In ``docs/attacks``: ``openings.svg``, what two attacks find where a mask is missing, known or used twice.
+``docs/protected.svg``: what an adversary finds where a mask is missing, known or used twice.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ def errors() -> str:
         with TemporaryDirectory() as home, pytest.MonkeyPatch.context() as patch:
             if mutant is not None:
                 mutant(patch, PARAMETERS["logistic"])
-            trained(Path(home), grants=0 if mutant is None else MUTANTS[mutant].grants)
-            columns, labels = share_of_blind(Path(home)), 1 - found_labels(Path(home))[0]
+            local = trained(Path(home), grants=0 if mutant is None else MUTANTS[mutant].grants)
+            columns, labels = share_of_blind(local), 1 - found_labels(local)[0]
         rows.append((f"{name}: columns", columns, f"{columns:.2f} of a blind guess's error"))
         rows.append((f"{name}: labels", labels, f"{labels:.2f} named wrongly"))
     return bars("Training on shares: what is opened gives away", rows, line=1.0)
 
 
-def main(folder: Path = DOCS / "attacks") -> None:
+def main(folder: Path = DOCS) -> None:
     """Write it."""
-    (folder / "openings.svg").write_text(errors(), encoding="utf-8")
+    (folder / "protected.svg").write_text(errors(), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -16,6 +16,8 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from scoreboard_page import page
+
 from vflens.cli.screen.progress import CellBar
 from vflens.datasets._resolve import dataset
 from vflens.errors import DataError
@@ -23,7 +25,6 @@ from vflens.experiments.scoreboard.cells import kept, renewed, scored
 from vflens.experiments.scoreboard.changes import changes, said
 from vflens.experiments.scoreboard.entry import PUBLISHED
 from vflens.experiments.scoreboard.grid import DATA, FEDERATIONS, ScoreboardGrid
-from vflens.experiments.scoreboard.page import page
 from vflens.experiments.scoreboard.tuned import is_apart, tuned
 from vflens.experiments.sweeps.pool import Pool, Rows, write_rows
 from vflens.storage.arrow import parquet_rows

@@ -11,13 +11,12 @@ import numpy as np
 
 from vflens.clients.vertical.identification import identification
 from vflens.config import PassiveConfig
-from vflens.coordinator.vertical.aligning import collect
+from vflens.coordinator.vertical.aligning import Lists, collect
 from vflens.protocol.acts import Act, Prepare
 from vflens.protocol.link import Link, Links, PlainStream
 from vflens.protocol.vertical.alignment import Alignment, align
 from vflens.protocol.vertical.row_ids import Blind, Blinded, Identify, Salt
 from vflens.randomness import secret_from_seed
-from vflens.recorded.vertical.lists import Lists
 from vflens.storage.log import party_log
 from vflens.tables.table import Table
 from vflens.types import AlignMode, Array

@@ -1,4 +1,4 @@
-"""Protected training with sound masks, and mutants of it; what the attacks on openings find there."""
+"""Protected training with sound masks, and mutants of it; what an adversary reads of openings there."""
 
 from __future__ import annotations
 
@@ -10,13 +10,17 @@ import numpy as np
 import pytest
 from laboratory import federation
 from oneprocess import LocalFederation
+from openedcolumns import found_columns
+from openings import Opened, likely_labels
 
 from vflens.clients.vertical.protected import computing
 from vflens.coordinator.vertical import dealer
+from vflens.plugins.views.vertical import AdversaryView
 from vflens.protocol.vertical import shares
 from vflens.protocol.vertical.shares import SharedRun
 from vflens.randomness import stream
-from vflens.storage.metrics import Name, metric_rows
+from vflens.recorded.vertical.view import view_of
+from vflens.storage.journal import Reader
 from vflens.types import Array
 
 TRAINING = {"batch_size": 20, "epochs": 12, "optimizer": "sgd", "protection": "shares"}
@@ -25,13 +29,13 @@ KINDS: dict[str, dict[str, Any]] = {
     "logistic": {
         "data": {"name": "synthetic", "rows": 150, "features": 8, "classes": 2, "informative": 6},
         "training": {**TRAINING, "learning_rate": 0.5},
-        "attacks": [{"name": "openings"}, {"name": "opened_labels", "at": "passive"}],
+        "attacks": [],
     },
     "linear": {
         "data": {"name": "diabetes", "sample": 150},
         "model": {"family": "linear_regression"},
         "training": {**TRAINING, "learning_rate": 0.04},
-        "attacks": [{"name": "openings"}],
+        "attacks": [],
     },
 }
 #: Columns and the bias, of one logit.
@@ -49,22 +53,39 @@ def trained(
     return local
 
 
-def figures(home: Path, party: str, name: Name) -> dict[str, float]:
-    """Attack → the figure ``name`` on training rows in the folder of ``party``."""
-    rows = metric_rows(home / party / "metrics.parquet")
-    return {r["attack"]: r["value"] for r in rows if r["metric"] == name and r["scored_set"] == "train"}
+def opened_at(local: LocalFederation, party: str, target: str, **changed: Any) -> AdversaryView:
+    """What ``party`` sees on all training rows of ``target``; ``changed``: other messages, or own data."""
+    member = local.data_parties[party]
+    seen: dict[str, Any] = {
+        "transcript": Reader(member.config.out / "transcript"),
+        "own": member.adversary.own(),
+    } | changed
+    federated = local.coordinator.aligned
+    rows = federated.train
+    return view_of(Opened(), federated, party=party, target=target, rows=rows, every=1, device="cpu", **seen)
 
 
-def share_of_blind(home: Path) -> float:
-    """The error of ``openings`` on columns over that of the best blind guess."""
-    blind = min(figures(home, "passive", Name.BLIND_MSE).values())
-    return figures(home, "passive", Name.MSE)["openings"] / blind
+def share_of_blind(local: LocalFederation) -> float:
+    """The error of the active party's reading of columns that were not granted over that of the best blind
+    guess: ½, or the mean of granted rows.
+    """
+    view, passive = opened_at(local, "active", "passive"), local.passive["passive"]
+    granted = np.isin(view.rows, passive.granted_rows("active"))
+    truth = passive.run.truth[view.rows]
+    guesses = [np.full(truth.shape[1], 0.5), *([truth[granted].mean(axis=0)] if granted.any() else [])]
+    hidden = truth[~granted]
+    blind = min(np.square(guess - hidden).mean() for guess in guesses)
+    return float(np.square(found_columns(view)[~granted] - hidden).mean() / blind)
 
 
-def found_labels(home: Path) -> tuple[float, float]:
-    """The shares of training labels that ``opened_labels`` and the most frequent class name rightly."""
-    (blind,) = figures(home, "active", Name.BLIND_LABEL_ACCURACY).values()
-    return figures(home, "active", Name.LABEL_ACCURACY)["opened_labels"], blind
+def found_labels(local: LocalFederation) -> tuple[float, float]:
+    """The shares of training labels that the passive party's reading and the most frequent class name
+    rightly.
+    """
+    view = opened_at(local, "passive", "active")
+    truth = local.active.adversary.own()["labels"][view.rows]
+    named = likely_labels(view).argmax(axis=1)
+    return float((named == truth).mean()), float(np.bincount(truth).max() / len(truth))
 
 
 def _patched(monkeypatch: pytest.MonkeyPatch, name: str, mutant: Callable[..., Array]) -> None:
@@ -137,8 +158,8 @@ def philox_of_the_run_s_name(monkeypatch: pytest.MonkeyPatch, parameters: int) -
 
 
 class Found(NamedTuple):
-    """What shows a mutant: the most of a blind guess's error that ``openings`` leaves, with so many rows that
-    the passive party ``grants``, and the fewest labels that ``opened_labels`` finds; None: nothing of these.
+    """What shows a mutant: the most of a blind guess's error that is left of columns, with so many rows that
+    the passive party ``grants``, and the fewest labels found; None: nothing of these.
     """
 
     columns: float

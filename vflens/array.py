@@ -53,7 +53,7 @@ class ScaledColumns:
         return in_unit(self.kept.take(rows, axis=0))  # a third of the time of [rows]
 
     def mean(self, rows: Array) -> Array:
-        """Of each column over ``rows`` int (n,), float64 (d,), without a copy of the rows."""
+        """The mean of each column over ``rows`` int (n,), float64 (d,), without a copy of the rows."""
         chosen = np.zeros((len(self), 1), bool)
         chosen[rows] = True
         mean: Array = self.kept.mean(axis=0, where=chosen)

@@ -18,7 +18,7 @@ from vflens.errors import ConfigError
 
 #: What is written whole or not at all (:func:`vflens.storage.files.whole`).
 _WHOLE_FILES = (
-    "absent.json", "alignment.npz", "authority.pem", "blinded.json", "certificate.pem", "checkpoint.npz",
+    "absent.json", "authority.pem", "blinded.json", "certificate.pem", "checkpoint.npz",
     "config.toml", "exposed.json", "federation.json", "heads.json", "key.pem", "metrics.parquet", "nonce",
     "order.npz", "own.npz", "pictures.npz", "predictions.npz", "rows.npz", "run_nonce", "scored.json",
     "settings.json", "starts.json", "state.json", "status.json",

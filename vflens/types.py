@@ -279,7 +279,7 @@ class Estimate:
     extras: Mapping[str, Array] = field(default_factory=dict)
 
     def arrays(self) -> dict[str, Array]:
-        """As a file has it: ``rows``, ``values``, ``status``, each of ``extras`` as "extra_" and its name."""
+        """Its file: ``rows``, ``values``, ``status``, each of ``extras`` as "extra_" and its name."""
         extras = {f"extra_{name}": extra for name, extra in self.extras.items()}
         return {**extras, "rows": self.rows, "values": self.values, "status": self.status}
 

@@ -34,7 +34,7 @@ class _OfBatch(nn.Module):
         self._running = norm.running_mean, norm.running_var
 
     def forward(self, x: Tensor) -> Tensor:
-        """As :meth:`vflens.models.networks.layers.BatchNormModule.forward` in training."""
+        """What :meth:`vflens.models.networks.layers.BatchNormModule.forward` gives in training."""
         if x[:, 0].numel() == 1:  # one number has no variance
             return functional.batch_norm(x, *self._running, self.weight, self.bias, eps=self._eps)
         variance, mean = torch.var_mean(x, dim=(0, 2, 3), keepdim=True, correction=0)

@@ -169,7 +169,7 @@ def _descended(
     *,
     descend: Callable[[_Block], _Ends],
 ) -> Guessed:
-    """Of ``starts`` descents for each observed gradient the end of least distance."""
+    """The end of least distance of ``starts`` descents for each observed gradient."""
     count, like = len(matching) * starts, matching.like
     which = np.repeat(np.arange(len(matching)), starts)
     size = count, shape.rows, len(shape.columns)

@@ -19,11 +19,22 @@ from vflens.protocol.vertical.alignment import (
 )
 from vflens.protocol.vertical.blinding import blinded_again
 from vflens.protocol.vertical.row_ids import Blind, Identify, Identities, Salt, Salted
-from vflens.recorded.vertical.lists import Lists
 from vflens.types import AlignMode, Progress
 from vflens.words import counted
 
 _ANY_KEY = bytes(DIGEST_BYTES)  # no secret: it tells elements that every key makes one
+
+
+@dataclass(frozen=True, eq=False)
+class Lists:
+    """The digests of every data party by name as it ``sent`` them, and those that are ``compared``: with mode
+    "psi" all parties have blinded them.
+    """
+
+    mode: AlignMode
+    salts: bytes
+    sent: Mapping[str, Identities]
+    compared: Mapping[str, Identities]
 
 
 def collect(links: Links, run: str, most: int, report: Progress) -> Lists:
@@ -33,16 +44,16 @@ def collect(links: Links, run: str, most: int, report: Progress) -> Lists:
         ConfigError: parties align in different ways, or have more ids.
         ProtocolError, AlignmentError: a reply that cannot be.
     """
-    said = {name: links[name].call(Salt(run)) for name in sorted(links)}
-    mode, ids = _agreed_mode(said), _sizes(said, most)
-    salts = b"".join(check_salt(name, salted.salt) for name, salted in said.items())
+    answers = {name: links[name].call(Salt(run)) for name in sorted(links)}
+    mode, ids = _agreed_mode(answers), _sizes(answers, most)
+    salts = b"".join(check_salt(name, salted.salt) for name, salted in answers.items())
     asking = _Asking(links=links, run=run, salts=salts, ids=ids, mode=mode, report=report)
     sent = asking.identities()
     return Lists(mode, salts, sent, asking.blinded(sent) if mode == "psi" else sent)
 
 
-def _agreed_mode(said: Mapping[str, Salted]) -> AlignMode:
-    modes = {salted.mode: name for name, salted in said.items()}
+def _agreed_mode(answers: Mapping[str, Salted]) -> AlignMode:
+    modes = {salted.mode: name for name, salted in answers.items()}
     if len(modes) > 1:
         found = ", ".join(f"{name!r} by {mode}" for mode, name in sorted(modes.items()))
         raise ConfigError(
@@ -52,14 +63,14 @@ def _agreed_mode(said: Mapping[str, Salted]) -> AlignMode:
     return mode
 
 
-def _sizes(said: Mapping[str, Salted], most: int) -> dict[str, int]:
+def _sizes(answers: Mapping[str, Salted], most: int) -> dict[str, int]:
     """How many ids each party has."""
-    if (total := sum(salted.ids for salted in said.values())) > most:
+    if (total := sum(salted.ids for salted in answers.values())) > most:
         raise ConfigError(
             f"the data parties have {counted(total, 'id')}, more than limits.max_ids = {most} at the "
             "coordinator: raise it"
         )
-    return {name: salted.ids for name, salted in said.items()}
+    return {name: salted.ids for name, salted in answers.items()}
 
 
 @dataclass(frozen=True, eq=False)

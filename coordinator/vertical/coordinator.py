@@ -13,7 +13,7 @@ import numpy as np
 from vflens.config import CoordinatorConfig
 from vflens.config.compatibility import check_fed
 from vflens.coordinator.leader import Leader
-from vflens.coordinator.vertical.aligning import collect
+from vflens.coordinator.vertical.aligning import Lists, collect
 from vflens.coordinator.vertical.answers import PredictionAnswers
 from vflens.coordinator.vertical.training import TrainingLoop, restored
 from vflens.errors import ProtocolError, StateError
@@ -43,7 +43,6 @@ from vflens.protocol.vertical.agreement import VerticalAgreement
 from vflens.protocol.vertical.alignment import align
 from vflens.protocol.vertical.disclosed import check_disclosed
 from vflens.randomness import stream
-from vflens.recorded.vertical.lists import Lists
 from vflens.storage.metrics import Name
 from vflens.types import Array, Point, Progress, Released
 from vflens.words import counted
@@ -163,8 +162,6 @@ class Coordinator(Leader):
         for reply in replies:
             reply.result()
         self.save_summary()
-        if config.lab:
-            lists.save(self.folder)
         self.reached.save()
         self._agreed = True
         counts = {"rows": rows, "train": len(alignment.train), "predict": len(alignment.predict)}

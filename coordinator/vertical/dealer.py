@@ -77,16 +77,6 @@ class DealingCoordinator(Coordinator):
         self._dealer = Dealer(run, seeds, self.order)
         super().train(check_alive)
 
-    def dealt_mask(self) -> Array:
-        """The mask of the features of all training rows, uint64 (n, d): what its own attacks would know.
-
-        Raises:
-            StateError: it has not dealt yet.
-        """
-        if self._dealer is None:
-            raise StateError(f"run {self.config.run!r} is not trained yet: there are no masks")
-        return self._dealer.mask
-
     def all_finished(self) -> None:
         """See :meth:`Coordinator.all_finished`; adds how large logits became."""
         super().all_finished()

@@ -81,7 +81,7 @@ def test_processes_give_the_bits_of_one_process(tmp_path: Path, parties: dict[st
 
 def test_protected_training_over_mutual_tls_gives_the_bits_of_one_process(tmp_path: Path) -> None:
     found = {}
-    attacks = [{"name": name} for name in ("half_star", "openings")]
+    attacks = [{"name": name} for name in ("half_star", "zero")]
     for alone in (True, False):
         what = experiment(tmp_path / str(alone), parties=THREE, training=PROTECTED, attacks=attacks)
         (home,) = run(what, in_process=alone).scenarios

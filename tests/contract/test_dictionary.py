@@ -2,103 +2,95 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
-from commandline import Run
-from laboratory import THREE, deal, experiment, federation
+from laboratory import THREE, federation
 from oneprocess import LocalFederation
 
 from vflens.clients.vertical import identification
-from vflens.experiments.offline import dictionary
-from vflens.types import AlignMode
+from vflens.config import PartyConfig
+from vflens.coordinator.vertical import coordinator
+from vflens.coordinator.vertical.aligning import Lists, collect
+from vflens.protocol.vertical.alignment import DIGEST_BYTES, digests
+from vflens.protocol.vertical.blinding import blinded_ids, blinding_key
+from vflens.randomness import secret_from_seed
+from vflens.types import AlignMode, Array
 
 KNOWN = bytes(32)  # a key that everybody has
 
 
+@pytest.fixture
+def collected(monkeypatch: pytest.MonkeyPatch) -> list[Lists]:
+    """What the coordinator got of the parties' row ids."""
+    found = list[Lists]()
+
+    def kept(*arguments: object) -> Lists:
+        found.append(collect(*arguments))  # type: ignore[arg-type]
+        return found[-1]
+
+    monkeypatch.setattr(coordinator, "collect", kept)
+    return found
+
+
 def _aligned(home: Path, mode: AlignMode) -> LocalFederation:
-    """Four parties that share 63 of their ids; the dictionary below ``home`` has the ids of all, and more."""
+    """Four parties that share 63 of their ids."""
     local = federation(home, align={"mode": mode}, parties=THREE, overlap=0.7)
     local.coordinator.prepare()
-    ids = {i.decode() for party in local.data_parties.values() for i in party.table.ids}
-    (home / "ids.txt").write_text("\n".join([*sorted(ids), "nobody", ""]), encoding="utf-8")
     return local
 
 
-def _tried(vflens: Run, home: Path, by: str) -> dict[str, dict[str, int]]:
-    given = ("--config", home / by / "config.toml", "--candidates", home / "ids.txt")
-    found = json.loads(vflens("dictionary", home / "coordinator", *given, "--json").out)
-    assert found["candidates"] > 63
-    return dict(found["parties"])
+def _elements(found: bytes) -> set[bytes]:
+    return {found[at : at + DIGEST_BYTES] for at in range(0, len(found), DIGEST_BYTES)}
+
+
+def _digests(config: PartyConfig, lists: Lists, ids: Array) -> set[bytes]:
+    """What the keys of ``config`` give of ``ids``, in lab mode."""
+    if lists.mode == "psi":
+        key = blinding_key(secret_from_seed(config.seed), lists.salts)
+        return _elements(blinded_ids(ids, key, lists.salts))
+    return _elements(digests(ids, dict(config.secrets())["alignment_key"].encode()))
+
+
+def _named(local: LocalFederation, lists: Lists, by: str, *, key: bytes | None = None) -> dict[str, int]:
+    """How many ids of each other party the keys of ``by`` name, of candidates that hold all ids and one more.
+
+    With ``key`` the adversary blinds by it.
+    """
+    parties = local.data_parties
+    ids = np.unique(np.concatenate([np.array([b"nobody"]), *(p.table.ids for p in parties.values())]))
+    assert len(ids) > 64
+    if key is None:
+        known = _digests(parties[by].config, lists, ids)
+    else:
+        known = _elements(blinded_ids(ids, key, lists.salts))
+    received = {
+        name: _elements(lists.sent[name].digests) | _elements(lists.compared[name].digests)
+        for name in parties.keys() - {by}
+    }
+    return {name: len(known & digests) for name, digests in received.items()}
 
 
 @pytest.mark.parametrize("by", ["active", "b"])
 @pytest.mark.parametrize("mode", ["hmac", "psi"])
 def test_every_digest_under_hmac_and_none_under_psi(
-    tmp_path: Path, vflens: Run, mode: AlignMode, by: str
+    tmp_path: Path, collected: list[Lists], mode: AlignMode, by: str
 ) -> None:
     local = _aligned(tmp_path, mode)
     ids = {name: len(party.table.ids) for name, party in local.data_parties.items() if name != by}
     assert min(ids.values()) > 63  # some of them are not common
-    found = _tried(vflens, tmp_path, by)
-    assert found == {
-        name: {"ids": n, "named": n if mode == "hmac" else 0, "common": found[name]["common"]}
-        for name, n in ids.items()
-    }
-    assert min(party["common"] for party in found.values()) >= 63
+    (lists,) = collected
+    assert _named(local, lists, by) == {name: n if mode == "hmac" else 0 for name, n in ids.items()}
+    compared = {name: _elements(found.digests) for name, found in lists.compared.items()}
+    assert len(set.intersection(*compared.values())) == 63
 
 
 def test_the_attack_finds_ids_that_are_blinded_by_a_known_key(
-    tmp_path: Path, vflens: Run, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, collected: list[Lists], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (identification, dictionary):
-        monkeypatch.setattr(module, "blinding_key", lambda secret, salts: KNOWN)
+    monkeypatch.setattr(identification, "blinding_key", lambda secret, salts: KNOWN)
     local = _aligned(tmp_path, "psi")
-    found = _tried(vflens, tmp_path, "active")
-    assert {name: p["named"] for name, p in found.items()} == {
+    assert _named(local, collected[0], "active", key=KNOWN) == {
         name: len(party.table.ids) for name, party in local.passive.items()
     }
-
-
-def test_it_says_so_in_words(tmp_path: Path, vflens: Run) -> None:
-    _aligned(tmp_path, "psi")
-    given = ("--config", tmp_path / "b/config.toml", "--candidates", tmp_path / "ids.txt")
-    said = vflens("dictionary", tmp_path / "coordinator", *given).out
-    assert "'active': 0 of " in said
-    assert " candidates under psi; the alignment itself says that " in said
-
-
-def test_refusals(tmp_path: Path, refused: Callable[..., str]) -> None:
-    local = _aligned(tmp_path, "hmac")
-    folder, ids = tmp_path / "coordinator", tmp_path / "ids.txt"
-    own = tmp_path / "a/config.toml"
-    for config in (folder / "config.toml", deal(experiment(tmp_path / "x"), tmp_path / "x")["passive"]):
-        said = refused(2, "dictionary", folder, "--config", config, "--candidates", ids)
-        assert (
-            said == f"{config} is not that of a data party of the run in {folder}: give the one it ran with"
-        )
-    said = refused(12, "dictionary", tmp_path / "a", "--config", own, "--candidates", ids)
-    assert said.endswith("give the coordinator's folder of a run with lab = true")
-    (folder / "alignment.npz").write_bytes((tmp_path / "a/order.npz").read_bytes())
-    said = refused(12, "dictionary", folder, "--config", own, "--candidates", ids)
-    assert said.endswith("alignment.npz holds no digests of row ids: use a folder that nobody changed")
-    local.coordinator.config.out.joinpath("alignment.npz").unlink()
-    said = refused(12, "dictionary", folder, "--config", own, "--candidates", ids)
-    assert "holds no readable arrays" in said
-
-
-def test_candidates_that_cannot_be_read_are_refused(tmp_path: Path, refused: Callable[..., str]) -> None:
-    _aligned(tmp_path, "psi")
-    given = ("--config", tmp_path / "a/config.toml", "--candidates", tmp_path / "none.txt")
-    said = refused(3, "dictionary", tmp_path / "coordinator", *given)
-    assert said.endswith(
-        "none.txt cannot be read (No such file or directory): give a text with an id on each line"
-    )
-
-
-def test_outside_lab_mode_no_digest_is_kept(tmp_path: Path) -> None:
-    local = federation(tmp_path, lab=False)
-    local.coordinator.prepare()
-    assert not (tmp_path / "coordinator/alignment.npz").exists()

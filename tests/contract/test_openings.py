@@ -1,8 +1,7 @@
-"""The attacks on protected training find every mutant of it, and nothing in the real thing."""
+"""An adversary that reads what protected training opens finds every mutant, and nothing in the real thing."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -15,13 +14,15 @@ from mutants import (
     found_labels,
     logits_without_mask,
     one_mask_for_two_rows,
+    opened_at,
     share_of_blind,
     trained,
     zero_masks,
 )
 from oneprocess import LocalFederation
+from openedcolumns import found_columns
+from openings import Opened
 
-from vflens.attacks.openings import Openings
 from vflens.coordinator.vertical.dealer import DealingCoordinator
 from vflens.errors import KnowledgeError
 from vflens.recorded.vertical.view import view_of
@@ -29,32 +30,23 @@ from vflens.storage.journal import Reader
 from vflens.types import Array
 
 
-def _found(
-    local: LocalFederation, party: str, received: Path, own: Mapping[str, Array], target: str = "passive"
-) -> Array:
-    """What ``openings`` at ``party`` makes of the messages in ``received`` and its ``own`` data, of all
-    training rows of ``target``.
-    """
-    federated, attack = local.coordinator.aligned, Openings()
+def _at_coordinator(local: LocalFederation, received: Path) -> Array:
+    """What the coordinator reads of the messages in ``received``, with the masks that it dealt."""
+    coordinator = local.coordinator
+    assert isinstance(coordinator, DealingCoordinator)
+    assert coordinator._dealer is not None
     view = view_of(
-        attack,
-        federated,
-        party=party,
-        target=target,
-        rows=federated.train,
+        Opened(),
+        coordinator.aligned,
+        party="coordinator",
+        target="passive",
+        rows=coordinator.aligned.train,
         transcript=Reader(received / "transcript"),
-        own=own,
+        own={},
         every=1,
         device="cpu",
     )
-    return attack.reconstruct(view, rng=np.random.default_rng(0)).values
-
-
-def _at_coordinator(local: LocalFederation, received: Path) -> Array:
-    """With the masks that the coordinator dealt."""
-    coordinator = local.coordinator
-    assert isinstance(coordinator, DealingCoordinator)
-    return _found(local, "coordinator", received, {"masks": coordinator.dealt_mask()})
+    return found_columns(view, coordinator._dealer.mask)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -64,9 +56,9 @@ def test_the_real_thing_gives_nothing_away_at_any_party(
     tmp_path: Path, seed: int, grants: int, kind: str
 ) -> None:
     local = trained(tmp_path, seed, kind=kind, grants=grants)
-    assert share_of_blind(tmp_path) >= 1
+    assert share_of_blind(local) >= 1
     if kind == "logistic":  # no attack reads a number
-        found, blind = found_labels(tmp_path)
+        found, blind = found_labels(local)
         assert found <= max(blind, 1 - blind) + 0.02
     with pytest.raises(KnowledgeError, match="no features of training rows were opened at 'coordinator'"):
         _at_coordinator(local, tmp_path / "coordinator")
@@ -80,8 +72,8 @@ def test_the_other_computing_party_reads_the_active_one_s_columns_without_masks_
 
     def answer(home: Path) -> tuple[Array, Array]:
         local = trained(home, kind=kind)
-        own = local.passive["passive"].adversary.own()
-        found = _found(local, "passive", home / "active", own, "active")
+        received = Reader(home / "active/transcript")
+        found = found_columns(opened_at(local, "passive", "active", transcript=received))
         return found, local.active.run.truth[local.coordinator.aligned.train]
 
     found, truth = answer(tmp_path / "sound")
@@ -98,10 +90,10 @@ def test_a_mutant_is_found(
 ) -> None:
     mutant(monkeypatch, PARAMETERS[kind])
     due = MUTANTS[mutant]
-    trained(tmp_path, kind=kind, grants=due.grants)
-    assert share_of_blind(tmp_path) < due.columns
+    local = trained(tmp_path, kind=kind, grants=due.grants)
+    assert share_of_blind(local) < due.columns
     if kind == "logistic" and due.labels is not None:
-        assert found_labels(tmp_path)[0] > due.labels
+        assert found_labels(local)[0] > due.labels
 
 
 LINEAR = KINDS["linear"]["training"]
@@ -112,8 +104,8 @@ def test_bare_logits_are_followed_though_the_penalty_spares_the_bias(
 ) -> None:
     logits_without_mask(monkeypatch, PARAMETERS["linear"])
     training = {**LINEAR, "l2": 0.5, "penalise_bias": False}
-    trained(tmp_path, kind="linear", grants=12, training=training)
-    assert share_of_blind(tmp_path) < 1e-3
+    local = trained(tmp_path, kind="linear", grants=12, training=training)
+    assert share_of_blind(local) < 1e-3
 
 
 def test_steps_that_were_not_recorded_leave_a_blind_guess(
@@ -122,7 +114,7 @@ def test_steps_that_were_not_recorded_leave_a_blind_guess(
     """θ before a later step is not known: following from there would answer with confidence, and wrongly."""
     logits_without_mask(monkeypatch, PARAMETERS["linear"])
     local = trained(tmp_path, kind="linear", grants=12, transcript={"every": 2})
-    found = _found(local, "active", tmp_path / "active", local.active.adversary.own())
+    found = found_columns(opened_at(local, "active", "passive"))
     np.testing.assert_array_equal(found, np.full(found.shape, 0.5))
 
 
@@ -134,7 +126,7 @@ def test_a_granted_row_gives_the_rows_that_share_its_mask_exactly(
     passive, train = local.passive["passive"], local.coordinator.aligned.train
     known = np.isin(train, passive.granted_rows("active"))
     partners = ~known & known[np.arange(len(train)) ^ 1]
-    found = _found(local, "active", tmp_path / "active", local.active.adversary.own())
+    found = found_columns(opened_at(local, "active", "passive"))
     errors = np.abs(found - passive.run.truth[train]).max(axis=1)
     assert partners.sum() > 10
     assert errors[known | partners].max() < 2**-16

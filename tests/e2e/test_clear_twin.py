@@ -20,7 +20,7 @@ SETTINGS: dict[str, Any] = {
     "data": {"name": "synthetic", "rows": 200, "features": 7, "classes": 3, "informative": 4},
     "parties": THREE,
     "training": {**TRAINING, "protection": "shares"},
-    "attacks": [{"name": "openings"}],
+    "attacks": [{"name": "half"}],
     "network": {"transport": "unix"},
 }
 TWINS = {Name.ACCURACY_CLEAR: Name.ACCURACY, Name.AUC_CLEAR: Name.AUC}

@@ -35,7 +35,7 @@ SETTINGS: dict[str, Any] = {
         "optimizer": "sgd",
         "protection": "shares",
     },
-    "attacks": [{"name": "half"}, {"name": "openings"}],
+    "attacks": [{"name": "half"}],
     "limits": {"wait_seconds": 60, "rejoin_seconds": 60, "checkpoint_steps": 7},
     "network": {"transport": "tcp"},
 }

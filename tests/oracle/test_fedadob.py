@@ -18,7 +18,6 @@ from vflens.numerics.theory.fedadob import (
     Cap,
     DefenseStrength,
     against_best,
-    guessed_scale_error,
     label_error_bound,
     log_recovery_probability,
     vacuous_error,
@@ -174,6 +173,22 @@ def test_theorem_2_is_the_least_sum_of_distances_and_never_above_it(d: int) -> N
     assert label_error_bound(H, y, steps=2) <= least  # a bound however early it ends
     if d == 30:
         assert bound == pytest.approx(16.1, abs=0.05)
+
+
+def guessed_scale_error(W: Array, H: Array, scale: Array, guess: Array) -> Array:
+    """Lemma 1's lower bound (n,) of ‖x − x̂‖₂ for x̂ = W⁺ D'⁻¹ H, with the erratum; in units of the layer's
+    input.
+
+    Args:
+        W: the layer's weights (w, d), of full column rank.
+        H: what the layer gives, γ ⊙ W x (n, w).
+        scale: γ (w,) or (n, w), nowhere 0.
+        guess: the guessed γ', likewise.
+    """
+    apart = H / scale - H / guess
+    inside = np.linalg.lstsq(W, apart.T, rcond=None)[0].T @ W.T
+    bound: Array = np.linalg.norm(inside, axis=1) / np.linalg.norm(W, 2)
+    return bound
 
 
 def _behind_scale(rng: np.random.Generator, outputs: int, inputs: int) -> tuple[float, float, float]:

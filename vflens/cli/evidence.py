@@ -33,12 +33,8 @@ def report(
     folders: Annotated[list[Path], typer.Argument(help="run folders, or folders of parties")],
     *,
     out: Annotated[Path, typer.Option(help="the page to write")] = Path("report.html"),
-    pdf: Annotated[
-        bool, typer.Option("--pdf", help="also print it, as a PDF beside it, with Chromium")
-    ] = False,
     pictures: Annotated[
-        Path | None,
-        typer.Option(help="also write images (PNG) and charts (SVG, with Chromium) into this folder"),
+        Path | None, typer.Option(help="also write the images into this folder, as PNG")
     ] = None,
     table: TableFile = None,
     json: Json = False,
@@ -47,23 +43,17 @@ def report(
 
     Example: vflens report runs/digits --out report.html
     """
-    from vflens.experiments.pages.chromium import browser
-    from vflens.experiments.pages.pdf import write_pdf
+    from vflens.experiments.pages.picture_files import write_image_files
     from vflens.experiments.pages.report import write_report
     from vflens.experiments.results.record import read_runs
     from vflens.experiments.results.verdict import alarms, to_json, verdict
 
-    if pdf:
-        browser("--pdf")  # refuse before the work
     check_table(table)
     written, runs = write_report(folders, out), read_runs(folders)
     files = {"report": str(written)}
-    if pdf:
-        printed = written.with_suffix(".pdf")
-        write_pdf(written, printed)
-        files["pdf"] = str(printed)
     if pictures is not None:
-        files["pictures"] = _write_pictures(runs, pictures)
+        write_image_files(runs, pictures)
+        files["pictures"] = str(pictures)
     files |= write_table(table, lambda: _of_runs(runs))
     loud = "".join(f"\n{alarm}" for alarm in alarms(runs))
     named = "\n".join(f"{kind}: {file}" for kind, file in files.items())
@@ -75,18 +65,6 @@ def _of_runs(runs: Sequence[RecordedRun]) -> Sequence[Evidence]:
     from vflens.experiments.evidence.sources import of_runs
 
     return of_runs(runs)
-
-
-def _write_pictures(runs: Sequence[RecordedRun], folder: Path) -> str:
-    """Write the report's pictures into ``folder``; the folder, and what is missing there and why."""
-    from vflens.experiments.pages.picture_files import write_chart_files, write_image_files
-
-    write_image_files(runs, folder)
-    try:
-        write_chart_files(runs, folder)
-    except ConfigError as error:  # images are worth having without charts
-        return f"{folder} (images only: {error})"
-    return str(folder)
 
 
 def ledger(
@@ -280,31 +258,6 @@ def _evidence(facts: Facts) -> Sequence[Evidence]:
     from vflens.experiments.evidence.sources import of_score
 
     return [of_score(facts)]
-
-
-def dictionary(
-    folder: Annotated[Path, typer.Argument(help="the coordinator's folder of a run in lab mode")],
-    config: Annotated[Path, typer.Option(help="a data party's configuration, with its keys")],
-    candidates: Annotated[Path, typer.Option(help="a text with one id on each line")],
-    json: Json = False,
-) -> None:
-    """Try ids against what a coordinator got of the parties' row ids, with the keys of one data party.
-
-    Example: vflens dictionary runs/digits/undefended/coordinator --config active.toml --candidates ids.txt
-    """
-    from vflens.experiments.offline.dictionary import try_ids
-
-    found = try_ids(folder, config, candidates)
-    tried = counted(found["candidates"], "candidate")
-    emit(
-        json,
-        found,
-        lambda: "\n".join(
-            f"{party!r}: {facts['named']} of {counted(facts['ids'], 'id')} named by {tried} under "
-            f"{found['mode']}; the alignment itself says that {facts['common']} are common"
-            for party, facts in sorted(found["parties"].items())
-        ),
-    )
 
 
 def _estimated(facts: Facts, truth: str) -> str:

@@ -37,7 +37,7 @@ from vflens.cli import (
     start,
     watch,
 )
-from vflens.cli.decide import compare, dpia, export
+from vflens.cli.decide import compare, dpia
 from vflens.cli.output import note
 from vflens.cli.usage import is_usage, sentence
 from vflens.errors import (
@@ -103,10 +103,8 @@ _PANELS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
         "ledger": evidence.ledger,
         "compare": compare.compare,
         "dpia": dpia.dpia,
-        "export": export.export,
         "attack": evidence.attack,
         "score": evidence.score,
-        "dictionary": evidence.dictionary,
         "verify-log": evidence.verify_log,
         "import-flower": evidence.import_flower,
     },

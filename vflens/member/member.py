@@ -113,8 +113,8 @@ class Member(Party):
         self.log = party_log(self.folder / "events.jsonl", self.name)
         self.metrics = Metrics(self.folder / "metrics.parquet")
         drawn = (self.secret, start_nonce(self.folder, lab=config.lab), parameters)
-        told = suspicions(self.name, self.metrics, self.log)
-        self.chain = DefenseChain(lambda: self.owner, defenses, *drawn, common=common, report=told)
+        suspicion = suspicions(self.name, self.metrics, self.log)
+        self.chain = DefenseChain(lambda: self.owner, defenses, *drawn, common=common, report=suspicion)
         steps = StepLog(recovery / "steps.bin") if asked_for_rows else None
         self.gate = ReleaseGate(self.name, self.chain, self.folder / "released", steps)
         self._gives, self.predicts = ANSWERS[learns_from], Point.EMBEDDING  # in training, in prediction
@@ -345,6 +345,6 @@ class Member(Party):
 
 @cache  # read anew they would take 2 ms of each party's end
 def _versions() -> dict[str, str]:
-    """Of Python and of the packages that a run's results may depend on."""
+    """The versions of Python and of the packages that a run's results may depend on."""
     packages = {name: version(name) for name in ("vflens", "numpy", "grpcio", "protobuf")}
     return {**packages, "python": platform.python_version()}

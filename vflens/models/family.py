@@ -80,7 +80,7 @@ class ModelFamily(BaseModel, ABC):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """Of what passive parties send, and of the gradients in it."""
+        """The type of what passive parties send, and of the gradients in it."""
         return np.dtype(np.float64)
 
     @property

@@ -21,7 +21,7 @@ class Layer(ABC):
 
     @abstractmethod
     def shape(self, given: Shape) -> Shape:
-        """Of the output for a row of shape ``given``; a side below 1: the image is too small."""
+        """The shape of the output for a row of shape ``given``; a side below 1: the image is too small."""
 
     def size(self, given: Shape) -> Size:
         """What it holds, and the numbers that it gives per row."""
@@ -71,7 +71,7 @@ class _SameShape(Layer):
     """A layer that keeps the shape."""
 
     def shape(self, given: Shape) -> Shape:
-        """As given."""
+        """The input's shape."""
         return given
 
 

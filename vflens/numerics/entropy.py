@@ -67,7 +67,7 @@ def _miller_madow(counts: Array) -> float:
 
 
 def nearest_letters(letters: Array, values: Array) -> Array:
-    """Of the ascending ``letters`` (m,) the one nearest to each of ``values`` (n,), the lower of two."""
+    """The nearest of the ascending ``letters`` (m,) to each of ``values`` (n,), the lower of two."""
     above = np.searchsorted((letters[1:] + letters[:-1]) / 2, values)
     found: Array = letters[above]
     return found

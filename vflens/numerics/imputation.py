@@ -28,11 +28,6 @@ class FittedImputation:
     B: Array
     left_out: Array
 
-    @property
-    def uses_own(self) -> bool:
-        """Whether it says more than the means."""
-        return bool(self.B.any())
-
     def __call__(self, own: Array) -> Array:
         """The columns (N, d) of rows with the ``own`` columns (N, p), unclipped."""
         imputed: Array = self.mean + (own - self.own_mean) @ self.B

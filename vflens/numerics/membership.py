@@ -96,6 +96,6 @@ def _gaussian(shadows: Array, which: Array, pooled: bool) -> tuple[Array, Array]
 
 
 def _log_density(x: Array, mean: Array, variance: Array) -> Array:
-    """Of N(mean, variance), without the constant."""
+    """The log-density of N(mean, variance), without the constant."""
     density: Array = -0.5 * ((x - mean) ** 2 / variance + np.log(variance))
     return density

@@ -15,7 +15,7 @@ Update: TypeAlias = Mapping[str, Array]
 
 
 def largest_numbers(rows: Array, kept: float) -> Array:
-    """Of every row of w numbers (n, w) the ⌈kept·w⌉ of largest magnitude, the others 0; of equal magnitudes
+    """In every row of w numbers (n, w) the ⌈kept·w⌉ of largest magnitude, the others 0; of equal magnitudes
     the first stay.
     """
     count = math.ceil(kept * rows.shape[1])

@@ -108,7 +108,7 @@ class Attack(BaseModel, ABC):
 
     @property
     def estimated_round(self) -> Literal["first", "last"] | None:
-        """Of which recorded round it estimates the rows; None: rows by number.
+        """The recorded round of which it estimates the rows; None: rows by number.
 
         Rows of a round have no order where it is ``unordered``, else that of their embeddings.
         """

@@ -119,7 +119,7 @@ class Agreement(ABC):
 
     @cached_property
     def dtype(self) -> np.dtype[Any]:
-        """Of the numbers that parties exchange in training."""
+        """The type of the numbers that parties exchange in training."""
         return self.model.dtype
 
     def check_step(self, exchange: Exchange) -> None:

@@ -114,7 +114,6 @@ WRITERS = {
     "vflens/experiments/sweeps/pool.py": "O_NOFOLLOW",
     "vflens/experiments/offline/copied.py": "into a new folder of its own",
     "services/folder.py": "into a new folder of its own",
-    "vflens/experiments/pages/picture_files.py": "into a new folder of its own",
     "vflens/experiments/starting/copies.py": "into a new folder of its own",
     "vflens/experiments/release/sink.py": "mkstemp",
     "vflens/experiments/release/run.py": "into the files of sink.py",

@@ -61,7 +61,7 @@ def _known_cut(cut: object) -> object:
 
 
 def _shown(value: object) -> str:
-    """As the configuration's file has it."""
+    """``value`` as the configuration's file has it."""
     return str(list(value) if isinstance(value, tuple) else value)
 
 
@@ -155,12 +155,12 @@ class SplitNetwork(ModelFamily):
 
     @property
     def concatenates(self) -> bool:
-        """As configured."""
+        """Whether embeddings are put side by side."""
         return self.combine == "concatenate"
 
     @property
     def layer_widths(self) -> Sequence[int]:
-        """Of bottom and top models."""
+        """The widths of the layers of bottom and top models."""
         return (self.width, *self.hidden, *self.top)
 
     def width_of(self, columns: Sequence[ColumnInfo], classes: int) -> int:

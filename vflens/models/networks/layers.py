@@ -52,13 +52,13 @@ class BatchNormModule(nn.Module):
         self.moments: Moments | None = None  # of the batch computed last in training
 
     def reset_parameters(self) -> None:
-        """As if it had learned from no batch."""
+        """Forget all batches that it learned from."""
         with torch.no_grad():
             for ones, zeros in ((self.weight, self.bias), (self.running_var, self.running_mean)):
                 ones.fill_(1.0), zeros.zero_()
 
     def forward(self, x: Tensor) -> Tensor:
-        """Of ``x`` (n, channels, height, width)."""
+        """The answer to ``x`` (n, channels, height, width)."""
         alone = x[:, 0].numel() == 1
         if not self.training or alone:
             self.moments, used = None, (self.running_mean, self.running_var)

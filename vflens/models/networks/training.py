@@ -147,7 +147,7 @@ class _Model:
         torch.autograd.backward(loss if added is None else loss + added)
 
     def _moments(self) -> list[Moments | None]:
-        """Of each batch norm, those of the batch that was computed last."""
+        """The moments of each batch norm in the batch that was computed last."""
         return [norm.moments for norm in self._norms]
 
     def _apply(self, gradient: Any, moments: Sequence[Moments | None]) -> None:

@@ -25,7 +25,7 @@ _WHOLE = 0.05  # how far a number of rows may be from a whole one
 
 
 def leaf_counts(trees: Sequence[Tree], score: Array, base: Array) -> list[tuple[Array, Array]] | None:
-    """Of each score numbers of training rows, and of those of its class, int (L,) in its first tree's leaves.
+    """For each score the numbers of training rows, and of its class, int (L,) in its first tree's leaves.
 
     Args:
         trees: in order, of logistic loss for one score, which is that of class 1; else of softmax.
@@ -46,8 +46,8 @@ def leaf_counts(trees: Sequence[Tree], score: Array, base: Array) -> list[tuple[
             rows = first.cover[first.leaves] / (min(len(base), 2) * p * (1 - p))
             both = np.stack([rows, rows * p - found.gradients(first)[0]])
             whole, off = both.round(), _WHOLE + _SINGLE * rows.max()
-            told = off < 0.5 and np.abs(both - whole).max() <= off  # else every number is nearly whole
-        if not told or (whole[1] < 0).any() or (whole[1] > whole[0]).any():
+            is_whole = off < 0.5 and np.abs(both - whole).max() <= off  # else every number is nearly whole
+        if not is_whole or (whole[1] < 0).any() or (whole[1] > whole[0]).any():
             return None
         counts.append((whole[0].astype(int), whole[1].astype(int)))
     return counts

@@ -57,7 +57,7 @@ class Tree:
         return np.searchsorted(self.leaves, node)
 
     def boxes(self, columns: Array) -> tuple[Array, Array]:
-        """Of each leaf the least value and the first too large one of these features (d,): (L, d) each."""
+        """For each leaf the least value and the first too large one of these features (d,): (L, d) each."""
         place = {int(feature): j for j, feature in enumerate(columns)}
         shape = (len(self.feature), len(columns))
         low, high = np.full(shape, -np.inf), np.full(shape, np.inf)

@@ -31,7 +31,7 @@ class Work:
 
 @dataclass(frozen=True, eq=False)
 class WholeSums:
-    """Of whole numbers n (k,) Σ ``weights[0]`` n is ``due[0]`` up to ``slack[0]``, and Σ ``weights[1]`` n
+    """Whole numbers n (k,): Σ ``weights[0]`` n is ``due[0]`` up to ``slack[0]``, and Σ ``weights[1]`` n
     exceeds ``due[1]``, up to ``slack[1]``, by a whole number from 0 to Σ n.
     """
 

@@ -90,7 +90,7 @@ def softmax_batch(gradient: Pair, parameters: Pair, labels: Array) -> BatchRows:
 def _misfit(
     x: Array, one_hot: Array, gradient: tuple[Array, Array], parameters: tuple[Array, Array]
 ) -> float:
-    """Of the gradient that ``x`` has by itself: nothing of the way to ``x`` enters."""
+    """How far the gradient of ``x`` by itself is from the given one: the way to ``x`` is no part of it."""
     D = (softmax(x @ parameters[0].T + parameters[1], axis=1) - one_hot) / len(x)
     given = np.column_stack(gradient)
     return float(np.linalg.norm(np.column_stack([D.T @ x, D.sum(axis=0)]) - given) / np.linalg.norm(given))

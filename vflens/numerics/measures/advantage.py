@@ -52,7 +52,7 @@ def normal_quantile(tries: int = 1) -> float:
 
 
 def advantage(attack: float, control: float, n: int, interval: Interval = wilson) -> Advantage:
-    """Of the shares of ``n`` rows in which an attack and its control are right, as attribute inference is
+    """From the shares of ``n`` rows in which an attack and its control are right, as attribute inference is
     measured by Giomi et al., A unified framework for quantifying privacy risk, PoPETs 2023.
 
     The ends add the squares of what each share's ``interval`` moves (R. G. Newcombe, Statistics in

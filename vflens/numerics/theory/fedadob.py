@@ -121,22 +121,6 @@ def _error(setting: DefenseStrength) -> float:
     return math.inf if math.isnan(setting.error) else setting.error
 
 
-def guessed_scale_error(W: Array, H: Array, scale: Array, guess: Array) -> Array:
-    """Lemma 1's lower bound (n,) of ‖x − x̂‖₂ for x̂ = W⁺ D'⁻¹ H, with the erratum; in units of the layer's
-    input.
-
-    Args:
-        W: the layer's weights (w, d), of full column rank.
-        H: what the layer gives, γ ⊙ W x (n, w).
-        scale: γ (w,) or (n, w), nowhere 0.
-        guess: the guessed γ', likewise.
-    """
-    apart = H / scale - H / guess
-    inside = np.linalg.lstsq(W, apart.T, rcond=None)[0].T @ W.T
-    bound: Array = np.linalg.norm(inside, axis=1) / np.linalg.norm(W, 2)
-    return bound
-
-
 def log_recovery_probability(epsilon: float, largest_mean: float, channels: int, entries: int = 1) -> float:
     """Theorem 1's ln P(‖x − x̂‖ ≤ ε) ≤ ln(π^{m/2} ε^m/(Γ(1 + m/2) N^m)), at most 0, for a random guess only.
 

@@ -18,7 +18,6 @@ _KNOWLEDGE = {
     "embeddings": Knowledge.OWN_FEATURES,
     "labels": Knowledge.OWN_LABELS,
     "parameters": Knowledge.PARAMETERS,
-    "masks": Knowledge.OPENINGS,
 }
 SENDING = "sending/"  #: begins the names of what an attack that sends keeps
 NETWORK = "network/"  #: begins the names of the own part of a split network

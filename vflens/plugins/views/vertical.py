@@ -19,9 +19,9 @@ from vflens.numerics.linear_system import LinearSystem
 from vflens.numerics.shrinkage import block_diagonal
 from vflens.plugins.findings import Joint
 from vflens.plugins.steps import silent
-from vflens.plugins.views.opened_reads import OpenedReads
 from vflens.plugins.views.own_reads import OwnReads
 from vflens.plugins.views.reads import POINT_KNOWLEDGE, Log, read_only
+from vflens.plugins.views.target import TargetView
 from vflens.types import (
     Array,
     ColumnInfo,
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from torch.nn import Module
 
 
-class AdversaryView(OpenedReads, OwnReads):
+class AdversaryView(TargetView, OwnReads):
     """The view of an adversary in ``party`` on ``target``'s columns for ``rows``.
 
     Args:
@@ -89,7 +89,8 @@ class AdversaryView(OpenedReads, OwnReads):
         progress: Progress = silent,
         colluders: Sequence[str] = (),
     ) -> None:
-        self.colluders = tuple(sorted(colluders))
+        self.colluders, self.schedule = tuple(sorted(colluders)), schedule
+        self.training_rows = read_only(np.zeros(0, np.int32) if training is None else training)
         super().__init__(
             target=target,
             n_classes=n_classes,
@@ -106,8 +107,6 @@ class AdversaryView(OpenedReads, OwnReads):
             every=every,
             own=own,
             own_model=own_model,
-            schedule=schedule,
-            training=np.zeros(0, np.int32) if training is None else training,
         )
 
     def own_columns(self) -> Sequence[ColumnInfo]:

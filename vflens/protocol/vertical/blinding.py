@@ -57,7 +57,7 @@ def blinded_ids(ids: Array, key: bytes, salts: bytes) -> bytes:
 
 
 def x_coordinates(elements: list[bytes]) -> list[bytes]:
-    """Of ``elements`` of Ed25519's group of prime order, none of them neutral, u = (1 + y)/(1 − y) on
+    """For ``elements`` of Ed25519's group of prime order, none of them neutral, u = (1 + y)/(1 − y) on
     Curve25519 (RFC 7748, section 4.1).
 
     One inversion serves all: of the product of all 1 − y.

@@ -66,7 +66,7 @@ class SharedRun:
 
     @property
     def response(self) -> Response:
-        """Of a logit.
+        """What answers a logit.
 
         Raises:
             ConfigError: the model has none.
@@ -119,7 +119,7 @@ class SharedRun:
 
     @cached_property
     def places(self) -> Array:
-        """Of each aligned row its place among the training rows, int (rows,)."""
+        """The place of each aligned row among the training rows, int (rows,)."""
         found = np.full(self.federation.rows, -1)
         found[self.federation.train] = np.arange(len(self.federation.train))
         return found
@@ -160,11 +160,11 @@ class SharedRun:
         return range(first, min(first + most, self.federation.steps))
 
     def exchange(self, number: int) -> Exchange:
-        """Of the message ``number``."""
+        """The exchange of the message ``number``."""
         return Exchange(self.federation.run, Phase.TRAIN, number // 2 // self.federation.epoch_steps, number)
 
     def dealt_exchange(self, step: int) -> Exchange:
-        """Of what the dealer sends for ``step``; its number is that of the first step that it is for."""
+        """The exchange of what the dealer sends for ``step``, numbered by the first step that it is for."""
         first = self.dealt_steps(step).start
         return Exchange(self.federation.run, Phase.TRAIN, first // self.federation.epoch_steps, first)
 

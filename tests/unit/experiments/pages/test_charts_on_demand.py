@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from browser import chromium, page
@@ -49,6 +50,20 @@ def test_a_chart_is_drawn_when_it_unfolds(page: Page, tmp_path: Path) -> None:
     expect(page.locator("#heat .plot .main-svg").first).to_be_attached()
     expect(page.locator("#heat .plot").first).to_contain_text("%")
     assert page.locator("#convergence .plot[data-drawn]").count() == 0
+
+
+def test_a_chart_saves_itself_as_svg(page: Page, tmp_path: Path) -> None:
+    report(write_run(tmp_path / "demo"))
+    page.goto((tmp_path / "report.html").as_uri())
+    page.locator("#heat summary").click()
+    chart = page.locator("#heat .plot").first
+    chart.hover()
+    with page.expect_download() as saved:
+        chart.locator(".modebar-btn").click()
+    assert saved.value.suggested_filename.endswith(".svg")
+    root = ElementTree.parse(saved.value.path()).getroot()
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert len("".join(root.itertext())) > 20, "its texts"
 
 
 def test_paper_has_every_chart(page: Page, tmp_path: Path) -> None:

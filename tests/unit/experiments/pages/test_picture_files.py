@@ -1,27 +1,22 @@
-"""``vflens report --pictures``: images and charts as files, and the report's first screen."""
+"""``vflens report --pictures``: images as files, and the report's first screen."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import numpy as np
-import pytest
-from browser import CHROMIUM, chromium, page
+from browser import chromium, page
 from commandline import Run, strict, vflens
 from PIL import Image
 from runfolder import write_run
 
-from vflens.errors import StorageError
-from vflens.experiments.pages.ledger import ledger
-from vflens.experiments.pages.picture_files import _file_names, write_chart_files, write_image_files
-from vflens.experiments.pages.report import charts, write_report
+from vflens.experiments.pages.picture_files import _file_names, write_image_files
+from vflens.experiments.pages.report import write_report
 from vflens.experiments.results.record import read_runs
 
 _FIXTURES = (chromium, page, vflens)  # used by name
-NEEDS_CHROMIUM = pytest.mark.skipif(not CHROMIUM.exists(), reason="Chromium is not installed")
 
 
 def test_an_image_file_shows_the_pixels_of_the_run(tmp_path: Path) -> None:
@@ -37,63 +32,13 @@ def test_an_image_file_shows_the_pixels_of_the_run(tmp_path: Path) -> None:
         assert shown[40 + 48 * row + 24, 8 + 48 * column + 24] == round(255 * float(np.clip(first[j], 0, 1)))
 
 
-@NEEDS_CHROMIUM
-@pytest.mark.timeout(300)
-def test_the_same_run_gives_the_same_files(tmp_path: Path) -> None:
-    """Bit by bit: plotly names the parts of a drawing at random."""
-    runs = read_runs([write_run(tmp_path / "demo")])
-    first, again = (
-        [*write_image_files(runs, tmp_path / name), *write_chart_files(runs, tmp_path / name)]
-        for name in ("first", "again")
-    )
-    assert [file.name for file in first] == [file.name for file in again]
-    assert [file.read_bytes() for file in first] == [file.read_bytes() for file in again]
-
-
-@NEEDS_CHROMIUM
-@pytest.mark.timeout(300)
-def test_every_chart_of_the_report_is_an_svg_file(tmp_path: Path, vflens: Run) -> None:
+def test_the_same_run_gives_the_same_files(tmp_path: Path, vflens: Run) -> None:
     run, out = write_run(tmp_path / "demo"), tmp_path / "files"
-    told = strict(vflens("report", run, "--out", tmp_path / "r.html", "--pictures", out, "--json").out)
-    assert told["pictures"] == str(out)
-    charts = sorted(out.glob("*.svg"))
-    page = (tmp_path / "r.html").read_text(encoding="utf-8")
-    assert len(charts) == page.count('class="plot"') > 3
-    for chart in charts:
-        root = ElementTree.parse(chart).getroot()
-        assert root.tag == "{http://www.w3.org/2000/svg}svg"
-        assert len("".join(root.itertext())) > 20, "its texts"
-
-
-def test_without_chromium_there_are_images_only(
-    tmp_path: Path, vflens: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run, out = write_run(tmp_path / "demo"), tmp_path / "files"
-    monkeypatch.setenv("PATH", str(tmp_path))
-    ended = vflens("report", run, "--out", tmp_path / "r.html", "--pictures", out)
-    assert ended.code == 0
-    assert re.search(r"\(images only: a chart as a file needs Chromium: install it", ended.out)
-    assert {file.suffix for file in out.iterdir()} == {".png"}
-
-
-def test_a_browser_that_draws_nothing_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "chromium").write_text("#!/bin/sh\necho '<html><pre>one</pre></html>'\n")
-    (tmp_path / "chromium").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    with pytest.raises(StorageError, match=r"drew 1 of \d+ charts: save them from the report"):
-        write_chart_files(read_runs([write_run(tmp_path / "demo")]), tmp_path / "files")
-    assert not (tmp_path / "files").exists()
-
-
-def test_a_browser_that_draws_no_svg_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    runs = read_runs([write_run(tmp_path / "demo")])
-    drawn = "<pre>one</pre>" * (sum(map(len, charts(runs).values())) + len(ledger(runs[0])["flows"]))
-    (tmp_path / "chromium").write_text(f"#!/bin/sh\necho '{drawn}'\n")
-    (tmp_path / "chromium").chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    with pytest.raises(StorageError, match=r"drew a chart that is no SVG \(.+\): save it from the report"):
-        write_chart_files(runs, tmp_path / "files")
-    assert not (tmp_path / "files").exists()
+    found = strict(vflens("report", run, "--out", tmp_path / "r.html", "--pictures", out, "--json").out)
+    assert found["pictures"] == str(out)
+    written = write_image_files(read_runs([run]), tmp_path / "again")
+    assert sorted(file.name for file in out.iterdir()) == [file.name for file in written]
+    assert [(out / file.name).read_bytes() for file in written] == [file.read_bytes() for file in written]
 
 
 def test_no_title_leads_out_of_the_folder() -> None:

@@ -130,12 +130,12 @@ def test_a_run_on_shares_is_not_said_to_train_in_the_clear(tmp_path: Path) -> No
     """Neither of columns nor of labels, and the assumption stands where only labels were attacked too."""
     where = {"target": "active", "adversary": "passive", "scored_set": "train", "rows": 455}
     labels = [
-        metric("label_accuracy", 0.385, attack="opened_labels", **where),
-        metric("label_auc", 0.5, attack="opened_labels", **where),
+        metric("label_accuracy", 0.385, attack="gradient_sign", **where),
+        metric("label_auc", 0.5, attack="gradient_sign", **where),
         metric("blind_label_accuracy", 0.615, **where),
     ]
     shares = {"facts": {"training": {"protection": "shares"}}}
-    opened = "From what was opened in training, opened_labels at passive names 38.5 % of 455 training labels"
+    opened = "From what was opened in training, gradient_sign at passive names 38.5 % of 455 training labels"
     only_labels = str(verdict([target(tmp_path / "labels", labels, **shares)]))
     both = target(tmp_path / "both", [*scores({"lmmse": 0.021}), *labels], **shares)
     clear = target(tmp_path / "clear", [*scores({"lmmse": 0.021}), *labels])
@@ -143,16 +143,16 @@ def test_a_run_on_shares_is_not_said_to_train_in_the_clear(tmp_path: Path) -> No
         assert PROTECTED in said
         assert opened in said
         assert "in the clear" not in said
-    assert "Trained in the clear, opened_labels" in (mixed := str(verdict([both, clear])))
+    assert "Trained in the clear, gradient_sign" in (mixed := str(verdict([both, clear])))
     assert opened in mixed
     row = {"target": "passive", "scored_set": "train", "rows": 455}
     columns = [
-        metric("mse", 0.0, attack="openings", **row),
+        metric("mse", 0.0, attack="clear_columns", **row),
         metric("blind_mse", 0.08, attack="half", **row),
     ]
     leaks = verdict([target(tmp_path / "columns", columns, **shares)]).headline
     assert leaks.startswith(
-        "From what was opened in training, the passive party's pixels leak: openings finds"
+        "From what was opened in training, the passive party's pixels leak: clear_columns finds"
     )
 
 

@@ -128,9 +128,8 @@ def test_what_has_nothing_to_act_on_is_refused(tmp_path: Path, changes: dict[str
 @pytest.mark.parametrize(
     "changes",
     [
-        {"training": TRAINING, "attacks": [{"name": "openings", "at": "passive"}]},
+        {"training": TRAINING, "attacks": [{"name": "bmi", "at": "passive"}]},
         {"attacks": [{"name": "loss_threshold"}]},
-        {"attacks": [{"name": "opened_labels"}]},
         of_a_number(0.3),
         {"training": {**TRAINING, "l2": 2.0}},
     ],

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from commandline import Run
+from scoreboard_parity import PARITY, parity_tables
 
 from vflens.experiments.scoreboard.cells import renewed
 from vflens.experiments.scoreboard.changes import changes, said
 from vflens.experiments.scoreboard.explorer import explored
 from vflens.experiments.scoreboard.grid import UNDEFENDED, ScoreboardGrid
-from vflens.experiments.scoreboard.parity import PARITY, parity_tables
 from vflens.experiments.sweeps.pool import Rows, write_rows
 
 DOCS = Path(__file__).parents[4] / "docs"

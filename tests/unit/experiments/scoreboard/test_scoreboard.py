@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from scoreboard_page import page
 from sklearn.datasets import load_digits
 
 from vflens.experiments.scoreboard import cells as module
 from vflens.experiments.scoreboard.cells import kept, keyed, missing, scored
 from vflens.experiments.scoreboard.grid import FEDERATIONS, NUMBER, UNDEFENDED, Place, ScoreboardGrid
-from vflens.experiments.scoreboard.page import page
 from vflens.experiments.scoreboard.sources import digest
 from vflens.experiments.sweeps.pool import Pool, Rows, write_rows
 from vflens.registry import ATTACKS, DEFENSES

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
+from scoreboard_protected import protected_tables
 
 from vflens.experiments.scoreboard.board import Board, boards, unfinished
 from vflens.experiments.scoreboard.cells import COST
 from vflens.experiments.scoreboard.grid import CLEAR, MASKED, PROTECTED, UNDEFENDED, ScoreboardGrid
-from vflens.experiments.scoreboard.protected import protected_tables
 from vflens.experiments.scoreboard.ranks import Threat, rank_tables, ranked
 from vflens.experiments.sweeps.pool import Rows
 from vflens.types import Setting

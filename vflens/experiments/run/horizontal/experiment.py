@@ -177,7 +177,6 @@ class HorizontalExperiment(AnyPartiesExperiment):
         return Role.SERVER in (one, other)
 
     def seated(self) -> list[tuple[AttackTable, str]]:
-        """See :meth:`AnyPartiesExperiment.seated`."""
         return [(attack, self.seat(attack)) for attack in self.attacks]
 
     def attacked_by(self, attacks: Sequence[tuple[str, Attack]]) -> Self:

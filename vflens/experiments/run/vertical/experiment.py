@@ -159,7 +159,6 @@ class Experiment(AnyPartiesExperiment):
         return party == self.parties.active
 
     def seated(self) -> list[tuple[AttackTable, str]]:
-        """See :meth:`AnyPartiesExperiment.seated`."""
         return [(attack, self.seat(attack)) for attack in self.attacks]
 
     def attacked_by(self, attacks: Sequence[tuple[str, Attack]]) -> Self:

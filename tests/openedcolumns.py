@@ -1,48 +1,66 @@
-"""Columns from what protected training opened: of features, of logits, and of the changes of θ."""
+"""Columns from what protected training opened: features, logits, and the changes of θ.
+
+They are features whose mask is zero, public, dealt by the party or that of other rows; or follow from logits,
+residuals or parameters whose mask is missing or that of all steps, or from gradients. Granted rows help.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 
 import numpy as np
-
-from vflens.attacks._openings import (
+from openings import (
     Changes,
+    OpenedStep,
+    columns_of,
     from_the_first,
+    opened_features,
+    openings,
     parameters,
     placed,
     ridge,
+    scale_of,
     signed,
     unmasked,
     weights_of_rows,
 )
+
 from vflens.errors import KnowledgeError
 from vflens.numerics.gradients.descent import rows_of_descent
 from vflens.numerics.shares.scale import FEATURE_BITS
 from vflens.numerics.shares.sigmoid import LOGIT_BITS
-from vflens.plugins.opened import OpenedStep
 from vflens.plugins.views.vertical import AdversaryView
 from vflens.randomness import stream
-from vflens.types import Array
+from vflens.types import Array, Point
 
 _ROUNDS = 6  # of residuals from columns, and columns from residuals
 _MOST_WEIGHTS = 1 << 22  # of rows in logits of steps: later steps are left out
 _ONE = 2.0**FEATURE_BITS
 
 
-class OpenedColumns:
-    """What ``view`` gives of its target's columns; each attempt answers (n, d) of all training ``rows``, or
-    None where masks hide them.
+def found_columns(view: AdversaryView, masks: Array | None = None) -> Array:
+    """The columns (N, d) in [0, 1] of the rows of ``view``, whose party may have dealt ``masks``; ½ where all
+    masks are sound.
+    """
+    found = _OpenedColumns(view, masks)
+    attempts = (found.of_known_masks, found.of_shared_masks, found.of_logits, found.of_changes)
+    values = next((x for attempt in attempts if (x := attempt()) is not None), found.nothing)
+    return np.clip(values[placed(found.rows, view.rows, view.party)], 0, 1)
+
+
+class _OpenedColumns:
+    """What ``view`` gives of its target's columns; its party may have dealt ``masks``.
+
+    Each attempt answers (n, d) of all training ``rows``, or None where masks hide them.
 
     Raises:
         KnowledgeError: nothing was opened at the party.
     """
 
-    def __init__(self, view: AdversaryView) -> None:
-        self._view = view
-        self.rows, self._opened = view.opened_features()
-        self._part = view.shared_columns()[view.target]
+    def __init__(self, view: AdversaryView, masks: Array | None) -> None:
+        self._view, self._masks = view, masks
+        self.rows, self._opened = opened_features(view)
+        self._part = columns_of(view)[view.target]
         granted = view.known_rows()
         mine = list(view.widths()).index(view.target) if granted else 0
         rows, x = granted[mine] if granted else (self.rows[:0], self.nothing[:0])
@@ -55,7 +73,7 @@ class OpenedColumns:
 
     def of_known_masks(self) -> Array | None:
         """The features behind a mask that is known."""
-        for mask in _known_masks(self._view, self._opened):
+        for mask in _known_masks(self._view, self._opened, self._masks):
             found = signed(self._opened[:, self._part] + mask[:, self._part])
             if np.abs(found).max() <= _ONE:
                 return found / _ONE
@@ -83,7 +101,7 @@ class OpenedColumns:
         """The features that fit the logits: exact where θ is bare too, else as granted rows tell them from
         rotated ones; it takes as many as there are unknown columns.
         """
-        steps = [s for s in self._view.openings() if {"delta", "logits", "rho"} <= s.arrays.keys()]
+        steps = [s for s in openings(self._view) if {"delta", "logits", "rho"} <= s.arrays.keys()]
         logits = self._logits(steps) if steps else None
         if logits is None:
             return None
@@ -103,7 +121,7 @@ class OpenedColumns:
 
         They are 0 in the first step, so that one mask for all steps is no mask.
         """
-        response = self._view.shared_scale().response
+        response = scale_of(self._view).response
         found = unmasked([step.arrays["logits"] - response.offset for step in steps], LOGIT_BITS)
         if found is not None:
             return found[0]
@@ -117,12 +135,12 @@ class OpenedColumns:
         return [_targets(self._view, s.rows, s.arrays["rho"].shape[1]) for s in steps]
 
     def _bare_residuals(self, steps: list[OpenedStep]) -> list[Array] | None:
-        found = unmasked([s.arrays["rho"] for s in steps], self._view.shared_scale().response.bits)
+        found = unmasked([s.arrays["rho"] for s in steps], scale_of(self._view).response.bits)
         return None if found is None or found[1] else found[0]
 
     def _followed(self, steps: list[OpenedStep], logits: list[Array]) -> Array:
         """The features with which these ``steps``, all from the first on, lead to their own ``logits``."""
-        scale, schedule = self._view.shared_scale(), self._view.schedule
+        scale, schedule = scale_of(self._view), self._view.schedule
         residuals = self._bare_residuals(steps)
         if residuals is None:
             answers = [scale.response.answered(z) for z in logits]
@@ -145,7 +163,7 @@ class OpenedColumns:
 
         The others are the mean of granted ones, or ½.
         """
-        x, parts = _own(self._view, self.rows, self._opened.shape[1]), self._view.shared_columns()
+        x, parts = _own(self._view, self.rows, self._opened.shape[1]), columns_of(self._view)
         for party, (rows, granted) in zip(self._view.widths(), self._view.known_rows(), strict=False):
             x[placed(self.rows, rows, self._view.party), parts[party]] = granted
         known = ~np.isnan(x)
@@ -194,20 +212,21 @@ class OpenedColumns:
         return found
 
 
-def _known_masks(view: AdversaryView, opened: Array) -> Iterator[Array]:
+def _known_masks(view: AdversaryView, opened: Array, masks: Array | None) -> Iterator[Array]:
     """Masks uint64 (n, d) of the features that the party may know."""
     yield np.zeros_like(opened)
-    public = stream(view.opened_in().encode(), "features").integers(0, 2**64, opened.shape, np.uint64)
+    run = next(r.exchange.run for r in view.received(Point.SHARES))
+    public = stream(run.encode(), "features").integers(0, 2**64, opened.shape, np.uint64)
     yield public
     yield public + public
-    with suppress(KnowledgeError):
-        yield view.own("masks", np.arange(len(opened)))
+    if masks is not None:
+        yield masks
 
 
 def _own(view: AdversaryView, rows: Array, width: int) -> Array:
     """All columns (n, d) as far as the party has them, the others NaN; the bias is known."""
     x = np.ones((len(rows), width))
-    for party, part in view.shared_columns().items():
+    for party, part in columns_of(view).items():
         x[:, part] = view.own("features", rows) if party == view.party else np.nan
     return x
 

@@ -7,6 +7,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
+from scoreboard_parity import parity_tables
+from scoreboard_protected import protected_tables
+
 from vflens.experiments.scoreboard.board import FAMILIES, Board, boards, unfinished
 from vflens.experiments.scoreboard.grid import (
     ATTACKED,
@@ -19,8 +22,6 @@ from vflens.experiments.scoreboard.grid import (
     ScoreboardGrid,
 )
 from vflens.experiments.scoreboard.lines import item, listed, paragraph, table
-from vflens.experiments.scoreboard.parity import parity_tables
-from vflens.experiments.scoreboard.protected import protected_tables
 from vflens.experiments.scoreboard.ranks import rank_tables
 from vflens.experiments.scoreboard.tuned import is_apart, tuned_tables
 from vflens.experiments.scoreboard.verdicts import RULE, CellResult
