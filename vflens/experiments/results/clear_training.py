@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from vflens.experiments.outcome.decide import HARDLY
 from vflens.experiments.results.labels_membership import LabelResult
 from vflens.experiments.results.record import RecordedRun
-from vflens.experiments.results.results import HARDLY, LargestLeak
+from vflens.experiments.results.results import LargestLeak
 from vflens.plugins.attack import installed_attack, up_to_renaming
 from vflens.plugins.malicious import breaks_protocol
 from vflens.protocol.acts import BATCHES

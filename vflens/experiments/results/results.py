@@ -21,7 +21,6 @@ from vflens.score.service import MIN_ROWS
 from vflens.storage.metrics import Name
 from vflens.types import Phase
 
-HARDLY = 0.05  # of a blind guess's error: an attack that takes less is called hardly better
 BLIND_GUESSES = {
     "zero": "all zeros",
     "half": "one half everywhere",

@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from vflens.experiments.outcome.decide import HARDLY
 from vflens.experiments.results import theory
 from vflens.experiments.results.best_defense import best_defense, worst_column
 from vflens.experiments.results.clear_training import (
@@ -21,7 +22,7 @@ from vflens.experiments.results.clear_training import (
     reads_training,
 )
 from vflens.experiments.results.record import RecordedRun
-from vflens.experiments.results.results import HARDLY, UTILITY, LargestLeak, Result, beside, worth
+from vflens.experiments.results.results import UTILITY, LargestLeak, Result, beside, worth
 from vflens.experiments.results.titles import by_name, defenses, labels, rows_of
 from vflens.roles import ROLES, SEATS
 from vflens.storage.json_file import finite
