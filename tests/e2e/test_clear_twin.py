@@ -107,6 +107,18 @@ def test_the_twin_of_a_number_differs_by_rounding_alone(tmp_path: Path) -> None:
     assert "RMSE, trained in the clear" in page
 
 
+def test_the_twin_of_two_classes_is_the_same_training(tmp_path: Path) -> None:
+    """The parameters of shares are those of softmax at half the rate and twice the penalty; at the whole rate
+    they differ by far more.
+    """
+    two = {**SETTINGS, "data": {**SETTINGS["data"], "classes": 2, "rows": 400}}
+    made = run(experiment(tmp_path / "shares", **two), in_process=True)
+    found = read_run(made.scenarios[0]).utility
+    assert found[Name.AUC] == pytest.approx(found[Name.AUC_CLEAR], abs=2e-3)
+    clear_federation(tmp_path / "clear", **{**two, "training": TRAINING, "attacks": []}).run()
+    assert abs(read_run(tmp_path / "clear").utility[Name.AUC] - found[Name.AUC_CLEAR]) > 2e-3
+
+
 def test_no_twin_without_protection_or_with_several_owners(tmp_path: Path) -> None:
     clear = run(experiment(tmp_path, **{**SETTINGS, "training": TRAINING, "attacks": []}), in_process=True)
     apart = run(experiment(tmp_path, **SETTINGS, lab=False), in_process=True)

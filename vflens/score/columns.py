@@ -20,7 +20,7 @@ from vflens.score.images import grid_of, psnr, ssim
 from vflens.score.pictures import save_pictures
 from vflens.score.service import ScoringService
 from vflens.score.theory import ReleasedModel, noise_weights, theory_metrics
-from vflens.score.worst import letters_of, most_exposed, tolerance_of
+from vflens.score.worst import letters_of, most_exposed, most_frequent, tolerance_of
 from vflens.storage.files import write_whole
 from vflens.storage.metrics import Name
 from vflens.tables.pixels import pixel_places
@@ -98,7 +98,7 @@ class ColumnScoring(ScoringService):
             if self._told_means is not None:
                 distance = np.abs(self._told_means(submission.sender) - truth.mean(axis=0))
                 self._by_column(Name.COLUMN_BLIND_MEAN_ERROR, distance, submission)
-            constants = np.broadcast_to(self._tolerance.best_constant(truth), truth.shape)
+            constants = self._tolerance.constants(truth)
             cells = self._tolerance.found(constants, truth)
             add(Name.BLIND_CELLS_FOUND, cells.mean())
             self._by_column(Name.COLUMN_BLIND_FOUND, cells.mean(axis=0), submission)
@@ -113,7 +113,7 @@ class ColumnScoring(ScoringService):
             self._by_column(Name.COLUMN_UNIT, self._truth.units, submission)
         add = self.adding(submission)
         for j in self._letters:
-            add(Name.COLUMN_BLIND_RIGHT, _most_frequent(truth[:, j]), column=self._columns[j].name)
+            add(Name.COLUMN_BLIND_RIGHT, most_frequent(truth[:, j]), column=self._columns[j].name)
 
     def _blind_guess(
         self, name: str, value: float | Array | None, truth: Array, submission: Submission
@@ -229,11 +229,6 @@ class ColumnScoring(ScoringService):
         of = "" if of == self._pictured else of
         estimates = {g.attack: g.in_box().values[drawn] for g in submission.guesses}
         save_pictures(self._folder, rows, self._truth[rows], estimates, of)
-
-
-def _most_frequent(values: Array) -> float:
-    """The share of the most frequent of ``values`` (n,)."""
-    return float(np.unique(values, return_counts=True)[1].max() / len(values))
 
 
 def blind_square(guess: float | Array | None, truth: Array) -> Array:

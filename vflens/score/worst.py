@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -14,6 +14,8 @@ from vflens.types import Array, ColumnInfo
 DEFAULT = 0.05  # of a column's range: the tolerance of a column of which none is stated
 EXPOSED = 0.01  # share of rows that are called most exposed
 _CHECKED = 500  # rows that are compared with all others
+_FEW = 20  # different whole numbers: so many answers are right or wrong, and no lengths
+_PEEKED = 2000  # rows that show most columns to take more
 
 
 class Shares(NamedTuple):
@@ -57,6 +59,10 @@ class Tolerance:
         """The constant (d,) that finds most cells of each column of ``truth`` (n, d)."""
         return np.array([_densest(np.sort(column), w) for column, w in zip(truth.T, self.width, strict=True)])
 
+    def constants(self, truth: Array) -> Array:
+        """For each row of ``truth`` (n, d) the constants (n, d) that find most cells of other rows."""
+        return from_others(self.best_constant, truth)
+
     def unique(self, values: Array, found: Array, everybody: Array) -> float:
         """The share of the rows of ``values`` that are ``found`` (n,), and of whose answers no second row of
         ``everybody`` (N, d) is within the tolerance; of more than 500 found rows, by the first 500.
@@ -76,10 +82,51 @@ class Tolerance:
         return len(left)
 
 
+def from_others(best: Callable[[Array], Array], truth: Array) -> Array:
+    """For each row of ``truth`` (n, …) what is ``best`` for the other half of its rows: a guess that is
+    fitted to the rows that it is scored on would look better than it is.
+    """
+    guess = np.empty(truth.shape)
+    for half in (0, 1) if len(truth) > 1 else ():
+        guess[half::2] = best(truth[1 - half :: 2])
+    return guess if len(truth) > 1 else np.broadcast_to(best(truth), truth.shape)
+
+
+def most_frequent(values: Array) -> float:
+    """The share of ``values`` (n,) that the most frequent of other rows is."""
+
+    def mode(those: Array) -> Array:
+        letters, count = np.unique(those, return_counts=True)
+        frequent: Array = letters[count.argmax()]
+        return frequent
+
+    return float((from_others(mode, values) == values).mean())
+
+
 def letters_of(truth: ScaledColumns, columns: Sequence[ColumnInfo]) -> dict[int, Array]:
-    """The values that each column with an alphabet takes in ``truth``, ascending and scaled, by position."""
-    finite = [j for j, column in enumerate(columns) if column.alphabet is not None]
-    return {j: in_unit(np.unique(truth.kept[:, j])) for j in finite}
+    """The values that each column of few takes in ``truth``, ascending and scaled, by position: a column with
+    an alphabet, of two values, or of at most 20 whole numbers. An answer stands for the nearest one.
+    """
+    units = np.ones(len(columns)) if truth.units is None else truth.units
+    found = {}
+    for j, column in enumerate(columns):
+        if column.alphabet is None and (column.pixel is not None or _varies(truth.kept[:_PEEKED, j])):
+            continue
+        letters = in_unit(np.unique(truth.kept[:, j]))
+        if column.alphabet is not None or _are_few(letters * units[j]):
+            found[j] = letters
+    return found
+
+
+def _varies(values: Array) -> bool:
+    """Whether ``values`` (n,) take more values than a column of few."""
+    return len(np.unique(values)) > _FEW
+
+
+def _are_few(letters: Array) -> bool:
+    """Whether the ascending ``letters`` of a column, in its own unit, are right or wrong, and no lengths."""
+    steps = letters - letters[0]
+    return len(letters) <= 2 or (len(letters) <= _FEW and bool(np.abs(steps - np.rint(steps)).max() < 1e-6))
 
 
 def tolerance_of(

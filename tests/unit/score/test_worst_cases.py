@@ -51,7 +51,9 @@ def test_two_rows_that_are_alike_are_found_and_not_unique() -> None:
 
 
 def test_a_constant_singles_out_one_row_at_most(tmp_path: Path) -> None:
-    """It finds a crowd of equal rows, none of them alone; where all rows differ it finds one alone."""
+    """It finds a crowd of equal rows, none of them alone. Where all rows differ it finds none: constants are
+    fitted to rows that they are not scored on.
+    """
     crowd = np.concatenate([np.full(12, 0.5), np.linspace(0, 0.4, N - 12)])[:, np.newaxis]
     apart = np.linspace(0, 1, N)[:, np.newaxis]
     found = {}
@@ -60,7 +62,22 @@ def test_a_constant_singles_out_one_row_at_most(tmp_path: Path) -> None:
         figures_of = _scored(tmp_path / name, truth, {"c0": 0.001})
         kinds = ("blind_rows_found", ""), ("blind_rows_unique", ""), ("rows_unique", "a")
         found[name] = [round(N * figures_of[kind]) for kind in kinds]
-    assert found == {"crowd": [12, 0, N - 12], "apart": [1, 1, N]}
+    assert found == {"crowd": [12, 0, N - 12], "apart": [0, 0, N]}
+
+
+def test_a_constant_is_not_fitted_to_the_rows_that_it_is_scored_on() -> None:
+    """Of twenty even rows the best constant finds two by fitting itself; another draw of them half of that."""
+    rng = np.random.default_rng(0)
+    tolerance = Tolerance.of(np.zeros((1, 1)), {0: 0.05}, {})
+    fitted, apart = [], []
+    for _ in range(200):
+        truth = rng.random((20, 1))
+        best = np.broadcast_to(tolerance.best_constant(truth), truth.shape)
+        fitted.append(tolerance.found(best, truth).mean())
+        apart.append(tolerance.found(tolerance.constants(truth), truth).mean())
+    assert np.mean(apart) == pytest.approx(0.1, abs=0.01)
+    assert np.mean(fitted) > 0.2
+    assert tolerance.constants(np.full((1, 1), 0.3)).tolist() == [[0.3]]
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -122,6 +122,11 @@ class Bench:
         return cls(subject, plan, np.sort(order[plan.known :]), np.sort(order[: plan.known]))
 
     @property
+    def names(self) -> list[str]:
+        """The subject's columns."""
+        return [c.name for c in self.subject.columns]
+
+    @property
     def truth(self) -> Array:
         """The attacked rows (n, d)."""
         attacked: Array = self.subject.x[self.rows]

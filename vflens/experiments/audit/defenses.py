@@ -10,7 +10,7 @@ import numpy as np
 from vflens.errors import VflensError
 from vflens.experiments.audit.bench import Bench, blind_errors, made_for
 from vflens.experiments.audit.models import World, simulate
-from vflens.experiments.audit.outcomes import column_blind, shares
+from vflens.experiments.audit.outcomes import column_blind, shares, worst_column
 from vflens.experiments.pages.cost import Cost, Use, use_of
 from vflens.numerics.measures.intervals import interval
 from vflens.plugins.defense import Defense
@@ -32,11 +32,12 @@ class Defended:
 
     ``attack`` is "" where none of those ``tried``, which had what they need, beats the best blind guess,
     whose error ``mse`` then is. ``leak`` is the largest share of the best blind guess's error in a
-    ``column`` that one of them takes. ``price`` is ``cost`` in words, ``gain`` what the federation still has
-    over the active party alone. Of classes ``accuracy_loss``, ``mean_kl`` (nats) and ``argmax_kept`` compare
+    ``column`` that one of them takes of a model: the 95 % quantile over models, the worst column in the share
+    ``alike`` of them. ``price`` is ``cost`` in words, ``gain`` what the federation still has over the active
+    party alone. ``untested`` says why it is not recommended, whatever it hides: no attack that knows it ran.
+    Of classes ``accuracy_loss``, ``mean_kl`` (nats) and ``argmax_kept`` compare
     the released scores with those of the undefended model. ``withheld`` says that no parameters were
-    disclosed. ``reason`` says why a defence could not be simulated, or judged: an attack made for it could
-    not run, and no other is better than blind. Its figures are then None.
+    disclosed. ``reason`` says why a defence could not be simulated. Its figures are then None.
     """
 
     defense: str
@@ -54,6 +55,8 @@ class Defended:
     argmax_kept: float | None = None
     withheld: bool = False
     tried: tuple[str, ...] = ()
+    alike: float = 1.0
+    untested: str = ""
     reason: str = ""
 
 
@@ -113,13 +116,14 @@ def reached(wanted: Facts, mse: float, leak: float) -> bool:
 
 
 def fitting(defended: Sequence[Defended], wanted: Facts) -> list[Defended]:
-    """Those that reach what is ``wanted`` at a decided cost, the cheapest first: least cost, none where none
-    was measured, then least KL (∞ is common), then least leak, then what discloses least.
+    """Those that reach what is ``wanted`` against an attack that knows them, at a decided cost, the cheapest
+    first: least cost, none where none was measured, then least KL (∞ is common), then least leak, then what
+    discloses least.
     """
     fit = [
         (d, d.cost.loss)
         for d in reaching(defended, wanted)
-        if d.cost is not None and d.cost.is_decided and d.cost.loss <= wanted["most_loss"]
+        if not d.untested and d.cost is not None and d.cost.is_decided and d.cost.loss <= wanted["most_loss"]
     ]
     return [
         d for d, _ in sorted(fit, key=lambda f: (f[1], f[0].mean_kl or 0.0, f[0].leak, not f[0].withheld))
@@ -191,10 +195,6 @@ class _Trial:
         if self._result.reason:
             return self._result
         strongest = self._strongest()
-        unmet = set(made_for(self._result.defense)) - set(strongest["tried"])
-        if unmet and not strongest["attack"]:
-            said = f"{', '.join(sorted(unmet))}, made for it, could not run, and no other attack gets past it"
-            return replace(self._result, reason=said)
         of_classes: Document = {}
         if self._figures:
             names = ("accuracy_loss", "mean_kl", "argmax_kept")
@@ -202,26 +202,37 @@ class _Trial:
         measures, before, after = zip(*self._worth, strict=True)
         cost = Cost.of(measures[0], dict(enumerate(after)), dict(enumerate(before)))
         priced: Document = {"cost": cost, "price": str(cost), "gain": cost.gain}
-        return replace(self._result, **strongest, **priced, **of_classes)
+        untested = _untested(self._result.defense, strongest["tried"])
+        return replace(self._result, untested=untested, **strongest, **priced, **of_classes)
 
     def _strongest(self) -> Document:
         bench, models = self._bench, min(ATTACKED_MODELS, self._bench.plan.models)
-        means = {
-            name: [np.mean(part, axis=0) for part in zip(*found, strict=True)]
+        ran = {
+            name: [np.array(part) for part in zip(*found, strict=True)]  # a row for each model
             for name, found in self._errors.items()
             if len(found) == models or name in bench.training_attacks
         }
         beating = {
-            name: float(errors.mean()) for name, (errors, _, blind) in means.items() if errors.mean() < blind
+            name: float(errors.mean())
+            for name, (errors, _, blind) in ran.items()
+            if errors.mean() < blind.mean()
         }
         blind = bench.blind[bench.blind_guess]
         attack, mse = min(beating.items(), key=lambda item: item[1], default=("", blind))
-        taken = np.array(
-            [shares(errors, of_column) for errors, of_column, _ in means.values()] or [np.zeros(1)]
-        )
-        leak = float(taken.max())
-        column = bench.subject.columns[int(taken.max(axis=0).argmax())].name if leak else ""
-        return {"attack": attack, "mse": mse, "leak": leak, "column": column, "tried": tuple(means)}
+        leaks = [worst_column(shares(errors, of_column)) for errors, of_column, _ in ran.values()]
+        leak, place, alike = max(leaks, default=(0.0, 0, 0.0))
+        worst: Document = {"leak": leak, "column": bench.names[place] if leak else "", "alike": alike}
+        return {"attack": attack, "mse": mse, "tried": tuple(ran), **worst}
+
+
+def _untested(defense: str, tried: Sequence[str]) -> str:
+    """Why nobody can say what ``defense`` hides after attacks were ``tried``; "" after one that knows it."""
+    knowing = made_for(defense)
+    if set(knowing) & set(tried):
+        return ""
+    if knowing:
+        return f"not tested: {', '.join(sorted(knowing))}, made for it, could not run here"
+    return "not tested: no installed attack is made for it"
 
 
 def _mean_kl(exact: Array, released: Array) -> float:

@@ -14,6 +14,7 @@ import numpy as np
 
 from vflens.errors import ConfigError, DataError
 from vflens.experiments.audit.bench import Answer, Bench, Plan
+from vflens.experiments.audit.rarity import Rarity, drawn
 from vflens.experiments.audit.subject import (
     AuditSubject,
     is_table,
@@ -201,8 +202,9 @@ def joint(asked: Source, model: Graph | TreeModel, plan: Plan) -> Joint:
     if len(subject.x) < 2:
         raise DataError(f"{asked.source} has {counted(len(subject.x), 'row')}: an audit needs at least 2")
     most = min(plan.rows, _MOST_ROWS[type(model)] if len(mine) == model.width else _MOST_ROWS_WITH_OTHERS)
-    kept = np.sort(plan.rng("rows").permutation(len(subject.x))[:most])
-    subject = replace(subject, x=subject.x[kept], ids=table.ids[kept])
+    kept = drawn(subject.x, subject.few, most, plan.rng("rows"))
+    there = Rarity.of(subject.x)
+    subject = replace(subject, x=subject.x[kept], ids=table.ids[kept], there=there, letters=subject.few)
     x = _drawn(model, own, mine, plan, kept) if whole is None else whole.features[kept].astype(np.float32)
     everything, none = np.arange(len(kept), dtype=np.int32), np.zeros(0, np.int32)
     return Joint(Bench(subject, plan, everything, none, failed={}), x, mine, whole is None)

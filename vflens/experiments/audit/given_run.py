@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-import numpy as np
-
 from vflens.experiments.audit.advice import takes
 from vflens.experiments.audit.boosted import attack_trees, training_boxes, training_rows
 from vflens.experiments.audit.defenses import reached
@@ -15,13 +13,13 @@ from vflens.experiments.audit.given import Joint, Reading
 from vflens.experiments.audit.outcomes import (
     AttackOutcome,
     ModelErrors,
+    by_column,
     column_blind,
-    exposed,
-    shares,
+    columns_json,
     summary,
 )
 from vflens.experiments.audit.run import Keep
-from vflens.experiments.audit.words import exposed_file, most_exposed_column, worst_cases
+from vflens.experiments.audit.words import columns_found, exposed_file, worst_cases
 from vflens.experiments.audit.worst import stated_in_units, tolerance_of, worst_case
 from vflens.experiments.pages.page import templates, write_page
 from vflens.experiments.results.own_units import in_own_unit
@@ -55,7 +53,6 @@ def audit_given(
     tolerance = tolerance_of(subject, bench.plan.tolerance)
     readings, blind_branches = _readings(model, joint, progress)
     outcomes = [_outcome(joint, reading) for reading in readings]
-    names = [c.name for c in subject.columns]
     best = min(range(len(readings)), key=lambda i: outcomes[i].mse)
     worst = worst_case(bench, Phase.PREDICT, [readings[best].answer])
     if worst:
@@ -66,7 +63,7 @@ def audit_given(
         "weights": str(weights),
         "model": _described(model),
         "rows": len(subject.x),
-        "columns": names,
+        "columns": bench.names,
         "inputs": model.width,
         "others_drawn": joint.drawn,
         "clipped": subject.clipped,
@@ -74,12 +71,10 @@ def audit_given(
         "blind": bench.blind,
         "blind_guess": bench.blind_guess,
         "column_blind": column_blind(bench.truth, {}).tolist(),
-        "attacks": [
-            {**asdict(o), "column": _worst_column(o, names), **r.facts}
-            for o, r in zip(outcomes, readings, strict=True)
-        ],
+        "attacks": [{**asdict(o), **r.facts} for o, r in zip(outcomes, readings, strict=True)],
         **blind_branches,
-        "own_units": exposed(outcomes, names, units),
+        "own_units": columns_json(by_column(outcomes, subject)),
+        "table_rows": len(subject.x) if subject.there is None else subject.there.rows,
         "worst_cases": [worst.case.json] if worst else [],
         "tolerance": stated_in_units(subject, tolerance),
         "wanted": bench.plan.wanted(),
@@ -101,12 +96,7 @@ def _readings(model: Graph | TreeModel, joint: Joint, progress: Progress) -> tup
 def _outcome(joint: Joint, reading: Reading) -> AttackOutcome:
     tolerance = tolerance_of(joint.bench.subject, joint.bench.plan.tolerance)
     found = [ModelErrors.of(joint.bench.subject, reading.answer, {}, tolerance)]
-    return summary(reading.answer.attack, "given", found, released=reading.released)
-
-
-def _worst_column(outcome: AttackOutcome, names: list[str]) -> str:
-    """The column of which it takes most."""
-    return names[int(shares(np.array(outcome.columns), np.array(outcome.column_blind)).argmax())]
+    return summary(reading.answer.attack, "given", found, joint.bench.names, released=reading.released)
 
 
 def _described(model: Graph | TreeModel) -> str:
@@ -145,16 +135,16 @@ def _leak(attack: Facts) -> float:
 
 
 def _takes(found: Facts, attack: Facts) -> str:
-    return takes(found, attack, attack["leak"], attack["column"])
+    return takes(found, attack)
 
 
 def sentences(found: Facts) -> list[str]:
-    """The verdict: whether to join, the most exposed column, the error of each attack beside the blind guess
+    """The verdict: whether to join, which columns are found, the error of each attack beside the blind guess
     with right branches, what was drawn.
     """
     blind = found["blind"][found["blind_guess"]]
     guess = f"best blind guess ({BLIND_GUESSES[found['blind_guess']]}) {number(blind)}"
-    said = [decision(found), most_exposed_column(found)]
+    said = [decision(found), columns_found(found)]
     for a in found["attacks"]:
         words = (
             f"From the {a['released']} of {found['model']} {_ATTACKS[a['attack']]} errs by "

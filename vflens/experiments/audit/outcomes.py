@@ -9,19 +9,26 @@ import numpy as np
 
 from vflens.experiments.audit.bench import Answer
 from vflens.experiments.audit.subject import AuditSubject
-from vflens.experiments.results.own_units import OwnError
+from vflens.experiments.outcome import words
+from vflens.experiments.outcome.finding import Finding, Quantity, State
+from vflens.experiments.results.results import half_width
 from vflens.numerics.entropy import conditional_entropy, nearest_letters
-from vflens.score.worst import Tolerance
+from vflens.numerics.measures.advantage import exact
+from vflens.score.worst import Tolerance, most_frequent
 from vflens.types import Array, Document, Phase
+
+_QUANTILE = 0.95  # of models: what is decided on holds in 19 of 20
 
 
 @dataclass(frozen=True)
 class AttackOutcome:
     """One attack against one kind of model, on ``rows`` each: MSE per feature of answers moved into the box.
 
-    ``columns`` are errors by column beside those of the best blind guess at the same rows, ``column_blind``,
-    of which ``leak`` is the largest share that it takes of a column; ``right`` and ``blind_right`` the shares
-    of right values, ``conditional_entropies`` H(X | X̂) in bits, None without an alphabet: means over models.
+    ``columns`` are errors by column beside those of the best blind guess at the same rows, ``column_blind``;
+    ``right`` and ``blind_right`` the shares of right values, ``conditional_entropies`` H(X | X̂) in bits, None
+    where a column takes many values: means over models. ``leak`` is the 95 % quantile over models of what one
+    takes of its worst column, as a share of the best blind guess's error; ``column`` is the worst one in the
+    share ``alike`` of models.
     ``low`` and ``high`` are the 5 % and 95 % quantiles over models; of one model the 95 % interval over rows.
     Of an attack that Theorem 2 covers ``closed`` is the mean closed form of its error before answers are
     moved into the box, ``unclipped`` that error as measured, ``disagreement`` their largest relative
@@ -42,6 +49,8 @@ class AttackOutcome:
     columns: tuple[float, ...]
     column_blind: tuple[float, ...]
     leak: float
+    column: str
+    alike: float
     right: tuple[float | None, ...]
     blind_right: tuple[float | None, ...]
     conditional_entropies: tuple[float | None, ...]
@@ -79,17 +88,15 @@ class ModelErrors:
     ) -> ModelErrors:
         """Of an ``answer``, beside blind guesses of its rows, those ``learnt`` from known rows (n, d) too."""
         x, values = subject.x[answer.rows], answer.inside
-        finite = [j for j, column in enumerate(subject.columns) if column.alphabet]
         right, blind_right, left = np.full((3, x.shape[1]), np.nan)
-        for j in finite:
-            letters = np.unique(subject.x[:, j])
+        for j, letters in subject.few.items():
             right[j] = _right(letters, values[:, j], x[:, j])
             imputed = [_right(letters, guess[:, j], x[:, j]) for guess in learnt.values()]
-            blind_right[j] = max(np.unique(x[:, j], return_counts=True)[1].max() / len(x), *imputed, 0.0)
+            blind_right[j] = max(most_frequent(x[:, j]), *imputed, 0.0)
             left[j] = conditional_entropy(x[:, j], values[:, j])
         unclipped = float(((answer.values - x) ** 2).mean())
         imputed_values = next(iter(learnt.values()), np.full_like(x, np.nan))
-        guesses = (values, np.broadcast_to(tolerance.best_constant(x), x.shape), imputed_values)
+        guesses = (values, tolerance.constants(x), imputed_values)
         within = np.array([tolerance.found(guess, x).mean(axis=0) for guess in guesses])
         within[2] = within[2] if learnt else np.nan
         return cls(
@@ -121,12 +128,13 @@ def summary(
     attack: str,
     kind: str,
     found: Sequence[ModelErrors],
+    names: Sequence[str],
     closed: Sequence[float] | None = None,
     *,
     phase: str = Phase.PREDICT,
     released: str = "",
 ) -> AttackOutcome:
-    """One attack over models, each with its ``closed`` form, if it has one."""
+    """One attack on columns of these ``names`` over models, each with its ``closed`` form, if it has one."""
     mse = np.array([f.square.mean() for f in found])
     if len(mse) > 1:
         low, high = np.quantile(mse, [0.05, 0.95])
@@ -141,9 +149,8 @@ def summary(
         away = np.abs(unclipped - closed) / np.maximum(closed, 1e-12)
         told = {"closed": float(np.mean(closed)), "unclipped": float(unclipped.mean())}
         told["disagreement"] = float(away.max())
-    errors, blind = (
-        np.mean(of, axis=0) for of in ([f.square.mean(axis=0) for f in found], [f.blind for f in found])
-    )
+    errors, blind = np.array([f.square.mean(axis=0) for f in found]), np.array([f.blind for f in found])
+    leak, column, alike = worst_column(shares(errors, blind))
     return AttackOutcome(
         attack=attack,
         kind=kind,
@@ -152,9 +159,11 @@ def summary(
         mse=float(mse.mean()),
         low=float(low),
         high=float(high),
-        columns=tuple(errors.tolist()),
-        column_blind=tuple(blind.tolist()),
-        leak=float(shares(errors, blind).max()),
+        columns=tuple(errors.mean(axis=0).tolist()),
+        column_blind=tuple(blind.mean(axis=0).tolist()),
+        leak=leak,
+        column=names[column],
+        alike=alike,
         right=_known(np.mean([f.right for f in found], axis=0)),
         blind_right=_known(np.mean([f.blind_right for f in found], axis=0)),
         conditional_entropies=_known(np.mean([f.left for f in found], axis=0)),
@@ -179,35 +188,73 @@ def _known(values: Array) -> tuple[float | None, ...]:
     return tuple(None if np.isnan(v) else float(v) for v in values)
 
 
+def worst_column(taken: Array) -> tuple[float, int, float]:
+    """What one model gives away of its worst column, from the shares ``taken`` (m, d) of m models: the 95 %
+    quantile over models, for a mean would hide that each gives away another column; the column that is the
+    worst one most often, and in which share of models.
+    """
+    worst = taken.argmax(axis=1)
+    times = np.bincount(worst, minlength=taken.shape[1])
+    column = int(times.argmax())
+    return float(np.quantile(taken.max(axis=1), _QUANTILE)), column, float(times[column] / len(taken))
+
+
 def shares(errors: Array, blind: Array) -> Array:
-    """Of the blind guess's error of each column (d,) the share that ``errors`` (d,) leave out: 1 is exact, 0
-    no better; 0 of a column that never varies.
+    """Of the blind guess's error of each column (…, d) the share that ``errors`` (…, d) leave out: 1 is
+    exact, 0 no better; 0 of a column that never varies.
     """
     taken: Array = 1 - np.divide(errors, blind, out=np.ones_like(errors), where=blind > 0)
     return np.maximum(taken, 0.0)
 
 
-def exposed(reached: Sequence[AttackOutcome], names: Sequence[str], units: Sequence[float]) -> list[Document]:
-    """Each column under the attack that takes most of it, the most exposed first: ``share`` of the best
-    blind guess's error, both errors in the column's own unit (scaled ones without ``units``), and in words.
+def by_column(reached: Sequence[AttackOutcome], subject: AuditSubject) -> list[Finding]:
+    """Each column under the attack that takes most of it, of two alike that which errs less; the most exposed
+    first.
     """
-    taken = np.array([shares(np.array(r.columns), np.array(r.column_blind)) for r in reached])
-    found = [_exposed(reached[int(taken[:, j].argmax())], j, name, units) for j, name in enumerate(names)]
-    return sorted(found, key=lambda f: -f["share"])
+    found = [[_finding(r, j, len(reached), subject) for r in reached] for j in range(len(subject.columns))]
+    return sorted((max(of, key=_most) for of in found), key=_most, reverse=True)
 
 
-def _exposed(by: AttackOutcome, j: int, name: str, units: Sequence[float]) -> Document:
-    error, blind = by.columns[j], by.column_blind[j]
+def _most(finding: Finding) -> tuple[bool, float, float]:
+    """Found ones first, then by what is taken, then by the error."""
+    error = -finding.value if finding.quantity is Quantity.ERROR else finding.value
+    return finding.state is State.FOUND, round(finding.share, 9), error
+
+
+def _finding(by: AttackOutcome, j: int, tries: int, subject: AuditSubject) -> Finding:
     right, guessed = by.right[j], by.blind_right[j]
-    if right is not None and guessed is not None and right > guessed:
-        own = OwnError("", by.attack, name, right, guessed, right=True)
+    if right is not None and guessed is not None:
+        low, high = exact(right, by.rows)
+        figures = {"value": right, "low": low, "high": high, "blind": guessed}
     else:
-        unit = units[j] if units else 1.0
-        own = OwnError("", by.attack, name, unit * error**0.5, unit * blind**0.5)
-    share = float(shares(np.array([error]), np.array([blind]))[0])
-    record = {name: value for name, value in own._asdict().items() if name != "target"}
-    told = {"found": own.found, "guessed": own.guessed, "words": str(own)}
-    if not units and not own.right:
-        told = {"found": f"error {error:.2g}", "guessed": f"error {blind:.2g}"}
-        told["words"] = f"{name} {told['found']}, a blind guess {told['guessed']}"
-    return {**record, "phase": by.phase, "released": by.released, "share": share, **told}
+        unit = 1.0 if subject.units is None else float(subject.units[j])
+        mse, half = by.columns[j], half_width(by.column_stderr[j])
+        squares = (mse, max(0.0, mse - half), mse + half, by.column_blind[j])
+        figures = dict(zip(("value", "low", "high", "blind"), (unit * s**0.5 for s in squares), strict=True))
+    return Finding(
+        quantity=Quantity.ERROR if right is None else Quantity.RIGHT,
+        subject=subject.columns[j].name,
+        attack=by.attack,
+        target=subject.name,
+        scored_set=by.phase,
+        rows=by.rows,
+        **figures,
+        tries=tries,
+        unit=subject.units is not None,
+        varies=subject.varies[j],
+        deciding=subject.deciding[j],
+        released=by.released,
+    )
+
+
+def columns_json(findings: Sequence[Finding]) -> list[Document]:
+    """What is found of each column, under stable keys, and in words."""
+    return [
+        {
+            **{"column": f.subject, "attack": f.attack, "error": f.value, "blind": f.blind},
+            **{"right": f.is_share, "phase": f.scored_set, "released": f.released, "share": f.share},
+            **{"found": words.reached(f), "guessed": words.guessed(f), "words": words.column(f)},
+            "finding": f.json,
+        }
+        for f in findings
+    ]

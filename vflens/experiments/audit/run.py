@@ -14,7 +14,14 @@ from typing import TypeAlias
 from vflens.experiments.audit.bench import Answer, Bench, Plan, audited
 from vflens.experiments.audit.defenses import ATTACKED_MODELS, fitting, left_out, try_defenses
 from vflens.experiments.audit.models import simulate
-from vflens.experiments.audit.outcomes import AttackOutcome, ModelErrors, column_blind, exposed, summary
+from vflens.experiments.audit.outcomes import (
+    AttackOutcome,
+    ModelErrors,
+    by_column,
+    column_blind,
+    columns_json,
+    summary,
+)
 from vflens.experiments.audit.subject import AuditSubject
 from vflens.experiments.audit.worst import Worst, stated_in_units, tolerance_of, worst_case
 from vflens.experiments.results.results import up_to_affine
@@ -43,7 +50,7 @@ def audit(
     defended, utility = try_defenses(bench, progress)
     counting = [r for r in reached if _counts(r, bench)]
     facts = _facts(bench)
-    own_units = exposed(counting, facts["columns"], facts["units"])
+    worst_model = max(counting, key=lambda r: (round(r.leak, 9), -r.mse))
     worst = list(_worst(bench, counting))
     keep({w.case.scored_set: {w.case.attack: w.exposed} for w in worst})
     return {
@@ -55,8 +62,9 @@ def audit(
         "attacks": [asdict(r) for r in reached],
         "theory_disagreements": _disagreements(reached),
         "strongest": asdict(min(counting, key=_by_error)),
-        "own_units": own_units,
-        "leak": own_units[0]["share"],
+        "own_units": columns_json(by_column(counting, bench.subject)),
+        "leak": worst_model.leak,
+        "worst_model": asdict(worst_model),
         "worst_cases": [w.case.json for w in worst],
         "tolerance": stated_in_units(subject, tolerance),
         "column_blind": column_blind(bench.truth, bench.guesses(bench.rows)).tolist(),
@@ -76,9 +84,10 @@ def _facts(bench: Bench) -> Document:
     return {
         "subject": subject.name,
         "rows": len(subject.x),
+        "table_rows": len(subject.x) if subject.there is None else subject.there.rows,
         "attacked_rows": len(bench.rows),
         "known_rows": len(bench.known),
-        "columns": [c.name for c in subject.columns],
+        "columns": bench.names,
         "classes": subject.classes,
         "equations": subject.equations,
         "model": subject.family.title,
@@ -103,9 +112,9 @@ def _by_error(outcome: AttackOutcome) -> tuple[float, bool]:
 
 
 def _column_entropies(bench: Bench) -> tuple[float | None, ...]:
-    """H(X) in bits of each column of the attacked rows; None without an alphabet."""
-    pairs = zip(bench.subject.columns, bench.truth.T, strict=True)
-    return tuple(entropy(x) if column.alphabet else None for column, x in pairs)
+    """H(X) in bits of each column of the attacked rows; None of one that takes many values."""
+    few = bench.subject.few
+    return tuple(entropy(x) if j in few else None for j, x in enumerate(bench.truth.T))
 
 
 def _centers() -> dict[str, float]:
@@ -159,7 +168,7 @@ def _reached(bench: Bench, progress: Progress) -> Iterator[AttackOutcome]:
                 closed.setdefault(name, []).append(mse)
             done += 1
             progress("models attacked", done, sum(kinds.values()))
-        yield from (summary(name, kind, of, closed.get(name)) for name, of in found.items())
+        yield from (summary(name, kind, of, bench.names, closed.get(name)) for name, of in found.items())
 
 
 def _of_training(bench: Bench, progress: Progress) -> Iterator[AttackOutcome]:
@@ -171,7 +180,7 @@ def _of_training(bench: Bench, progress: Progress) -> Iterator[AttackOutcome]:
         for answer in bench.of_training(world, i):
             found.setdefault(answer.attack, []).append(_errors(bench, answer))
         progress("trainings read", i + 1, models)
-    yield from (summary(name, "trained", of, phase=Phase.TRAIN) for name, of in found.items())
+    yield from (summary(name, "trained", of, bench.names, phase=Phase.TRAIN) for name, of in found.items())
 
 
 def _worst(bench: Bench, counting: Sequence[AttackOutcome]) -> Iterator[Worst]:

@@ -6,24 +6,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
 from pydantic import TypeAdapter
 
+from vflens.array import ScaledColumns
 from vflens.config import PartyConfig, PassiveConfig, load_description, load_party, read_toml, validate
 from vflens.config.compatibility import check_tolerance
 from vflens.datasets._resolve import dataset
 from vflens.errors import ConfigError, DataError
 from vflens.experiments.audit.label import Labelled, labelled
+from vflens.experiments.audit.rarity import VARYING, Rarity, drawn
 from vflens.experiments.results.folders import read_party
 from vflens.models.families.linear_regression import LINEAR_REGRESSION
 from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
 from vflens.models.family import ModelFamily, checked_model
 from vflens.numerics.linear_system import first_differences
 from vflens.registry import DATASETS
+from vflens.score.worst import letters_of
 from vflens.services.folder import exclusive
 from vflens.services.members import resumed
 from vflens.tables.description import PartyFile
@@ -50,7 +53,9 @@ class AuditSubject:
     of pixels. ``bounds`` (d, 2) are the values, in these units, that are 0 and 1 in ``x``; None of a run
     folder. ``ids`` (n,) tell the owner which row is which: the file's in bytes, of a run folder the row's
     numbers. ``tolerance`` is that of the party's configuration: column → how far from the truth, in its unit,
-    an answer counts as found. ``assumed`` says what nobody stated of the label.
+    an answer counts as found. ``assumed`` says what nobody stated of the label. ``letters`` are the values of
+    each column of few in the whole table, by position, None: in ``x``; ``there`` tells of the whole table, of
+    which ``x`` may be a draw.
     """
 
     name: str
@@ -67,6 +72,8 @@ class AuditSubject:
     ids: Array | None = None
     tolerance: Mapping[str, float] = field(default_factory=dict)
     assumed: str = ""
+    letters: Mapping[int, Array] | None = None
+    there: Rarity | None = None
 
     @property
     def family(self) -> ModelFamily:
@@ -83,12 +90,30 @@ class AuditSubject:
         return weight if self.label is not None else first_differences(self.classes) @ weight
 
     def sample(self, rows: int, rng: np.random.Generator) -> AuditSubject:
-        """At most ``rows`` of its rows, drawn without replacement."""
-        if len(self.x) <= rows:
-            return self
-        drawn = np.sort(rng.permutation(len(self.x))[:rows])
-        other, labels, ids = (None if a is None else a[drawn] for a in (self.other, self.labels, self.ids))
-        return replace(self, x=self.x[drawn], other=other, labels=labels, ids=ids)
+        """At most ``rows`` of its rows: see :func:`vflens.experiments.audit.rarity.drawn`."""
+        there = self.there or Rarity.of(self.x)
+        chosen = drawn(self.x, self.few, rows, rng)
+        other, labels, ids = (None if a is None else a[chosen] for a in (self.other, self.labels, self.ids))
+        return replace(
+            self, x=self.x[chosen], other=other, labels=labels, ids=ids, there=there, letters=self.few
+        )
+
+    @cached_property
+    def few(self) -> Mapping[int, Array]:
+        """The values of each column of few: :func:`vflens.score.worst.letters_of`."""
+        if self.letters is not None:
+            return self.letters
+        return letters_of(ScaledColumns(self.x, self.units), self.columns)
+
+    @cached_property
+    def varies(self) -> list[bool]:
+        """Whether enough rows of each column differ from its most frequent value to say what is found."""
+        return [count >= VARYING for count in Rarity.of(self.x).differing.tolist()]
+
+    @property
+    def deciding(self) -> list[int]:
+        """How many rows of the table would show enough other values of each column; 0: it never varies."""
+        return (self.there or Rarity.of(self.x)).deciding
 
 
 def load_subject(

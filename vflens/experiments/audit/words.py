@@ -7,12 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from vflens.experiments.audit import charts
-from vflens.experiments.audit.advice import decision, measure, protection, recommendation, wanted
+from vflens.experiments.audit.advice import decision, findings, measure, protection, recommendation, wanted
 from vflens.experiments.audit.charts import KINDS, named
 from vflens.experiments.audit.defenses import reached
+from vflens.experiments.audit.rarity import RARE
+from vflens.experiments.outcome.words import counted_columns
 from vflens.experiments.pages.page import plotly, templates, write_page
 from vflens.experiments.results.own_units import in_own_unit
-from vflens.experiments.results.results import BLIND_GUESSES, HARDLY
+from vflens.experiments.results.results import BLIND_GUESSES
 from vflens.experiments.results.titles import rows_of
 from vflens.experiments.results.verdict import number
 from vflens.plugins.attack import installed_attack
@@ -21,22 +23,15 @@ from vflens.storage.files import write_whole
 from vflens.types import Facts, Knowledge, Phase
 from vflens.words import counted
 
-#: Below these shares of the blind error: what the strongest attack's error means.
-_MEANING = (
-    (0.05, "your columns are given away almost exactly"),
-    (0.5, "most of what your columns hold leaks"),
-    (0.9, "a part of what your columns hold leaks"),
-)
-_LITTLE = "hardly better than a blind guess"
 _SHOWN = 20  # columns in the terminal
 _TOLD = 6  # columns in a sentence
 
 
 def sentences(found: Facts) -> list[str]:
-    """The verdict: whether to join, how training is protected, the most exposed column, the strongest attack;
+    """The verdict: whether to join, how training is protected, which columns are found, the strongest attack;
     then equations, bounds and what they cover, and how well a number is predicted.
     """
-    first = [decision(found), protection(found), most_exposed_column(found), _strongest(found)]
+    first = [decision(found), protection(found), columns_found(found), _strongest(found)]
     return [*first, _equations(found), _bounds(found), *predicted(found)]
 
 
@@ -198,27 +193,28 @@ def _strongest(found: Facts) -> str:
     blind = found["blind"][guess]
     over = f"{best['models']} {KINDS[best['kind']]}" if best["models"] > 1 else "rows"
     spread = f"{number(best['low'])} to {number(best['high'])} over {over}"
-    share = best["mse"] / blind if blind else 1.0
-    meaning = next((words for limit, words in _MEANING if share < limit), _LITTLE)
     knows = _knows(best["attack"], found["known_rows"])
     beside = f"{_share(best['mse'], blind)} of" if blind else "beside"
     who = best["attack"] + (f", which knows {knows}" if knows else "")
     return (
-        f"The strongest attack here, {who}: {meaning}. Its mean squared error is {number(best['mse'])} "
+        f"The strongest attack here, {who}: its mean squared error over all columns is {number(best['mse'])} "
         f"({spread}), {beside} that of the best blind guess ({BLIND_GUESSES[guess]}, {number(blind)})."
     )
 
 
-def most_exposed_column(found: Facts) -> str:
-    """The column of which an attack takes most, in its own unit."""
-    worst = found["own_units"][0]
+def columns_found(found: Facts) -> str:
+    """How many columns are found and which not, and how many of the table's rows were read."""
     if not any(found["column_blind"]):
-        return "All columns are constant: there is nothing to protect."
-    if not worst["share"]:
-        return "No column is found better than by a blind guess."
-    little = f", {_LITTLE}" if worst["share"] < HARDLY else ""
-    by = worst["attack"] + (f" from the {worst['released']}" if worst["released"] else "")
-    return f"The most exposed column: {worst['words']}{little} ({by})."
+        return f"All columns are constant: there is nothing to protect. {rows_read(found)}"
+    return f"{counted_columns(findings(found))}. {rows_read(found)}"
+
+
+def rows_read(found: Facts) -> str:
+    """How many of the table's rows the figures are from."""
+    read, there = found["rows"], found["table_rows"]
+    if read == there:
+        return f"Read: all {counted(there, 'row', ',')}."
+    return f"Read: {read:,} of {there:,} rows, drawn at random, with up to {RARE} of each rare value."
 
 
 def _against(reached: Facts, rows: int) -> str:

@@ -34,8 +34,7 @@ def tolerance_of(subject: AuditSubject, stated: Mapping[str, float]) -> Toleranc
     units = np.ones(len(names)) if subject.units is None else subject.units
     wanted = {**subject.tolerance, **stated}
     scaled = {j: wanted[n] / units[j] for j, n in enumerate(names) if n in wanted and units[j]}
-    finite = [j for j, column in enumerate(subject.columns) if column.alphabet]
-    return Tolerance.of(subject.x[:1], scaled, {j: np.unique(subject.x[:, j]) for j in finite})
+    return Tolerance.of(subject.x[:1], scaled, subject.few)
 
 
 def stated_in_units(subject: AuditSubject, tolerance: Tolerance) -> dict[str, float]:
@@ -79,8 +78,8 @@ def worst_case(bench: Bench, scored_set: str, answers: Sequence[Answer]) -> Wors
 
 def _control(tolerance: Tolerance, truth: Array, everybody: Array, learnt: Mapping[str, Array]) -> Shares:
     """What blind guesses find of ``truth``, rows of ``everybody``: of each share the most."""
-    guesses = tolerance.best_constant(truth), *learnt.values()
-    found = [tolerance.shares(np.broadcast_to(guess, truth.shape), truth, everybody) for guess in guesses]
+    guesses = tolerance.constants(truth), *learnt.values()
+    found = [tolerance.shares(guess, truth, everybody) for guess in guesses]
     return Shares(*map(max, zip(*found, strict=True)))
 
 

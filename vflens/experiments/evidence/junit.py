@@ -7,8 +7,8 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from vflens.errors import printable
-from vflens.experiments.evidence.decisions import State
 from vflens.experiments.evidence.thresholds import Outcome
+from vflens.experiments.outcome.decide import State
 from vflens.storage.files import write_whole
 
 #: A broken threshold is a failure; one that is not decided an error: the test could not be made.

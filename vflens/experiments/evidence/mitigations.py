@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from vflens.experiments.evidence.measured import Reconstruction, RiskFigure, run_source
+from vflens.experiments.evidence.measured import LINKABILITY, Reconstruction, RiskFigure, run_source
 from vflens.experiments.evidence.sources import NO_DEFENCE, cell_name, varied
+from vflens.experiments.outcome.decide import State
 from vflens.experiments.results.record import RecordedRun
 from vflens.experiments.results.results import UTILITY, worth
 from vflens.experiments.results.titles import defenses, places, tells_defenses
@@ -218,14 +219,16 @@ def _most_found(
     """The column that is found most in ``where``, beyond the guess, over seeds the worst one; or why none is,
     of the ``attacks`` that were scored. What is in 0.0 % of rows, as the table rounds it, is not found.
     """
-    here = [
-        m
-        for m in measured
-        if m.statistic == "worst case" and (m.where == where or m.where.startswith(f"{where},"))
-    ]
-    found = [m for m in here if round(m.figure.value, 3) > 0]
+    here = [m for m in measured if m.statistic == "worst case" and _is_at(m, where)]
+    members = [m for m in measured if m.term == LINKABILITY and m.state is State.BROKEN and _is_at(m, where)]
+    found = [m for m in here if round(m.figure.value, 3) > 0] or members
     if found:
         return max(found, key=lambda m: m.figure.value - m.figure.baseline), ""
     if here:
         return None, NOTHING
     return None, NO_COLUMN if any(not is_blind(name) for name in attacks) else NO_ATTACK
+
+
+def _is_at(m: Reconstruction, where: str) -> bool:
+    """Whether ``m`` is of the federation ``where``, of any seed."""
+    return m.where == where or m.where.startswith(f"{where},")

@@ -8,9 +8,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from vflens.experiments.evidence.thresholds import BlindError, Evidence
+from vflens.experiments.outcome.decide import HARDLY
 from vflens.experiments.results.own_units import FoundColumn
 from vflens.experiments.results.record import RecordedRun
-from vflens.experiments.results.results import HARDLY, half_width
+from vflens.experiments.results.results import half_width
 from vflens.experiments.results.titles import defenses, places, rows_of
 from vflens.plugins.attack import installed_attack, is_blind
 from vflens.storage.arrow import REFUSED

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from vflens.errors import ConfigError, ThresholdError, UndecidedError, VflensError
-from vflens.experiments.evidence.decisions import State, above, above_guess, better, worst
+from vflens.experiments.outcome.decide import State, above, above_guess, better, worst
 from vflens.experiments.results.own_units import IMPUTATION, FoundColumn, in_own_unit
 from vflens.experiments.results.titles import rows_of
 from vflens.experiments.results.verdict import number

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from vflens.experiments.evidence.decisions import State
 from vflens.experiments.evidence.declared import Declaration
 from vflens.experiments.evidence.measured import (
     ALARMS,
@@ -14,6 +13,7 @@ from vflens.experiments.evidence.measured import (
     WHOLE,
     Reconstruction,
 )
+from vflens.experiments.outcome.decide import State
 from vflens.numerics.measures.advantage import exact
 from vflens.words import counted
 

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from vflens.experiments.outcome.decide import HARDLY
 from vflens.experiments.results.clear_training import percent
 from vflens.experiments.results.record import RecordedRun
-from vflens.experiments.results.results import HARDLY
 from vflens.experiments.results.titles import defenses, labels
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
+from vflens.experiments.outcome.decide import HARDLY
 from vflens.experiments.results.labels_membership import LabelResult
 from vflens.experiments.results.record import RecordedRun
-from vflens.experiments.results.results import HARDLY, LargestLeak
+from vflens.experiments.results.results import LargestLeak
+from vflens.experiments.results.titles import labels
 from vflens.plugins.attack import installed_attack, up_to_renaming
 from vflens.plugins.malicious import breaks_protocol
 from vflens.protocol.acts import BATCHES
@@ -20,6 +22,7 @@ PROTECTED = (
 )
 _NO_PAIR = ", and the active party does not collude with the first passive one"
 _EXACT = 0.9995  # prints as 1.000
+_ALARMS = "0.1"
 _AS_CLUSTERS = ", each of its classes under the name that fits best"  # they have none of their own
 
 
@@ -159,6 +162,18 @@ def found_besides(runs: Sequence[RecordedRun]) -> str:
     )
     after = (f" Without training traffic, {s}" for s in _named_labels(_best_on_labels(runs, training=False)))
     return "".join([*columns, *in_training, *after])
+
+
+def members_told(runs: Sequence[RecordedRun]) -> list[str]:
+    """A sentence on the attack of each run that tells training rows from others best."""
+    where = [f"With {label}, " if len(runs) > 1 else "" for label in labels(runs)]
+    return [
+        f"{first}{r.attack} at {r.adversary} tells training rows of {r.target} from others with an AUC of "
+        f"{r.auc:.3f} (a guess: {r.blind:.3f}): it names {100 * r.found_at[_ALARMS]:.1f} % of them while it "
+        "takes 10 % of others for some."
+        for run, first in zip(runs, where, strict=True)
+        for r in run.membership[:1]
+    ]
 
 
 def _best_explained(runs: Sequence[RecordedRun]) -> Mapping[tuple[str, str], float]:

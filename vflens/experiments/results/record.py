@@ -238,9 +238,11 @@ class RecordedRun(PartyRuns):
         """A sentence on each target: the column means by the attack that errs least, beside a guess."""
         return tuple(best_means(self))
 
-    def leaking_columns(self, target: str) -> tuple[Leak, ...]:
-        """The columns of ``target`` with less than half the error of a blind guess, worst first."""
-        return leaking_columns(self, target)
+    def leaking_columns(self, target: str, scored_set: str = "") -> tuple[Leak, ...]:
+        """The columns of ``target`` with less than half the error of a blind guess, worst first; of the rows
+        of ``scored_set``, or of any.
+        """
+        return leaking_columns(self, target, scored_set)
 
     def column_bits(self, target: str) -> tuple[ColumnBits, ...]:
         """The entropy that the best attack leaves of each column of ``target`` with an alphabet."""

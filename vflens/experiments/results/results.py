@@ -21,7 +21,6 @@ from vflens.score.service import MIN_ROWS
 from vflens.storage.metrics import Name
 from vflens.types import Phase
 
-HARDLY = 0.05  # of a blind guess's error: an attack that takes less is called hardly better
 BLIND_GUESSES = {
     "zero": "all zeros",
     "half": "one half everywhere",
@@ -233,14 +232,17 @@ class Leak:
     error: ColumnError
 
 
-def leaking_columns(run: PartyRuns, target: str) -> tuple[Leak, ...]:
-    """The columns of ``target`` with an error of less than half that of the best blind guess, worst first.
+def leaking_columns(run: PartyRuns, target: str, scored_set: str = "") -> tuple[Leak, ...]:
+    """The columns of ``target`` with an error of less than half that of the best blind guess, worst first;
+    those of the rows of ``scored_set``, or of any.
 
     Half, because a column has no interval and there are many columns; fewer than 50 rows do not count.
     """
     least: dict[str, Leak] = {}
     for r in final(run):
-        for e in column_errors(run, r) if r.target == target and r.rows >= MIN_ROWS else ():
+        if r.target != target or r.rows < MIN_ROWS or scored_set not in ("", r.scored_set):
+            continue
+        for e in column_errors(run, r):
             if e.relative < 0.5 and (e.column not in least or e.relative < least[e.column].error.relative):
                 least[e.column] = Leak(r.attack, e)
     return tuple(sorted(least.values(), key=lambda leak: leak.error.relative))

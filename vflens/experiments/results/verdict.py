@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from vflens.experiments.outcome.decide import HARDLY
 from vflens.experiments.results import theory
 from vflens.experiments.results.best_defense import best_defense, worst_column
 from vflens.experiments.results.clear_training import (
@@ -17,11 +18,12 @@ from vflens.experiments.results.clear_training import (
     explained_number,
     found_in_training,
     how_trained,
+    members_told,
     percent,
     reads_training,
 )
 from vflens.experiments.results.record import RecordedRun
-from vflens.experiments.results.results import HARDLY, UTILITY, LargestLeak, Result, beside, worth
+from vflens.experiments.results.results import UTILITY, LargestLeak, Result, beside, worth
 from vflens.experiments.results.titles import by_name, defenses, labels, rows_of
 from vflens.roles import ROLES, SEATS
 from vflens.storage.json_file import finite
@@ -61,7 +63,7 @@ def verdict(runs: Sequence[RecordedRun]) -> Verdict:
     """The answer to "what leaks, and does the defence help?" in plain words."""
     first, names = baseline(runs), labels(runs)
     if not any(r.largest for r in runs):
-        said = _NO_COLUMNS if any(r.labels for r in runs) or any(r.membership for r in runs) else _NOTHING
+        said = " ".join(members_told(runs)) or (_NO_COLUMNS if any(r.labels for r in runs) else _NOTHING)
         if any(p.federation.horizontal.get("method") == "splitfed" for r in runs for p in r.parties):
             said = f"{_IN_BATCHES}. {said}"
         return Verdict(said, assumption=besides(runs), caveats=_caveats(runs))
@@ -76,6 +78,7 @@ def verdict(runs: Sequence[RecordedRun]) -> Verdict:
         (
             *worst_column(runs[first]),
             *best_defense(runs, runs[first]),
+            *members_told(runs),
             *_predicted(runs[first]),
             *others[:_SPOKEN_RUNS],
             *more,
@@ -255,7 +258,7 @@ def _sentence(run: RecordedRun, r: Result) -> str:
     if r.granted:
         who += f" ({_GRANTED}: {r.granted})"
     if not _leaks(r):
-        return f"{who} {_than_blind(r)} ({_errors(r)}){_but_columns(run, r.target)}."
+        return f"{who} {_than_blind(r)} ({_errors(r)}){_but_columns(run, r)}."
     share = percent(1 - r.relative)
     return f"{who}: it finds {share} of what a blind guess leaves open ({_errors(r)})."
 
@@ -292,12 +295,12 @@ def _outcome(run: RecordedRun, r: Result, *, several: bool) -> str:
     name = f"{r.target} " if several else ""
     if _leaks(r):
         return f"{name}{percent(1 - r.relative)} found (MSE {number(r.mse)})"
-    return f"{name}MSE {number(r.mse)}, {_than_blind(r)}{_but_columns(run, r.target)}"
+    return f"{name}MSE {number(r.mse)}, {_than_blind(r)}{_but_columns(run, r)}"
 
 
-def _but_columns(run: RecordedRun, target: str) -> str:
-    """Single columns that leak although the error over all columns is high."""
-    if not (leaks := run.leaking_columns(target)):
+def _but_columns(run: RecordedRun, r: Result) -> str:
+    """Single columns of the rows of ``r`` that leak although the error over all columns is high."""
+    if not (leaks := run.leaking_columns(r.target, r.scored_set)):
         return ""
     worst, error = leaks[0].attack, leaks[0].error
     count = counted(len(leaks), "column leaks", many="columns leak, most of all this")

@@ -102,7 +102,7 @@ def test_found_rows_are_those_of_every_pair() -> None:
 
 
 def test_the_control_is_the_best_blind_guess(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No value of income, kind or debt is near more of them; imputation knows two columns of three."""
+    """Constants are fitted to rows that they are not scored on; imputation knows two columns of three."""
     bench = Bench.set_up(_subject(), PLAN)
     truth = bench.truth
     answer = Answer("ls", bench.rows, truth)
@@ -112,9 +112,16 @@ def test_the_control_is_the_best_blind_guess(monkeypatch: pytest.MonkeyPatch) ->
     assert constants is not None
     assert imputed is not None
     widths = np.array([0.08, 0.25 * (1 - 1e-9), 0.15])
+    found = []
+    for scored, others in ((truth[::2], truth[1::2]), (truth[1::2], truth[::2])):
+        counts = [(np.abs(others - c) <= widths).sum(axis=0) for c in np.linspace(0, 1, 2001)]
+        best = np.linspace(0, 1, 2001)[np.argmax(counts, axis=0)]
+        found += (np.abs(scored - best) <= widths).tolist()
+    assert constants.case.control_cells == pytest.approx(
+        np.mean(found), abs=0.06
+    )  # several windows hold most
     near = [(np.abs(truth - c) <= widths).mean(axis=0) for c in np.linspace(0, 1, 2001)]
-    assert constants.case.control_cells >= np.max(near, axis=0).mean() > 0.2
-    assert constants.case.control_cells < 0.5
+    assert constants.case.control_cells < np.max(near, axis=0).mean()  # what fits itself looks better
     assert constants.case.control_unique <= 1 / len(truth) < constants.case.unique
     assert imputed.case.control_cells == pytest.approx(2 / 3, abs=0.02)
     assert imputed.case.advantage_cells.value == pytest.approx(1.0)

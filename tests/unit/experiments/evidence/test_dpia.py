@@ -92,7 +92,7 @@ def test_the_worst_case_is_the_share_that_the_folder_gives(folder: Path, made: D
     assert row.figure.value == pytest.approx(share)
     assert (row.figure.low, row.figure.high) == pytest.approx(_wilson_by_roots(share, 200))
     tried = max(float((np.abs(true - c) <= 0.4).mean()) for c in np.linspace(true.min(), true.max(), 2001))
-    assert row.figure.baseline >= tried - 1e-9
+    assert tried - 0.1 <= row.figure.baseline <= tried + 1e-9  # constants of other rows
     assert row.recipient == "the active party"
 
 

@@ -10,7 +10,6 @@ import pytest
 from nonempty import nonempty
 from runfolder import crossing, metric, write_party
 
-from vflens.experiments.evidence.decisions import State
 from vflens.experiments.evidence.declared import Declaration
 from vflens.experiments.evidence.dpia import Dpia, assess
 from vflens.experiments.evidence.measured import Reconstruction, RiskFigure, of_audit_record
@@ -18,6 +17,7 @@ from vflens.experiments.evidence.mitigations import NO_TWIN, of_runs_tried, of_s
 from vflens.experiments.evidence.sources import of_audit, of_runs
 from vflens.experiments.evidence.thresholds import Evidence
 from vflens.experiments.evidence.untested import by_audit, by_runs, by_sweep, without_imputation
+from vflens.experiments.outcome.decide import State
 from vflens.experiments.results.own_units import FoundColumn
 from vflens.experiments.results.record import RecordedRun, read_runs
 from vflens.experiments.results.titles import places

@@ -12,7 +12,6 @@ from scipy.optimize import brentq
 from scipy.stats import binom
 
 from vflens.errors import DataError
-from vflens.experiments.evidence.decisions import State
 from vflens.experiments.evidence.declared import Declaration, read_declared
 from vflens.experiments.evidence.dpia import Dpia, assess
 from vflens.experiments.evidence.measured import NAMED, SINGLED, WHOLE, Reconstruction, RiskFigure
@@ -20,6 +19,7 @@ from vflens.experiments.evidence.mitigations import Mitigation
 from vflens.experiments.evidence.rendering import markdown, page, write_dpia
 from vflens.experiments.evidence.untested import ALWAYS
 from vflens.experiments.evidence.words import combined, missing, residual, who
+from vflens.experiments.outcome.decide import State
 from vflens.experiments.results.own_units import OwnError
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from vflens.experiments.evidence.decisions import State
 from vflens.experiments.evidence.measured import of_cell
 from vflens.experiments.evidence.thresholds import BlindError, Evidence, judge, read_threshold
+from vflens.experiments.outcome.decide import State
 from vflens.experiments.results.own_units import FoundColumn
 
 

@@ -15,7 +15,6 @@ from runfolder import metric, target
 from vflens.api.pytest_plugin import Hiding
 from vflens.cli.decide.thresholds import gate
 from vflens.errors import ConfigError, ThresholdError, UndecidedError
-from vflens.experiments.evidence.decisions import State
 from vflens.experiments.evidence.junit import write_junit
 from vflens.experiments.evidence.sources import of_audit, of_runs, of_score, of_sweep
 from vflens.experiments.evidence.thresholds import (
@@ -29,6 +28,7 @@ from vflens.experiments.evidence.thresholds import (
     refusal,
     tolerances,
 )
+from vflens.experiments.outcome.decide import State
 from vflens.experiments.results.own_units import FoundColumn
 from vflens.experiments.results.results import half_width
 

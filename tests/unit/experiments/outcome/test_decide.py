@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from vflens.experiments.evidence.decisions import State, above, above_guess, better, worst
+from vflens.experiments.outcome.decide import State, above, above_guess, better, worst
 from vflens.numerics.measures.advantage import exact, normal_quantile
 
 DRAWS = 3000

@@ -1,0 +1,1 @@
+"""What attacks find, as one noun: a finding, its state, and the only sentences about one."""

@@ -1,0 +1,100 @@
+"""The only sentences about a finding."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from vflens.experiments.outcome.finding import Finding, State
+from vflens.types import Phase
+from vflens.words import counted
+
+_NAMED = 6  # columns in a sentence
+
+
+def in_own_unit(value: float) -> str:
+    """Two significant digits, without powers of ten where they can be read: "38,000", "1.2", "0.012"."""
+    if value == 0 or not 1e-4 <= abs(value) < 1e15:
+        return f"{value:.2g}"
+    digits = 1 - math.floor(math.log10(abs(value)))
+    return f"{round(value, digits):,.{max(0, digits)}f}"
+
+
+def percent(share: float) -> str:
+    """A share: "34 %", "0.4 %", "99.7 %"."""
+    whole = 100 * share
+    if whole and whole < 1:
+        return f"{whole:.1g} %"
+    return f"{whole:.1f} %" if 99 < whole < 99.95 else f"{whole:.0f} %"
+
+
+def reader(finding: Finding) -> str:
+    """Who finds it, as a sentence begins."""
+    if finding.scored_set == Phase.TRAIN:
+        return "Whoever reads training"
+    if finding.released:
+        return f"Whoever gets the {finding.released}"
+    return "Whoever knows the model and gets its predictions"
+
+
+def reached(finding: Finding) -> str:
+    """What the attack reaches; no figure where it is not better than a guess."""
+    state = finding.state
+    if state is State.NOT_FOUND:
+        return "not better than a guess" if finding.varies else "it never varies"
+    return f"{_not_decided(finding)}" if state is State.UNDECIDED else _worded(finding, finding.value)
+
+
+def guessed(finding: Finding) -> str:
+    """What the best blind guess reaches."""
+    return _figure(finding, finding.blind)
+
+
+def _worded(finding: Finding, value: float) -> str:
+    return "exactly" if finding.is_exact else _figure(finding, value)
+
+
+def _figure(finding: Finding, value: float) -> str:
+    if finding.is_share:
+        return f"right in {percent(value)} of rows"
+    return f"to within ± {in_own_unit(value)}" if finding.unit else f"error {value**2:.2g}"
+
+
+def _not_decided(finding: Finding) -> str:
+    what = "" if finding.varies else f", it never varies among {counted(finding.rows, 'row', ',')}"
+    needed = f", {finding.rows_needed:,} rows would decide" if finding.rows_needed else ""
+    return f"not decided{what}{needed}"
+
+
+def column(finding: Finding) -> str:
+    """A column in a sentence: "age exactly, a blind guess to within ± 17"."""
+    return f"{finding.subject} {reached(finding)}, a blind guess {guessed(finding)}"
+
+
+def title(finding: Finding) -> str:
+    """Who reads what, how exactly, beside a guess: the first sentence of a page."""
+    who, what = reader(finding), finding.subject
+    if finding.is_exact:
+        off = f"{in_own_unit(finding.blind)} off" if finding.unit else "wrong"
+        return f"{who} finds everyone's {what} exactly; a guess is {off}."
+    if finding.is_share:
+        return f"{who} finds {what} in {percent(finding.value)} of rows; a guess in {percent(finding.blind)}."
+    return f"{who} finds {what} {_figure(finding, finding.value)}; a guess {_figure(finding, finding.blind)}."
+
+
+def counted_columns(findings: Sequence[Finding]) -> str:
+    """How many columns are found, and which are not: "8 of 10 columns found; kosten and crp not"."""
+    found = [f for f in findings if f.state is State.FOUND]
+    parts = [f"{len(found)} of {counted(len(findings), 'column')} found"]
+    for state, words in ((State.NOT_FOUND, "not"), (State.UNDECIDED, "not decided")):
+        names = [f.subject for f in findings if f.state is state]
+        if (names and found) or (state is State.UNDECIDED and names):
+            parts.append(f"{_listed(names)} {words}")
+    return "; ".join(parts)
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = list(names[:_NAMED])
+    if len(names) > _NAMED:
+        return f"{', '.join(shown)} and {len(names) - _NAMED} more"
+    return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
