@@ -19,7 +19,7 @@ from vflens.cli.decide.thresholds import (
     gate,
     write_table,
 )
-from vflens.cli.output import Json, ShowIds, emit, identified, note_tables, plain
+from vflens.cli.output import Json, ShowIds, emit, grids, identified, note_tables
 from vflens.cli.screen.audit_page import Port, Serve, serve_audit
 from vflens.types import Document
 
@@ -267,8 +267,8 @@ def _audit_given(asked: Asked, model: Graph | TreeModel, weights: Path, plan: Pl
         found["ended"] = utc_now()
     verdict = given_run.sentences(found)
     attacks = [f"{name}: {words}" for name, words in given_run.explained(found).items()]
-    grids = _grids(given_run.table(found), given_run.columns_table(found))
-    text = "\n".join([grids, *attacks, "", *verdict, *worst_cases(found)])
+    tables = grids(given_run.table(found), given_run.columns_table(found))
+    text = "\n".join([tables, *attacks, "", *verdict, *worst_cases(found)])
     judged = told.gated.judged(lambda: _evidence(found))
     written = write_table(told.table, lambda: _evidence(found))
     try:
@@ -283,7 +283,7 @@ def _audit_given(asked: Asked, model: Graph | TreeModel, weights: Path, plan: Pl
 def _text(found: Document, summary: Document) -> str:
     from vflens.experiments.audit.words import alarms, explained, in_terminal, left_out, worst_cases
 
-    grids = _grids(*in_terminal(found))
+    tables = grids(*in_terminal(found))
     attacks = [f"{name}: {words}" for name, words in explained(found).items()]
     lines = [
         *attacks,
@@ -295,16 +295,4 @@ def _text(found: Document, summary: Document) -> str:
         summary["recommendation"],
         *left_out(found),
     ]
-    return "\n".join([grids, *lines, "", f"report: {summary['report']}"])
-
-
-def _grids(*tables: Sequence[Sequence[str]]) -> str:
-    """Tables, each with its header, for the terminal."""
-    from rich.table import Column, Table
-
-    grids = []
-    for header, *rows in tables:
-        grids.append(Table(*(Column(title, overflow="fold") for title in header)))
-        for row in rows:
-            grids[-1].add_row(*row)
-    return plain(*grids)
+    return "\n".join([tables, *lines, "", f"report: {summary['report']}"])

@@ -6,7 +6,7 @@ import contextlib
 import json as json_module
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -80,6 +80,18 @@ def plain(*tables: Table | str) -> str:
         for table in tables:
             console.print(table)
     return shown.get()
+
+
+def grids(*tables: Sequence[Sequence[str]]) -> str:
+    """Tables, each with its header, for the terminal."""
+    from rich.table import Column, Table
+
+    shown = []
+    for header, *rows in tables:
+        shown.append(Table(*(Column(title, overflow="fold") for title in header)))
+        for row in rows:
+            shown[-1].add_row(*row)
+    return plain(*shown)
 
 
 def width() -> int:

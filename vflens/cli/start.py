@@ -90,6 +90,21 @@ def defence(name: _Name, to: _To = None, json: Json = False) -> None:
     _new_plugin("defence", name, to, json)
 
 
+@new.command()
+def dpia(
+    to: Annotated[Path, typer.Option(help="a file that is not there yet")] = Path("declared.toml"),
+    json: Json = False,
+) -> None:
+    """Write the file that a DPIA's controller fills in, for `vflens dpia RUN --declared declared.toml`.
+
+    Example: vflens new dpia
+    """
+    from vflens.experiments.evidence.declared import write_form
+
+    write_form(to)
+    _emit(json, [to], {f"vflens dpia RUN --declared {_quoted(to)}": "once it is filled in"})
+
+
 def _new_plugin(kind: str, name: str, to: Path | None, json: bool) -> None:
     from vflens.experiments.starting.copies import copy_plugin
 

@@ -49,8 +49,12 @@ def dpia(
 
 
 def _text(made: Dpia, files: dict[str, str]) -> str:
-    """The residual risk, what is missing, and the files."""
-    from vflens.experiments.evidence.words import missing, residual
+    """What each recipient finds, what is missing, and the files."""
+    from vflens.cli.output import grids
+    from vflens.experiments.evidence import matrix
+    from vflens.experiments.evidence.words import missing
 
-    said = [*residual(made.measured), "", *missing(made.declared), ""]
+    head, body = matrix.rows(made.measured)
+    table = [grids([head, *body])] if body else []
+    said = [matrix.sentence(made.measured), *table, *missing(made.declared), ""]
     return "\n".join([*said, *(f"{kind}: {file}" for kind, file in files.items())])

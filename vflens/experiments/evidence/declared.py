@@ -8,6 +8,8 @@ from typing import Annotated, TypeAlias
 from pydantic import AfterValidator, Field, Strict, TypeAdapter
 
 from vflens.config import Settings, read_toml, validate
+from vflens.errors import ConfigError
+from vflens.storage.files import write_whole
 
 
 def _said(text: str) -> str:
@@ -52,6 +54,24 @@ class Declaration(Settings):
             for name, field in type(self).model_fields.items()
             if getattr(self, name) is None
         }
+
+
+def write_form(file: Path) -> None:
+    """Write a ``file`` with every field, commented out, and what it asks for.
+
+    Raises:
+        ConfigError: it is there.
+        StorageError: it cannot be written.
+    """
+    if file.exists():
+        raise ConfigError(f"{file} is there: give another name with --to")
+    empty = '""'
+    examples = {"people": "1000", "prior": "0.1", "safeguards": '["contracts"]'}
+    lines = [
+        f"# {field.description}\n# {name} = {examples.get(name, empty)}\n"
+        for name, field in Declaration.model_fields.items()
+    ]
+    write_whole(file, "\n".join(lines).encode(), remedy="another --to")
 
 
 def read_declared(file: Path | None) -> Declaration:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from vflens.errors import DataError
-from vflens.experiments.evidence import untested, words
+from vflens.experiments.evidence import matrix, untested, words
 from vflens.experiments.evidence.audits import read_audit
 from vflens.experiments.evidence.declared import Declaration
 from vflens.experiments.evidence.measured import (
@@ -99,11 +99,14 @@ class Dpia:
     @property
     def json(self) -> Document:
         """It under stable keys: see ``docs/evidence.md``."""
+        head, body = matrix.rows(self.measured)
         return {
             "written": self.written,
             "declared": self.declared.model_dump(),
             "missing": list(self.declared.missing),
             "measured": [m.json for m in self.measured],
+            "found": matrix.sentence(self.measured),
+            "matrix": [dict(zip(head, row, strict=True)) for row in body],
             "residual": words.residual(self.measured),
             "combined": words.combined(self.measured, self.declared),
             "mitigations": [m.json for m in self.tried],
@@ -123,7 +126,7 @@ class Dpia:
         measured = [_cells(m) for m in self.measured]
         made = f"Written {self.written} with VFLens {version('vflens')}."
         return [
-            Section("Residual risk", words.residual(self.measured), []),
+            Section("What each recipient finds", [matrix.sentence(self.measured)], [self._matrix()]),
             Section("Combined with what is declared", words.combined(self.measured, self.declared), []),
             Section(
                 "Declared",
@@ -140,7 +143,11 @@ class Dpia:
                 [],
                 [Cells(("source", "file", "kind", "digest"), [tuple(d) for d in self.digests])],
             ),
+            Section("Footnotes: the residual risk, one by one", words.residual(self.measured), []),
         ]
+
+    def _matrix(self) -> Cells:
+        return Cells(*matrix.rows(self.measured))
 
 
 def _cells(m: Reconstruction) -> tuple[str, ...]:

@@ -1,0 +1,84 @@
+"""The first table of a DPIA: what each recipient finds of each column, in one of four words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from vflens.experiments.evidence.measured import INFERENCE, LINKABILITY, SINGLING_OUT, Reconstruction
+from vflens.experiments.outcome.decide import State as Decided
+from vflens.experiments.outcome.finding import State
+from vflens.words import counted
+
+_STATES = {
+    Decided.BROKEN: State.FOUND,
+    Decided.UNDECIDED: State.UNDECIDED,
+    Decided.HELD: State.NOT_FOUND,
+}
+#: Subjects that are no column, behind the columns.
+_OTHERS = {
+    "all columns": "",  # its columns stand one by one
+    SINGLING_OUT: "a whole person",
+    LINKABILITY: "whether a person was trained on",
+}
+
+
+def rows(measured: Sequence[Reconstruction]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Head and rows: a line for each column, label and membership; a cell for each recipient. A cell has the
+    worst state that an attack reached there, with its figure beside a blind guess's.
+    """
+    found = _without_random(measured)
+    recipients = list(dict.fromkeys(map(_recipient, found)))
+    subjects = list(dict.fromkeys(filter(None, map(_subject, found))))
+    subjects.sort(key=lambda subject: subject in _OTHERS.values())
+    body = [
+        (subject, *(_cell([m for m in found if _place(m) == (subject, who)]) for who in recipients))
+        for subject in subjects
+    ]
+    return ("what", *recipients), body
+
+
+def sentence(measured: Sequence[Reconstruction]) -> str:
+    """How much each recipient finds: "whoever reads training finds 6 of 7"."""
+    head, body = rows(measured)
+    counts = [sum(line[i].startswith(State.FOUND) for line in body) for i in range(1, len(head))]
+    if not body:
+        return "Nothing was measured: nothing can be said of a residual risk."
+    first, *others = (f"{who} finds {count}" for who, count in zip(head[1:], counts, strict=True))
+    listed = "; ".join([f"{first} of {counted(len(body), 'line')}", *others])
+    return f"{listed[:1].upper()}{listed[1:]}. A cell is found, not found, not decided, or not tested."
+
+
+def _without_random(measured: Sequence[Reconstruction]) -> list[Reconstruction]:
+    """Without random models where trained ones of the same source stand."""
+    trained = {m.source for m in measured if "trained models" in m.target}
+    return [m for m in measured if m.source not in trained or "random models" not in m.target]
+
+
+def _place(m: Reconstruction) -> tuple[str, str]:
+    return _subject(m), _recipient(m)
+
+
+def _recipient(m: Reconstruction) -> str:
+    """Who finds it, under which defences, of any seed."""
+    return f"{m.recipient} ({m.where.partition(', seed')[0]})"
+
+
+def _subject(m: Reconstruction) -> str:
+    if m.term in _OTHERS:
+        return _OTHERS[m.term]
+    if m.what in _OTHERS:
+        return _OTHERS[m.what]
+    return m.what.partition(" within ")[0] if m.term == INFERENCE else m.what
+
+
+def _cell(here: Sequence[Reconstruction]) -> str:
+    """The state of the worst of ``here``, and its figure beside a blind guess's; of two alike the error."""
+    if not here:
+        return State.UNTESTED
+    worst = min(here, key=lambda m: (list(Decided).index(m.state), m.statistic == "worst case"))
+    value, _, guess = worst.words()
+    if worst.state is Decided.HELD:
+        return State.NOT_FOUND
+    figures = value if worst.figure.share else f"± {value}" if value != "exactly" else value
+    beside = guess if worst.figure.share else f"± {guess}"
+    return f"{_STATES[worst.state]} ({figures}; a guess {beside})"
