@@ -171,7 +171,7 @@ def linear_subject(asked: Source, model: LinearModel) -> AuditSubject:
     names = [c.name for c in subject.columns]
     mine = places(names, asked.inputs or names, model.width, subject.name)
     width = subject.bounds[:, 1] - subject.bounds[:, 0]
-    return replace(subject, weight=np.ascontiguousarray(model.weight[:, mine] * width))
+    return replace(subject, weight=np.ascontiguousarray(model.weight[:, mine] * width), raw=model.raw)
 
 
 def _check_classes(classes: int | None, name: str, model: AnyModel) -> None:
