@@ -16,6 +16,7 @@ from vflens.errors import ConfigError, DataError
 from vflens.experiments.audit.bench import Answer, Bench, Plan
 from vflens.experiments.audit.subject import (
     AuditSubject,
+    check_rows,
     is_table,
     load_subject,
     of_table,
@@ -198,8 +199,7 @@ def joint(asked: Source, model: Graph | TreeModel, plan: Plan) -> Joint:
     table = own if whole is None else whole.take(mine.tolist())
     tolerance = stated_tolerance(Path(asked.source), own, partial(asked.read, None))
     subject = replace(of_table(Path(asked.source).name, table, model.classes), tolerance=tolerance)
-    if len(subject.x) < 2:
-        raise DataError(f"{asked.source} has {counted(len(subject.x), 'row')}: an audit needs at least 2")
+    check_rows(asked.source, len(subject.x))
     most = min(plan.rows, _MOST_ROWS[type(model)] if len(mine) == model.width else _MOST_ROWS_WITH_OTHERS)
     kept = np.sort(plan.rng("rows").permutation(len(subject.x))[:most])
     subject = replace(subject, x=subject.x[kept], ids=table.ids[kept])

@@ -36,6 +36,7 @@ from vflens.words import counted
 
 _FILES = (".csv", ".csv.gz", ".parquet")
 _AS_DESCRIBED: Mapping[str, str] = MappingProxyType({})
+FEWEST_ROWS = 10
 _MOST_CLASSES = 1000  # minutes, and 8 MB of scores for a thousand rows
 
 
@@ -211,9 +212,16 @@ def _checked(subject: AuditSubject, classes: int | None) -> AuditSubject:
             "fewer "
             f"({subject.x.shape[1] + 1} already determine your columns)"
         )
-    if len(subject.x) < 2:
-        raise DataError(f"{subject.name} has {counted(len(subject.x), 'row')}: an audit needs at least 2")
     return subject
+
+
+def check_rows(name: str, rows: int, known: int = 0) -> None:
+    """Raise DataError of fewer ``rows`` than an audit needs, so many ``known`` to the adversary."""
+    if rows < max(FEWEST_ROWS, known + 2):
+        more = f", and 2 more than --known {known}" if known else ""
+        raise DataError(
+            f"{name} has {counted(rows, 'row')} here: an audit needs at least {FEWEST_ROWS}{more}"
+        )
 
 
 def _party_table(spec: PartyFile) -> Table:
