@@ -85,7 +85,7 @@ def _csv(rows: Sequence[Facts]) -> bytes:
 
     shown = {name: as_shown(strings([row[name] for row in rows])).to_pylist() for name in _TEXTS}
     text = StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer = csv.DictWriter(text, COLUMNS)  # its line ends, so that a carriage return in a name is quoted
     writer.writeheader()
     writer.writerows(row | {name: texts[i] for name, texts in shown.items()} for i, row in enumerate(rows))
     return text.getvalue().encode()
