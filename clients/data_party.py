@@ -92,7 +92,12 @@ class DataParty(Member):
     def own_file(self) -> Document:
         """See :meth:`vflens.member.member.Member.own_file`."""
         dropped = self.table.dropped
-        return {"table": self._read, **({} if dropped is None else {"dropped": asdict(dropped)})}
+        own_rows = len(self.table.ids)
+        return {
+            "table": self._read,
+            "own_rows": own_rows,
+            **({} if dropped is None else {"dropped": asdict(dropped)}),
+        }
 
     def handlers(self) -> Handlers:
         return {Describe: self.describe, Rejoin: self.rejoin, Begin: self.begin, Stop: self.stop}

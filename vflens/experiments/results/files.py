@@ -81,6 +81,7 @@ class FederationFile(File):
     train_rows: NonNegativeInt = 0
     predict_rows: NonNegativeInt = 0
     clipped: NonNegativeInt = 0
+    own_rows: NonNegativeInt = 0
     dropped: DroppedFacts = DroppedFacts()
     table: TableFacts = TableFacts()
     parties: tuple[PartyInfo, ...] = ()

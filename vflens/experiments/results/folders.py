@@ -113,6 +113,12 @@ class PartyRun:
         return self.federation.role
 
     @property
+    def shared(self) -> str:
+        """How many rows of its own are shared, in words; "" of a party that shares none by their ids."""
+        own, shared = self.federation.own_rows, self.federation.aligned_rows
+        return f"{shared:,} of {counted(own, 'row', ',')} are shared" if own and shared else ""
+
+    @property
     def has_transcript(self) -> bool:
         """Whether the folder holds the received messages."""
         return (self.folder / "transcript" / "index.jsonl").exists()
