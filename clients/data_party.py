@@ -92,12 +92,8 @@ class DataParty(Member):
     def own_file(self) -> Document:
         """See :meth:`vflens.member.member.Member.own_file`."""
         dropped = self.table.dropped
-        own_rows = len(self.table.ids)
-        return {
-            "table": self._read,
-            "own_rows": own_rows,
-            **({} if dropped is None else {"dropped": asdict(dropped)}),
-        }
+        lost = {} if dropped is None else {"dropped": asdict(dropped)}
+        return {"table": self._read, "own_rows": len(self.table.ids), **lost}
 
     def handlers(self) -> Handlers:
         return {Describe: self.describe, Rejoin: self.rejoin, Begin: self.begin, Stop: self.stop}

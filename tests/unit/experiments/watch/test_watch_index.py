@@ -162,9 +162,10 @@ def test_a_folder_that_may_not_be_opened_is_a_line(runs: Path, monkeypatch: pyte
     closed.mkdir()
     listed, there = Path.iterdir, Path.exists
 
-    def refuse(path: Path) -> None:
+    def refuse(path: Path) -> bool:
         if closed in (path, path.parent):
             raise PermissionError(EACCES, "Permission denied", str(path))
+        return False
 
     monkeypatch.setattr(Path, "iterdir", lambda path: refuse(path) or listed(path))
     monkeypatch.setattr(Path, "exists", lambda path: refuse(path) or there(path))
