@@ -91,7 +91,8 @@ class DataParty(Member):
 
     def own_file(self) -> Document:
         dropped = self.table.dropped
-        return {"table": self._read, **({} if dropped is None else {"dropped": asdict(dropped)})}
+        lost = {} if dropped is None else {"dropped": asdict(dropped)}
+        return {"table": self._read, "own_rows": len(self.table.ids), **lost}
 
     def handlers(self) -> Handlers:
         return {Describe: self.describe, Rejoin: self.rejoin, Begin: self.begin, Stop: self.stop}

@@ -82,3 +82,21 @@ def test_an_attack_refuses_links_in_the_folder_that_it_rebuilds(
     assert code == 12
     assert f"{folder / name} is a link, which may lead anywhere: " in error
     assert _state(tmp_path) == before
+
+
+@pytest.mark.parametrize("name", ["metrics.parquet", "transcript", "estimates/more.npz", "config.toml"])
+@pytest.mark.parametrize("command", ["report", "ledger", "verify-log", "dpia"])
+def test_a_link_in_a_partys_folder_is_refused(
+    home: Path, vflens: Run, name: str, command: str, tmp_path: Path
+) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    link = home / "passive" / name
+    if link.exists():
+        link.rename(mine / link.name)
+    link.parent.mkdir(exist_ok=True)
+    link.symlink_to(mine / link.name)
+    out = ("--out", tmp_path / "page.html") if command in ("report", "dpia") else ()
+    code, _, error = vflens(command, home, *out)
+    assert code == 3
+    assert f"{link} is a link, which may lead anywhere" in error

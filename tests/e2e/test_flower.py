@@ -117,6 +117,60 @@ def test_a_folder_is_not_written_over(tmp_path: Path) -> None:
         import_flower(RECORDED, APP, tmp_path)
 
 
+def _with_rows(*rows: float, name: str = "num-examples", round_: int = 0) -> Callable[[Path], None]:
+    """The clients' numbers of rows in all rounds, or in one."""
+
+    def change(lines: list[dict[str, Any]]) -> None:
+        nodes = sorted({line["node"] for line in lines})
+        for line in lines:
+            if line["direction"] == "received" and round_ in (0, line["round"]):
+                line["metrics"] = {name: rows[nodes.index(line["node"])]}
+
+    return _lines(change)
+
+
+def test_the_older_name_of_a_number_of_rows_is_read(tmp_path: Path, recorded: Path) -> None:
+    _with_rows(8, 8, 8, name="num_examples")(recorded)
+    import_flower(recorded, APP, tmp_path / "server")
+    federation = HorizontalAgreement.load(tmp_path / "server")
+    assert [p.train_rows for p in federation.parties] == [8, 8, 8]
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (
+            _with_rows(8, 60, 8, round_=2),
+            "returned num-examples = 8, and 60 in round 2: a run has one number",
+        ),
+        (_with_rows(0.5, 0.25, 0.25), r"returned num-examples = 0\.(5|25): let it send its number of rows"),
+        (_with_rows(8.5, 8, 8), r"returned num-examples = 8\.5"),
+        (_with_rows(8, -8, 8), "returned num-examples = -8"),
+        (_with_rows(8, float("nan"), 8), "returned num-examples = nan"),
+    ],
+)
+def test_rows_that_cannot_be_weights_are_named(
+    tmp_path: Path, recorded: Path, change: Callable[[Path], None], words: str
+) -> None:
+    change(recorded)
+    with pytest.raises(DataError, match=words):
+        import_flower(recorded, APP, tmp_path / "server")
+
+
+def test_masked_updates_are_named(tmp_path: Path, recorded: Path) -> None:
+    """Under SecAgg+ a reply of each of the four stages holds no arrays, but bytes of its own protocol."""
+    np.savez(recorded / "empty.npz")
+    _lines(
+        lambda lines: [
+            line.update(file="empty.npz", names=[], metrics={})
+            for line in lines
+            if line["direction"] == "received"
+        ]
+    )(recorded)
+    with pytest.raises(DataError, match="only masked updates were recorded"):
+        import_flower(recorded, APP, tmp_path / "server")
+
+
 @pytest.fixture
 def recorder() -> ModuleType:
     """The file that is copied beside a Flower app."""

@@ -282,7 +282,7 @@ def test_a_frame_is_released_in_its_own_kind(people: pd.DataFrame, tmp_path: Pat
     noisy, certificate = vl.release(people, lambda_=1.0, seed="a secret of 2 owners")
     assert isinstance(noisy, pd.DataFrame)
     assert list(noisy) == ["age", "income"]
-    assert noisy.index.equals(people.index)
+    assert noisy.index.equals(pd.RangeIndex(len(people)))
     assert not np.isclose(noisy["income"], people["income"]).all()
     shown = html.unescape(certificate._repr_html_())
     assert certificate.headline in shown
@@ -293,6 +293,23 @@ def test_a_frame_is_released_in_its_own_kind(people: pd.DataFrame, tmp_path: Pat
         pa.Table.from_pandas(people, preserve_index=False), lambda_=1.0, seed="a secret of 2 owners"
     )
     np.testing.assert_array_equal(arrow["age"].to_numpy(), noisy["age"])
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        pd.Index([f"P-{i}" for i in range(40)], name="patient"),
+        pd.Index(np.arange(40) * 7 + 4000),
+        pd.MultiIndex.from_product([["north", "south"], range(20)], names=["ward", None]),
+        pd.date_range("2001-01-01", periods=40),
+    ],
+)
+@pytest.mark.parametrize("arrow", [False, True])
+def test_a_release_leaves_the_index_of_a_frame_out(index: pd.Index, arrow: bool) -> None:
+    frame = pd.DataFrame({"age": np.arange(40) % 23 * 1.0, "bmi": np.arange(40) ** 2.0}, index=index)
+    released, _ = vl.release(pa.Table.from_pandas(frame) if arrow else frame, lambda_=1.0)
+    kept = (released.to_pandas() if arrow else released).reset_index()
+    assert (list(kept), kept["index"].tolist()) == (["index", "age", "bmi"], list(range(40)))
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,32 @@ def test_text_passes_into_csv_however_parquet_stores_it(
     assert pd.read_csv(tmp_path / "o.csv")["y"].tolist() == TEXTS
 
 
+@pytest.mark.parametrize("metadata", [True, False])
+@pytest.mark.parametrize("kept", [False, True])
+def test_an_index_that_pandas_wrote_leaves_only_where_it_is_named(
+    vflens: Run, tmp_path: Path, metadata: bool, kept: bool
+) -> None:
+    frame = pd.DataFrame({"a": np.arange(30.0) ** 2}, index=np.arange(30) + 4000)
+    table = pa.Table.from_pandas(frame)
+    pq.write_table(table if metadata else table.replace_schema_metadata(None), tmp_path / "t.parquet")
+    named = ("--id", "__index_level_0__", "--keep-ids") if kept else ()
+    code, out, err = vflens(
+        "release", tmp_path / "t.parquet", *named, "--lambda", "1", "--out", tmp_path / "o.parquet", "--json"
+    )
+    assert code == 0, err
+    assert pq.read_schema(tmp_path / "o.parquet").names == ["a", *(["__index_level_0__"] if kept else [])]
+    assert ("the index that pandas wrote (__index_level_0__) is left out" in out) is not kept
+
+
+@pytest.mark.parametrize("odd", [b"{", b"[]", b'{"index_columns": 3}', b'{"index_columns": [{"kind": 1}]}'])
+def test_odd_metadata_of_pandas_name_no_index(vflens: Run, tmp_path: Path, odd: bytes) -> None:
+    table = pa.table({"a": np.arange(30.0) ** 2}).replace_schema_metadata({b"pandas": odd})
+    pq.write_table(table, tmp_path / "t.parquet")
+    code, _, err = vflens("release", tmp_path / "t.parquet", "--lambda", "1", "--out", tmp_path / "o.csv")
+    assert code == 0, err
+    assert list(pd.read_csv(tmp_path / "o.csv")) == ["a"]
+
+
 REFUSED: dict[str, tuple[Any, tuple[str, ...], str]] = {
     "lists as label": ([[1], [2]] * 15, ("--label", "y"), "column 'y' holds list"),
     "lists encoded": ([[1], [2]] * 15, ("--encode", "one-hot"), "column 'y' holds list"),

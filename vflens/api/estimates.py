@@ -42,9 +42,9 @@ class Estimate(types.Estimate):
     moments: Moments | None = None
 
     def _repr_html_(self) -> str:
-        states = ", ".join(
-            f"{n:,} {s}" for s, n in zip(*np.unique(self.status, return_counts=True), strict=True)
-        )
+        from vflens.experiments.offline.command import impossible, states_of
+
+        states = ", ".join(f"{n:,} {s}" for s, n in states_of(self.status).items())
         n, d = self.values.shape
         size = f"{self.attack or 'an attack'}: {counted(n, 'row', ',')} × {counted(d, 'column', ',')}"
         part = self.values[:_SHOWN, :_SHOWN]
@@ -54,7 +54,8 @@ class Estimate(types.Estimate):
             for row, values, status in zip(self.rows.tolist(), part.tolist(), self.status, strict=False)
         ]
         shades = [[0.0, *(1 - v for v in values.clip(0, 1)), 0.0] for values in part]
-        return paragraphs(f"{size}; {states}") + table(header, rows, shades)
+        doubt = impossible(states_of(self.status))
+        return paragraphs(*doubt.splitlines(), f"{size}; {states}") + table(header, rows, shades)
 
 
 def estimate(

@@ -26,7 +26,8 @@ def as_arrow(frame: Any) -> pa.Table:
             table = pa.Table.from_pandas(frame, preserve_index=False)
         else:
             table = pa.table(frame)
-        return pa.table({name: _plain(table[name]) for name in table.column_names})
+        plain = pa.table({name: _plain(table[name]) for name in table.column_names})
+        return plain.replace_schema_metadata(table.schema.metadata)  # names the index that pandas wrote
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise DataError(
             f"a frame of type {type(frame).__name__} cannot be read as a table: give a pandas, "
@@ -37,13 +38,12 @@ def as_arrow(frame: Any) -> pa.Table:
 def like(table: pa.Table, frame: Any) -> Any:
     """``table`` in the kind of ``frame``; Arrow for a kind that is not known.
 
-    A pandas frame keeps its index where no row was left out.
+    A pandas frame numbers its rows anew: an index may hold who they are.
     """
     if isinstance(frame, Mapping):
         return {name: table[name].to_numpy() for name in table.column_names}
     if _is_of("pandas", frame):
-        made = table.to_pandas()
-        return made.set_axis(frame.index) if len(made) == len(frame) else made
+        return table.to_pandas()
     if _is_of("polars", frame):
         return sys.modules["polars"].from_arrow(table)
     return table

@@ -187,6 +187,8 @@ def release(frame: Any, **options: Unpack[ReleaseKeys]) -> tuple[Any, Certificat
 
     Returns:
         the noisy table, in the kind of ``frame`` (Arrow for a kind that is not known), and the certificate.
+        The index of a pandas frame is left out, its rows are numbered anew: to release it as it is, make it a
+        column with ``frame.reset_index()`` and name that in ``ids``, with ``keep_ids=True``.
 
     Raises:
         ConfigError: an unknown option, or options that do not go together.

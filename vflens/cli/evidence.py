@@ -262,6 +262,7 @@ def _evidence(facts: Facts) -> Sequence[Evidence]:
 
 def _estimated(facts: Facts, truth: str) -> str:
     """What was estimated, and what comes next."""
+    from vflens.experiments.offline.command import impossible
     from vflens.experiments.results.titles import rows_of
 
     checked = f"\n{facts['verified']['words']}" if "verified" in facts else ""
@@ -271,14 +272,17 @@ def _estimated(facts: Facts, truth: str) -> str:
     if "fair_guess" in facts:
         checked += f"\nthe fair guess of the same rows, scored with it: {facts['fair_guess']}"
     return (
-        f"{facts['rows']} {rows_of(facts['scored_set'])} of {facts['target']!r} estimated by "
-        f"{facts['attack']}: {out}{checked}\nlet the target score it: vflens score {out} {truth} …"
+        f"{impossible(facts.get('status', {}))}{facts['rows']} {rows_of(facts['scored_set'])} of "
+        f"{facts['target']!r} estimated by {facts['attack']}: {out}{checked}\n"
+        f"let the target score it: vflens score {out} {truth} …"
     )
 
 
 def _scored(facts: Facts) -> str:
     """The target's score, beside the best blind guess."""
-    subject = f"{facts['attack']} on {counted(facts['rows'], 'row')}"
+    from vflens.experiments.offline.command import impossible
+
+    subject = f"{impossible(facts.get('status', {}))}{facts['attack']} on {counted(facts['rows'], 'row')}"
     if "membership_auc" in facts:
         return f"{subject}: training rows ranked with AUC {facts['membership_auc']:.3f}; a guess has .5"
     from vflens.experiments.results.verdict import number

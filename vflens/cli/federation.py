@@ -287,6 +287,8 @@ def _summary(runs: Any, report: Path) -> str:
     gained += "".join(f"\n{run.name}, {told}" for run in runs for told in run.best_means)
     loud = "".join(f"\n{alarm}" for alarm in alarms(runs))
     quiet = "".join(f"\nnote: {omission}" for omission in omissions(runs))
+    fewer = ((r, p) for r in runs for p in r.parties if p.federation.own_rows > p.federation.aligned_rows)
+    quiet += "".join(f"\nnote: {r.name}, {p.name}: {p.shared}" for r, p in fewer if p.shared)
     return f"{shown}\n{verdict(runs)}{gained}{loud}{quiet}\n\nreport: {report}"
 
 

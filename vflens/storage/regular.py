@@ -71,6 +71,17 @@ def make_folder(folder: Path) -> None:
         raise _link()
 
 
+def check_links(folder: Path) -> None:
+    """Refuse a link below ``folder``, as :func:`os.walk` finds it.
+
+    Raises:
+        OSError: there is one.
+    """
+    for place, folders, files in os.walk(folder):
+        if link := next((n for n in (*folders, *files) if Path(place, n).is_symlink()), None):
+            raise OSError(ELOOP, f"{Path(place, link)} is a link, which may lead anywhere")
+
+
 def read_bytes(file: Path, most: int = sys.maxsize) -> bytes:
     """The bytes of ``file``; see :func:`opened`.
 

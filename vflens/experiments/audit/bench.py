@@ -12,14 +12,13 @@ from pydantic import Field
 
 from vflens.errors import ConfigError, KnowledgeError, PluginError
 from vflens.experiments.audit.models import World, simulate
-from vflens.experiments.audit.subject import AuditSubject
+from vflens.experiments.audit.subject import FEWEST_ROWS, AuditSubject, check_rows
 from vflens.numerics.estimators.affine import after_affine_map
 from vflens.plugins.attack import FAIR_GUESS, Attack, installed_attack, knowing
 from vflens.plugins.declared import Audited
 from vflens.randomness import secret_from_seed, stream
 from vflens.registry import ATTACKS, Registry
 from vflens.types import Array, Document, Facts, Knowledge, Phase, Setting
-from vflens.words import counted
 
 #: Of attacks on training in the clear: their work grows with the cube of the columns, minutes from here on.
 MOST_COLUMNS = 128
@@ -54,7 +53,7 @@ class Plan:
 
     models: Annotated[int, Field(ge=1, le=1000)] = 10
     known: Annotated[int, Field(ge=0)] = 50
-    rows: Annotated[int, Field(ge=10)] = 1000
+    rows: Annotated[int, Field(ge=FEWEST_ROWS)] = 1000
     seed: Annotated[int, Field(ge=0)] = 0
     most_leak: Annotated[float, Field(ge=0, le=1)] | None = None
     least_error: Annotated[float, Field(ge=0, le=1)] | None = None
@@ -110,14 +109,10 @@ class Bench:
         """Draw the rows.
 
         Raises:
-            ConfigError: too many are known to leave two.
+            DataError: too many are known to leave two.
         """
         subject = subject.sample(plan.rows, plan.rng("rows"))
-        if plan.known > len(subject.x) - 2:
-            raise ConfigError(
-                f"--known {plan.known}: {subject.name} has {counted(len(subject.x), 'row')} here and at "
-                "least 2 must be left to attack, give fewer"
-            )
+        check_rows(subject.name, len(subject.x), plan.known)
         order = plan.rng("known").permutation(len(subject.x)).astype(np.int32)
         return cls(subject, plan, np.sort(order[plan.known :]), np.sort(order[: plan.known]))
 

@@ -176,7 +176,7 @@ class _Trial:
         assert undefended is not None
         assert defended is not None
         self._worth.append((measure, undefended, defended))
-        if self._bench.subject.label is None:
+        if "on_scores" not in self._bench.subject.family.unused_hooks:  # they are log-probabilities
             lost = before[Name.ACCURACY] - after[Name.ACCURACY]
             self._figures.append((lost, _mean_kl(*scores), _argmax_kept(*scores)))
 

@@ -17,6 +17,7 @@ from vflens.experiments.audit.bench import Answer, Bench, Plan
 from vflens.experiments.audit.rarity import Rarity, drawn
 from vflens.experiments.audit.subject import (
     AuditSubject,
+    check_rows,
     is_table,
     load_subject,
     of_table,
@@ -172,7 +173,7 @@ def linear_subject(asked: Source, model: LinearModel) -> AuditSubject:
     names = [c.name for c in subject.columns]
     mine = places(names, asked.inputs or names, model.width, subject.name)
     width = subject.bounds[:, 1] - subject.bounds[:, 0]
-    return replace(subject, weight=np.ascontiguousarray(model.weight[:, mine] * width))
+    return replace(subject, weight=np.ascontiguousarray(model.weight[:, mine] * width), raw=model.raw)
 
 
 def _check_classes(classes: int | None, name: str, model: AnyModel) -> None:
@@ -199,8 +200,7 @@ def joint(asked: Source, model: Graph | TreeModel, plan: Plan) -> Joint:
     table = own if whole is None else whole.take(mine.tolist())
     tolerance = stated_tolerance(Path(asked.source), own, partial(asked.read, None))
     subject = replace(of_table(Path(asked.source).name, table, model.classes), tolerance=tolerance)
-    if len(subject.x) < 2:
-        raise DataError(f"{asked.source} has {counted(len(subject.x), 'row')}: an audit needs at least 2")
+    check_rows(asked.source, len(subject.x))
     most = min(plan.rows, _MOST_ROWS[type(model)] if len(mine) == model.width else _MOST_ROWS_WITH_OTHERS)
     kept = drawn(subject.x, subject.few, most, plan.rng("rows"))
     there = Rarity.of(subject.x)

@@ -90,6 +90,7 @@ def _facts(bench: Bench) -> Document:
         "columns": bench.names,
         "classes": subject.classes,
         "equations": subject.equations,
+        "raw_outputs": subject.raw,
         "model": subject.family.title,
         "label": subject.label and {**asdict(subject.label), "assumed": subject.assumed},
         "clipped": subject.clipped,

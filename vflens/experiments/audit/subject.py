@@ -21,6 +21,7 @@ from vflens.errors import ConfigError, DataError
 from vflens.experiments.audit.label import Labelled, labelled
 from vflens.experiments.audit.rarity import VARYING, Rarity, drawn
 from vflens.experiments.results.folders import read_party
+from vflens.experiments.weights.linear import RAW_OUTPUTS
 from vflens.models.families.linear_regression import LINEAR_REGRESSION
 from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
 from vflens.models.family import ModelFamily, checked_model
@@ -38,6 +39,7 @@ from vflens.words import counted
 
 _FILES = (".csv", ".csv.gz", ".parquet")
 _AS_DESCRIBED: Mapping[str, str] = MappingProxyType({})
+FEWEST_ROWS = 10
 _MOST_CLASSES = 1000  # minutes, and 8 MB of scores for a thousand rows
 
 
@@ -49,13 +51,13 @@ class AuditSubject:
     public metadata, in the file's units. ``label`` is the metadata of a numeric label that the planned model
     learns, ``classes`` is then 1. Where they are known: ``other`` (n, m), the active party's columns, and
     ``labels`` (n,), numbers in [0, 1] of their bounds; after training ``weight`` (k, d), the party's own
-    block of the model. ``units`` (d,) is what 1 stands for in each column of ``x``, in the file's units; None
-    of pixels. ``bounds`` (d, 2) are the values, in these units, that are 0 and 1 in ``x``; None of a run
-    folder. ``ids`` (n,) tell the owner which row is which: the file's in bytes, of a run folder the row's
-    numbers. ``tolerance`` is that of the party's configuration: column → how far from the truth, in its unit,
-    an answer counts as found. ``assumed`` says what nobody stated of the label. ``letters`` are the values of
-    each column of few in the whole table, by position, None: in ``x``; ``there`` tells of the whole table, of
-    which ``x`` may be a draw.
+    block of the model, whose outputs leave ``raw`` or through a softmax. ``units`` (d,) is what 1 stands for
+    in each column of ``x``, in the file's units; None of pixels. ``bounds`` (d, 2) are the values, in these
+    units, that are 0 and 1 in ``x``; None of a run folder. ``ids`` (n,) tell the owner which row is which:
+    the file's in bytes, of a run folder the row's numbers. ``tolerance`` is that of the party's
+    configuration: column → how far from the truth, in its unit, an answer counts as found. ``assumed`` says
+    what nobody stated of the label. ``letters`` are the values of each column of few in the whole table, by
+    position, None: in ``x``; ``there`` tells of the whole table, of which ``x`` may be a draw.
     """
 
     name: str
@@ -67,6 +69,7 @@ class AuditSubject:
     other: Array | None = None
     labels: Array | None = None
     weight: Array | None = None
+    raw: bool = False
     units: Array | None = None
     bounds: Array | None = None
     ids: Array | None = None
@@ -77,17 +80,19 @@ class AuditSubject:
 
     @property
     def family(self) -> ModelFamily:
-        """The planned model: linear regression of a numeric label, else softmax regression."""
-        return SOFTMAX_REGRESSION if self.label is None else LINEAR_REGRESSION
+        """The planned model: linear regression of a numeric label, else softmax regression, or its logits."""
+        of_classes = RAW_OUTPUTS if self.raw else SOFTMAX_REGRESSION
+        return of_classes if self.label is None else LINEAR_REGRESSION
 
     @property
     def equations(self) -> int:
         """How many a prediction gives to who knows the parameters."""
-        return self.classes - 1 if self.label is None else 1
+        return len(self.system(np.zeros((self.classes, 0))))
 
     def system(self, weight: Array) -> Array:
         """A (m, d) of these equations A x = b under the party's block ``weight`` (k, d)."""
-        return weight if self.label is not None else first_differences(self.classes) @ weight
+        as_it_is = self.raw or self.label is not None
+        return weight if as_it_is else first_differences(self.classes) @ weight
 
     def sample(self, rows: int, rng: np.random.Generator) -> AuditSubject:
         """At most ``rows`` of its rows: see :func:`vflens.experiments.audit.rarity.drawn`."""
@@ -231,9 +236,16 @@ def _checked(subject: AuditSubject, classes: int | None) -> AuditSubject:
             "fewer "
             f"({subject.x.shape[1] + 1} already determine your columns)"
         )
-    if len(subject.x) < 2:
-        raise DataError(f"{subject.name} has {counted(len(subject.x), 'row')}: an audit needs at least 2")
     return subject
+
+
+def check_rows(name: str, rows: int, known: int = 0) -> None:
+    """Raise DataError of fewer ``rows`` than an audit needs, so many ``known`` to the adversary."""
+    if rows < max(FEWEST_ROWS, known + 2):
+        more = f", and 2 more than --known {known}" if known else ""
+        raise DataError(
+            f"{name} has {counted(rows, 'row')} here: an audit needs at least {FEWEST_ROWS}{more}"
+        )
 
 
 def _party_table(spec: PartyFile) -> Table:

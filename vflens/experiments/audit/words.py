@@ -157,8 +157,9 @@ def write_audit(found: Facts, out: Path) -> None:
 def _equations(found: Facts) -> str:
     d, m = len(found["columns"]), found["equations"]
     of = "a number" if found["label"] else counted(found["classes"], "class")
+    raw = ", audited by the outputs as they leave, without a softmax," if found.get("raw_outputs") else ""
     given = (
-        f"A model of {of} gives whoever knows its parameters {counted(m, 'equation')} about "
+        f"A model of {of}{raw} gives whoever knows its parameters {counted(m, 'equation')} about "
         f"your {counted(d, 'column')} "
         "with every prediction, even if training is secure"
     )

@@ -14,6 +14,7 @@ from vflens.experiments.evidence.sources import of_audit
 from vflens.experiments.evidence.thresholds import Evidence
 from vflens.experiments.results.titles import rows_of
 from vflens.numerics.measures.advantage import wilson
+from vflens.storage.arrow import strings
 from vflens.storage.files import write_whole
 from vflens.types import Document, Facts
 
@@ -79,10 +80,14 @@ def write_table(file: Path, evidence: Sequence[Evidence]) -> None:
 
 
 def _csv(rows: Sequence[Facts]) -> bytes:
+    """Names are those that others chose: a spreadsheet shows them, and runs none."""
+    from vflens.experiments.release.sink import as_shown
+
+    shown = {name: as_shown(strings([row[name] for row in rows])).to_pylist() for name in _TEXTS}
     text = StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer = csv.DictWriter(text, COLUMNS)  # its line ends, so that a carriage return in a name is quoted
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows(row | {name: texts[i] for name, texts in shown.items()} for i, row in enumerate(rows))
     return text.getvalue().encode()
 
 

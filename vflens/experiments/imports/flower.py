@@ -6,7 +6,7 @@ run has: the updates of the clients, and the parameters that it sent first and l
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -96,13 +96,7 @@ def import_flower(recording: Path, config: Path, out: Path) -> Document:
 
 
 def _federation(app: FlowerApp, messages: Sequence[Message], names: Mapping[str, str]) -> HorizontalAgreement:
-    rows = {m.node: m.rows for m in messages if m.direction == "received" and m.arrays}
-    without = next((node for node in names if rows.get(node, 0) < 1), None)
-    if without is not None:
-        raise DataError(
-            f"node {without} returned no parameters with the metric 'num-examples': record an app that sends "
-            "it"
-        )
+    rows = _rows(messages, names)
     parties = tuple(
         PartyInfo(
             name,
@@ -120,6 +114,30 @@ def _federation(app: FlowerApp, messages: Sequence[Message], names: Mapping[str,
     return HorizontalAgreement(
         run=app.run, parties=parties, training=app.training, lab=False, model=app.model, horizontal=horizontal
     )
+
+
+def _rows(messages: Sequence[Message], names: Iterable[str]) -> dict[str, int]:
+    """How many rows each node trains on, the same in all rounds."""
+    replies = [m for m in messages if m.direction == "received" and m.arrays is not None]
+    if replies and not any(m.arrays for m in replies):
+        raise DataError("only masked updates were recorded, as under SecAgg+: record the app without it")
+    found: dict[str, float] = {}
+    for m in (m for m in replies if m.arrays):
+        if m.rows and not (m.rows >= 1 and m.rows.is_integer()):
+            raise DataError(
+                f"node {m.node} returned num-examples = {m.rows:g}: let it send its number of rows"
+            )
+        if (before := found.setdefault(m.node, m.rows)) != m.rows:
+            raise DataError(
+                f"node {m.node} returned num-examples = {before:g}, and {m.rows:g} in round {m.round}: a run "
+                "has one number of rows for each client, record an app that keeps it"
+            )
+    if without := [node for node in names if not found.get(node)]:
+        raise DataError(
+            f"node {without[0]} returned no parameters with the metric 'num-examples': record an app that "
+            "sends it"
+        )
+    return {node: int(of) for node, of in found.items()}
 
 
 def _like(federation: HorizontalAgreement) -> Parameters:
@@ -140,13 +158,14 @@ def _like(federation: HorizontalAgreement) -> Parameters:
 
 def _named(message: Message, like: Parameters) -> Parameters:
     """The arrays of ``message`` under the model's names."""
-    shapes, due = [a.shape for a in message.arrays], {n: v.shape for n, v in like.items()}
+    arrays = message.arrays or ()
+    shapes, due = [a.shape for a in arrays], {n: v.shape for n, v in like.items()}
     if shapes != list(due.values()):
         raise ConfigError(
             f"round {message.round} has arrays of shapes {shapes}, the model {due}: describe the model that "
             "was trained, with its arrays in this order"
         )
-    return {name: array.astype(like[name].dtype) for name, array in zip(like, message.arrays, strict=True)}
+    return {name: array.astype(like[name].dtype) for name, array in zip(like, arrays, strict=True)}
 
 
 def _rounds(

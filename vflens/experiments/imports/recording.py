@@ -14,13 +14,15 @@ from vflens.types import Array
 
 @dataclass(frozen=True, eq=False)
 class Message:
-    """A line of a recording, with its arrays in the model's order; none of a reply that failed."""
+    """A line of a recording, with its arrays in the model's order; None of a reply that failed. ``rows``: a
+    reply's weight in the average, 0 without one.
+    """
 
     round: int
     node: str
     direction: str
-    arrays: Sequence[Array]
-    rows: int
+    arrays: Sequence[Array] | None
+    rows: float
 
 
 def read_messages(recording: Path) -> list[Message]:
@@ -45,12 +47,13 @@ def read_messages(recording: Path) -> list[Message]:
 def _message(recording: Path, number: int, line: str) -> Message:
     try:
         facts = json.loads(line)
-        arrays: list[Array] = []
+        arrays: list[Array] | None = None
         if "file" in facts:
             name = Path(str(facts["file"])).name  # the recording's own folder alone
             kept = read_arrays(recording / name)
             arrays = [kept[f"arr_{i}"] for i in range(len(kept))]
-        rows = int(facts.get("metrics", {}).get("num-examples", 0))
+        metrics = facts.get("metrics", {})  # in Flower's older API the name has an underscore
+        rows = float(metrics.get("num-examples", metrics.get("num_examples", 0)))
         return Message(int(facts["round"]), str(facts["node"]), str(facts["direction"]), arrays, rows=rows)
     except (*UNREADABLE, KeyError, TypeError, AttributeError) as error:
         raise DataError(

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from vflens.config import Plugin, build_plugins
 from vflens.errors import ConfigError, PluginError
@@ -17,7 +18,8 @@ from vflens.plugins.views.vertical import AdversaryView
 from vflens.protocol.vertical.agreement import VerticalAgreement
 from vflens.randomness import secret_from_seed, stream
 from vflens.registry import ATTACKS
-from vflens.types import Document, Estimate, Facts, PartyInfo, Phase
+from vflens.types import Document, Estimate, Facts, PartyInfo, Phase, RowStatus
+from vflens.words import counted
 
 
 def configured(own: Sequence[Plugin], name: str, parameters: Facts) -> Attack:
@@ -150,10 +152,25 @@ def fair_guess_file(out: Path) -> Path:
 
 def certificates(e: Estimate) -> Document:
     """Number of rows in each state; median and largest of the figures per row (``docs/estimators.md``)."""
-    states = {str(s): int((e.status == s).sum()) for s in np.unique(e.status)}
     extras = {
         name: {"median": float(np.median(extra)), "largest": float(extra.max())}
         for name, extra in e.extras.items()
         if extra.dtype.kind == "f" and extra.ndim == 1 and len(extra) and np.isfinite(extra).all()
     }
-    return {"status": states, **extras}
+    return {"status": states_of(e.status), **extras}
+
+
+def states_of(status: npt.ArrayLike) -> dict[str, int]:
+    """State → the number of rows in it."""
+    return {str(s): int(n) for s, n in zip(*np.unique(status, return_counts=True), strict=True)}
+
+
+def impossible(status: Facts) -> str:
+    """A line on the rows that no values within the bounds fit, of :func:`states_of`; "" without any."""
+    wrong = sum(status.get(state, 0) for state in (RowStatus.EMPTY_BOX, RowStatus.INCONSISTENT))
+    if not wrong:
+        return ""
+    return (
+        f"{wrong} of {counted(sum(status.values()), 'row')} fit no values within the bounds: check the order "
+        "of classes, the bounds, and how far scores were rounded\n"
+    )

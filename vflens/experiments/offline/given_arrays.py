@@ -13,6 +13,7 @@ import numpy as np
 
 from vflens.config import Plugin, build_plugins
 from vflens.errors import ConfigError, DataError, KnowledgeError, PluginError, VflensError
+from vflens.experiments.offline.command import states_of
 from vflens.experiments.offline.given_labels import score_labels
 from vflens.experiments.offline.given_trees import TREE_ATTACKS
 from vflens.experiments.results.results import half_width
@@ -26,7 +27,7 @@ from vflens.score.columns import blind_square
 from vflens.score.worst import Tolerance
 from vflens.storage.files import load_arrays, save_arrays
 from vflens.storage.private import owner_only
-from vflens.types import Array, Document, Estimate, Facts, Knowledge, Moments, Phase
+from vflens.types import Array, Document, Estimate, Facts, Knowledge, Moments, Phase, RowStatus
 from vflens.words import counted
 
 #: Key → its axes: k classes, d unknown columns, p columns of the adversary, N rows.
@@ -73,9 +74,14 @@ def attack_arrays(file: Path, name: str, out: Path, *, parameters: Facts | None 
     with owner_only():
         named = {key: np.array(text) for key, text in texts.items()}
         save_arrays(out, {**named, **found.arrays(), **kept})
-    states = {str(s): int((found.status == s).sum()) for s in np.unique(found.status)}
     shares = {key: float(extra.mean()) for key, extra in found.extras.items() if extra.dtype == bool}
-    return {**texts, "rows": len(found.rows), "estimate": str(out), "status": states, **shares}
+    return {
+        **texts,
+        "rows": len(found.rows),
+        "estimate": str(out),
+        "status": states_of(found.status),
+        **shares,
+    }
 
 
 def estimate_arrays(
@@ -110,7 +116,16 @@ def _solved(
         raise
     except (Exception, SystemExit) as error:  # a plug-in must not end the process
         raise PluginError(f"attack {name!r} failed: {type(error).__name__}: {error}") from error
-    return replace(found, target=_TARGET), {"bounds": seen.bounds}
+    status = found.status if "radius" in found.extras else _in_doubt(seen, found.status)
+    return replace(found, target=_TARGET, status=status), {"bounds": seen.bounds}
+
+
+def _in_doubt(seen: Seen, status: Array) -> Array:
+    """``status`` (N,) of an attack that does not look at the box, with the rows that have nothing in it."""
+    box = _linear("rcc2", {})
+    tried = box.solved(seen.systems(box), seen.weight.shape[1], rng=stream(secret_from_seed("0"), "box"))
+    empty = (tried.status == RowStatus.EMPTY_BOX) & np.isin(status, [RowStatus.OK, RowStatus.SATURATED])
+    return np.where(empty, RowStatus.EMPTY_BOX, status)
 
 
 def score_arrays(estimate: Path, truth: Path, tolerance: Mapping[str, float] = _AS_USUAL) -> Document:
@@ -147,6 +162,7 @@ def score_arrays(estimate: Path, truth: Path, tolerance: Mapping[str, float] = _
     return {
         "attack": str(saved["attack"]),
         "rows": len(x),
+        "status": states_of(saved.get("status", ())),
         "mse": float(per_row.mean()),
         "mse_stderr": stderr,
         "half_width": half_width(stderr),

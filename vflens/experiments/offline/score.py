@@ -9,7 +9,7 @@ import numpy as np
 
 from vflens.config import OPERATOR, LedConfig, load_party
 from vflens.errors import ConfigError, DataError
-from vflens.experiments.offline.command import fair_guess_file
+from vflens.experiments.offline.command import fair_guess_file, states_of
 from vflens.experiments.offline.vertical.operator_attacks import score_answers
 from vflens.experiments.results.folders import Metric, PartyRun, read_party
 from vflens.experiments.results.results import half_width
@@ -62,7 +62,8 @@ def score_estimate(file: Path, config_file: Path, tolerance: Mapping[str, float]
     figures = {
         m.name: m.value for m in found if m.attack == attack and not (m.column or m.detail or m.values)
     }
-    facts: Document = {"attack": attack, "rows": rows} | figures
+    states = states_of(np.array(list(RowStatus))[submission.guesses[0].status])
+    facts: Document = {"attack": attack, "rows": rows, "status": states} | figures
     if Name.MSE_STDERR in figures:
         facts["half_width"] = half_width(figures[Name.MSE_STDERR])
     return {**facts, **_blind(config, submission, party, attack, found)}

@@ -120,7 +120,7 @@ class Cost:
 
 def _spread(values: tuple[float, ...]) -> str:
     mean, half = interval(values)
-    return f"{number(mean)} ± {number(half)}"
+    return f"{number(mean)} ± {number(half)}" if values else "–"
 
 
 def gains(gained: tuple[float, ...]) -> bool:

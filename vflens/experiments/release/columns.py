@@ -140,7 +140,7 @@ def plan_columns(file: TableFile, options: ReleaseOptions, progress: Progress) -
         raise ConfigError(
             f"column {repeated(special)!r} is named twice by --label and --id: a column has one role"
         )
-    features = tuple(n for n in file.names if n not in special)
+    features = tuple(n for n in file.names if n not in {*special, *file.index})
     if not features:
         raise ConfigError(f"{file.path} has no column to release beside label and identifiers")
     kinds = _kinds(file, features, options.encode, progress)

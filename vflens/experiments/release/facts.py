@@ -112,6 +112,11 @@ def _of_columns(plan: ReleasePlan, found: Scan) -> Iterator[str]:
             f"column {rising[0]!r} counts upwards like a row number: if it identifies rows, "
             f"leave it out with --id {rising[0]}"
         )
+    if left_out := [name for name in plan.file.index if name not in plan.kept]:
+        yield (
+            f"the index that pandas wrote ({_some(left_out)}) is left out: to release it as it is, name it "
+            "with --id and give --keep-ids"
+        )
     if plan.kept_ids:
         yield (
             f"identifiers pass through ({_some(plan.kept_ids)}): anyone who has them elsewhere can re-link "

@@ -19,6 +19,7 @@ from vflens.types import Array, Progress
 
 SUFFIXES = {".csv": None, ".csv.gz": "gzip", ".csv.bz2": "bz2", ".csv.zst": "zstd", ".parquet": None}
 _BLOCK_BYTES, _BLOCK_ROWS = 1 << 19, 1 << 14
+_PANDAS_INDEX = re.compile(r"__index_level_\d+__")
 _OTHER_SEPARATORS = (";", "\t", "|")
 _PARSE = csv.ParseOptions(newlines_in_values=True)
 _CONVERSION = re.compile(r"In CSV column #(\d+): Row #(\d+): CSV conversion error to double: invalid value")
@@ -107,6 +108,15 @@ class TableFile:
         for block in self.blocks((), among, "looking for text", progress):
             found |= {n for n in among if n not in found and not _all_numbers(block[n])}
         return [n for n in among if n in found]
+
+    @property
+    def index(self) -> tuple[str, ...]:
+        """The columns in which pandas wrote a frame's index."""
+        try:
+            stated = list((self._schema.pandas_metadata or {})["index_columns"])
+        except (ValueError, KeyError, TypeError):  # no metadata, or that of another program
+            stated = []
+        return tuple(n for n in self.names if n in stated or _PANDAS_INDEX.fullmatch(n))
 
     @property
     def separator_hint(self) -> str:

@@ -81,8 +81,8 @@ def _formulas(column: pa.Array) -> pa.Array:
 
 def _header(names: Sequence[str]) -> bytes:
     line = io.StringIO()
-    text_csv.writer(line, lineterminator="\n").writerow(names)
-    return line.getvalue().encode()
+    text_csv.writer(line).writerow(names)  # with "\n" as its end it would not quote a carriage return
+    return f"{line.getvalue()[:-2]}\n".encode()
 
 
 @contextmanager

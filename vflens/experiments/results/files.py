@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, model_validator
@@ -10,8 +11,10 @@ from vflens.config import Limits, MemberRole
 from vflens.models.settings import Aggregator
 from vflens.names import HEX_64_OR_NONE
 from vflens.roles import ROLES
+from vflens.score.pictures import set_of
+from vflens.storage.files import read_arrays
 from vflens.storage.heads import LogHead
-from vflens.types import Document, PartyInfo, Setting
+from vflens.types import Array, Document, PartyInfo, Setting
 
 
 class File(BaseModel):
@@ -79,6 +82,7 @@ class FederationFile(File):
     train_rows: NonNegativeInt = 0
     predict_rows: NonNegativeInt = 0
     clipped: NonNegativeInt = 0
+    own_rows: NonNegativeInt = 0
     dropped: DroppedFacts = DroppedFacts()
     table: TableFacts = TableFacts()
     parties: tuple[PartyInfo, ...] = ()
@@ -113,3 +117,21 @@ class Status(File):
     state: Literal["finished", "interrupted", "failed", "running"] = "interrupted"
     reason: str = "it left no status"
     heads: dict[str, LogHead] = {}
+
+
+def pictures_in(path: Path) -> dict[str, dict[str, Array]]:
+    """The arrays of ``pictures.npz`` by the name of their round, "" of rows by number.
+
+    Raises:
+        ValueError, StorageError: it is damaged, or its shapes do not fit one another.
+    """
+    sets: dict[str, dict[str, Array]] = {}
+    for name, array in read_arrays(path).items():
+        of = set_of(name)
+        sets.setdefault(of, {})[name.removeprefix(f"{of}/") if of else name] = array
+    for pictures in sets.values():
+        shape = pictures["original"].shape
+        wrong = [n for n, a in pictures.items() if a.shape != (shape if n != "rows" else shape[:1])]
+        if len(shape) != 2 or wrong or "rows" not in pictures:
+            raise ValueError(f"original {shape} does not fit {wrong or 'the missing rows'}")
+    return sets

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -17,16 +17,15 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, NonNegativeInt, TypeAdapter
 
 from vflens.errors import DataError
-from vflens.experiments.results.files import ConfigFacts, FederationFile, File, Status
+from vflens.experiments.results.files import ConfigFacts, FederationFile, File, Status, pictures_in
 from vflens.models.family import checked_model
 from vflens.protocol.acts import checked_metrics_of
 from vflens.recorded.crossings import Crossing, Logs
 from vflens.roles import ROLES
-from vflens.score.pictures import set_of
-from vflens.storage.files import UNREADABLE, read_arrays
+from vflens.storage.files import UNREADABLE
 from vflens.storage.json_file import in_words
 from vflens.storage.metrics import Name, metric_rows, symmetric
-from vflens.storage.regular import MOST_TOML, read_text
+from vflens.storage.regular import MOST_TOML, check_links, read_text
 from vflens.storage.sent_heads import SentHeads, parsed
 from vflens.types import Array, ColumnInfo, Document, Facts, PartyInfo, Role, Setting
 from vflens.words import counted
@@ -114,6 +113,12 @@ class PartyRun:
         return self.federation.role
 
     @property
+    def shared(self) -> str:
+        """How many rows of its own are shared, in words; "" of a party that shares none by their ids."""
+        own, shared = self.federation.own_rows, self.federation.aligned_rows
+        return f"{shared:,} of {counted(own, 'row', ',')} are shared" if own and shared else ""
+
+    @property
     def has_transcript(self) -> bool:
         """Whether the folder holds the received messages."""
         return (self.folder / "transcript" / "index.jsonl").exists()
@@ -152,7 +157,7 @@ class PartyRun:
         """
         path = self.folder / "pictures.npz"
         with _reading(path, "pictures"):
-            return _pictures(path) if path.exists() else {}
+            return pictures_in(path) if path.exists() else {}
 
     def crossings(self) -> tuple[Crossing, ...]:
         """Messages that the party received, by sender, phase and kind, in order of arrival.
@@ -241,6 +246,8 @@ def read_party(folder: Path, logs: Logs | None = None) -> PartyRun:
     Raises:
         DataError: one of its files is damaged.
     """
+    with _reading(folder, "a run"):
+        check_links(folder)
     config = _config(folder / "config.toml")
     with _reading(folder / "config.toml", "a configuration"):
         settings = ConfigFacts.model_validate(config)
@@ -280,12 +287,14 @@ def runs_under(folder: Path) -> dict[Path, list[Path]]:
     found: dict[Path, list[Path]] = {}
     if folder.is_dir() and not any(map(_is_party, folder.resolve().parents)):
         for party in _descend(folder.resolve(), 4):
-            found.setdefault(party.parent, []).append(party)
+            found.setdefault(party.parent if _is_party(party) else party, []).append(party)
     return dict(sorted(found.items()))
 
 
 def _is_party(folder: Path) -> bool:
-    return any((folder / mark).exists() for mark in _MARKS)
+    with suppress(OSError):  # it may not be opened
+        return any((folder / mark).exists() for mark in _MARKS)
+    return False
 
 
 def _party_folders(folder: Path, *, depth: int) -> list[Path]:
@@ -298,9 +307,13 @@ def _party_folders(folder: Path, *, depth: int) -> list[Path]:
 
 
 def _descend(folder: Path, depth: int) -> list[Path]:
+    """Parties below ``folder``, behind no link; one that may not be opened is left to who reads it."""
     if _is_party(folder):
         return [folder]
-    inner = sorted(f for f in folder.iterdir() if f.is_dir()) if depth else []
+    try:
+        inner = sorted(f for f in folder.iterdir() if f.is_dir() and not f.is_symlink()) if depth else []
+    except OSError:
+        return [folder]
     return [party for f in inner for party in _descend(f, depth - 1)]
 
 
@@ -335,16 +348,3 @@ def _metrics(path: Path) -> tuple[Metric, ...]:
         if unknown := sorted({str(row["metric"]) for row in rows if "metric" in row} - set(Name)):
             raise ValueError(f"metric {unknown[0]!r} is not one of this version")
         return TypeAdapter(tuple[Metric, ...]).validate_python(rows)
-
-
-def _pictures(path: Path) -> dict[str, dict[str, Array]]:
-    sets: dict[str, dict[str, Array]] = {}
-    for name, array in read_arrays(path).items():
-        of = set_of(name)
-        sets.setdefault(of, {})[name.removeprefix(f"{of}/") if of else name] = array
-    for pictures in sets.values():
-        shape = pictures["original"].shape
-        wrong = [n for n, a in pictures.items() if a.shape != (shape if n != "rows" else shape[:1])]
-        if len(shape) != 2 or wrong or "rows" not in pictures:
-            raise ValueError(f"original {shape} does not fit {wrong or 'the missing rows'}")
-    return sets

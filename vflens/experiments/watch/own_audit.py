@@ -4,6 +4,8 @@ import json
 import re
 import shlex
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
@@ -95,11 +97,13 @@ class OwnAudit:
         Raises:
             ConfigError, DataError: it cannot be read.
         """
-        self._refuse_while_running()
-        model = read_model(file)
-        if self._weights not in (None, file):
-            self._weights.unlink(missing_ok=True)
-        self._weights = file
+        with self._kept(file):
+            model = read_model(file)
+            with self._lock:
+                self._refuse_while_running()
+                if self._weights not in (None, file):
+                    self._weights.unlink(missing_ok=True)
+                self._weights = file
         names = getattr(model, "names", ())
         inputs = f"{counted(model.width, 'input')}{': ' if names else ''}{', '.join(names)}"
         return {"words": sentence(f"{counted(model.classes, 'class')}, {inputs}")}
@@ -110,14 +114,16 @@ class OwnAudit:
         Raises:
             DataError: it cannot be read.
         """
-        self._refuse_while_running()
-        names = column_names(table)
-        likely = [name for name in names if name.lower() == "id"]
-        found = self._described(table, next(iter(likely), names[0]))
-        if self._table not in (None, table):
-            self._table.unlink(missing_ok=True)
-        self._forget()
-        self._table, self._state = table, {"state": "described"}
+        with self._kept(table):
+            names = column_names(table)
+            likely = [name for name in names if name.lower() == "id"]
+            found = self._described(table, next(iter(likely), names[0]))
+            with self._lock:  # an audit may have begun while the table was read
+                self._refuse_while_running()
+                if self._table not in (None, table):
+                    self._table.unlink(missing_ok=True)
+                self._forget()
+                self._table, self._state = table, {"state": "described"}
         return found
 
     def described(self, id_column: str) -> Document:
@@ -144,8 +150,18 @@ class OwnAudit:
                 raise FieldError("weights", "there is no trained model: choose its file again")
             self._forget()
             self._tell("the table is read", 0, 1)
-        weights = self._weights if asked.weights else None
+            weights = self._weights if asked.weights else None
         threading.Thread(target=self._run, args=(asked, table, weights), daemon=True).start()
+
+    @contextmanager
+    def _kept(self, upload: Path) -> Iterator[None]:
+        """Remove ``upload`` at once where the block refuses it."""
+        try:
+            yield
+        except VflensError:
+            if upload not in (self._table, self._weights):
+                upload.unlink(missing_ok=True)
+            raise
 
     def _forget(self) -> None:
         """Remove what an earlier audit wrote."""

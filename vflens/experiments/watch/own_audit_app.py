@@ -131,7 +131,7 @@ async def _form(request: Request) -> object:
             raise ConfigError(f"the form has more than {_MOST_FORM >> 20} MB: choose fewer columns")
     try:
         found: object = json.loads(body)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"the form is no JSON ({error}): load the page again") from error
     return found
 

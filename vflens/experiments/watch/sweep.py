@@ -20,7 +20,7 @@ _CHUNK = 100  # cells of one panel: a new cell sends its own panel again, not al
 def sweeps_in(folder: Path) -> list[Path]:
     """The folders of cells of sweeps that go on in ``folder``, or were interrupted; itself, if it is one."""
     own = [folder] if (folder / FACTS).exists() else []
-    return own or sorted(file.parent for file in folder.glob(f".*/{FACTS}"))
+    return own or sorted(f.parent for f in folder.glob(f".*/{FACTS}") if not f.parent.is_symlink())
 
 
 class SweepPage:

@@ -2,12 +2,16 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 
 from vflens.errors import ConfigError, DataError, install_extra
 from vflens.experiments.weights.numbers import checked_numbers
 from vflens.experiments.weights.pickles import refuse_pickle
+from vflens.models.families.linear_regression import LINEAR_REGRESSION
+from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION, SoftmaxRegression
+from vflens.numerics.linear_system import LinearSystem
 from vflens.storage.files import load_arrays
 from vflens.storage.json_file import in_words
 from vflens.types import Array
@@ -19,10 +23,12 @@ _WEIGHTS = ("W", "weight")  # ours, and torch's
 class LinearModel:
     """A regression: ``weight`` float64 (k, D) of its D inputs, in their own units; k ≥ 2 classes.
 
-    No bias: it changes no equation of an adversary who knows it.
+    No bias: it changes no equation of an adversary who knows it. ``raw``: its outputs leave as they are, not
+    through a softmax.
     """
 
     weight: Array
+    raw: bool = False
 
     @property
     def classes(self) -> int:
@@ -33,6 +39,25 @@ class LinearModel:
     def width(self) -> int:
         """The number D of inputs."""
         return int(self.weight.shape[1])
+
+
+class _RawOutputs(SoftmaxRegression):
+    """A linear model of classes whose outputs leave as they are, so that each is an equation."""
+
+    title: ClassVar[str] = "linear model without a softmax"
+    closed_forms: ClassVar[bool] = False
+    unused_hooks: ClassVar[frozenset[str]] = SOFTMAX_REGRESSION.unused_hooks | {"on_scores"}
+
+    def scores(self, combined: Array) -> Array:
+        """The logits (n, k)."""
+        return combined
+
+    def linear_systems(self, scores: Array, known: Array, weight: Array) -> list[tuple[Array, LinearSystem]]:
+        """One equation for each logit: W x = z − known."""
+        return LINEAR_REGRESSION.linear_systems(scores, known, weight)
+
+
+RAW_OUTPUTS = _RawOutputs()
 
 
 def of_weight(weight: Array) -> LinearModel:

@@ -156,7 +156,8 @@ def _shaped(file: Path, steps: list[Operation], constants: dict[str, Array], sta
 
 
 def _simplest(file: Path, network: Graph) -> Graph | LinearModel:
-    """A linear model where the network is one: it has closed forms."""
+    """A linear model where the network is one: it has closed forms. Several outputs without a softmax leave
+    as they are, as those of a network."""
     linear = all(step.op in ("MatMul", "Add") for step in network.steps)
     if not linear or (network.end == "Sigmoid" and network.outputs > 1):
         return network
@@ -173,4 +174,6 @@ def _simplest(file: Path, network: Graph) -> Graph | LinearModel:
             unit[0, column] = 1
             weight[:, column] = (network.of_arrays(unit) - bias)[0]
             unit[0, column] = 0
-    return of_weight(checked_numbers(file, "the product of all matrices", weight))
+    weight = checked_numbers(file, "the product of all matrices", weight)
+    raw = network.end == "" and network.outputs > 1
+    return LinearModel(weight, raw=True) if raw else of_weight(weight)

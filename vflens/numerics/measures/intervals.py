@@ -56,9 +56,9 @@ def pooled(errors: Iterable[tuple[float, float]]) -> Pooled:
 
 
 def interval(values: Sequence[float]) -> tuple[float, float]:
-    """Mean and 95 % half width over seeds; 0 for one seed."""
+    """Mean and 95 % half width over seeds; 0 for one seed, nan and 0 for none."""
     n = len(values)
-    mean = math.fsum(values) / n
+    mean = math.fsum(values) / n if n else math.nan
     if n < 2:
         return mean, 0.0
     deviation = math.sqrt(math.fsum((v - mean) ** 2 for v in values) / (n - 1))

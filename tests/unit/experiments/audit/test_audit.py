@@ -18,7 +18,7 @@ from vflens import attacks
 from vflens.cli.audit import _text
 from vflens.defenses.label_only import LabelOnly
 from vflens.defenses.withhold_parameters import WithholdParameters
-from vflens.errors import ConfigError, KnowledgeError
+from vflens.errors import ConfigError, DataError, KnowledgeError
 from vflens.experiments.audit import defenses as module
 from vflens.experiments.audit.advice import recommendation
 from vflens.experiments.audit.bench import Bench, Plan
@@ -373,5 +373,5 @@ def test_the_table_names_the_strongest_first(found: dict[str, Any]) -> None:
 
 
 def test_more_known_rows_than_there_are_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"--known 149: mine\.csv has 150 rows here and at least 2"):
+    with pytest.raises(DataError, match=r"mine\.csv has 150 rows here: .* 2 more than --known 149"):
         audit(_subject(), Plan(known=149), _silent)

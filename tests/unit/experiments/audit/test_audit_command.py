@@ -49,3 +49,26 @@ def test_the_command(
     assert "choose another folder" in capsys.readouterr().err
     assert _vflens(monkeypatch, "whine") == 2
     assert "error: 'whine' is no file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 5, 8, 9, 10, 11])
+@pytest.mark.parametrize("known", [(), ("--known", "0")])
+def test_few_rows_end_with_a_verdict_or_are_refused_in_words(
+    rows: int,
+    known: tuple[str, ...],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(module, "candidates", lambda: iter([("withhold_parameters", {}, WithholdParameters)]))
+    file, out = tmp_path / "few.csv", tmp_path / "audit.html"
+    file.write_text("id,a,b\n" + "".join(f"p{i},{i * i % 7},{i * 3 % 11}\n" for i in range(rows)))
+    code = _vflens(monkeypatch, file, "--classes", "2", "--models", "1", *known, "--out", out)
+    if rows < 10 or not known:
+        assert code == 3
+        needed = "an audit needs at least 10" + ("" if known else ", and 2 more than --known 50")
+        assert capsys.readouterr().err.rstrip().endswith(needed)
+    else:
+        assert code == 0
+        assert "oin " in capsys.readouterr().out
+        assert out.exists()

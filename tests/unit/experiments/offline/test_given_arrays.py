@@ -15,6 +15,7 @@ from scipy import stats
 from scipy.special import softmax
 from sklearn.linear_model import LogisticRegression
 
+import vflens as vl
 from vflens.experiments.offline.given_arrays import attack_arrays, score_arrays
 from vflens.types import Array
 
@@ -217,3 +218,26 @@ def test_a_truth_that_does_not_fit_is_refused(
     np.savez(truth, **({"y": X} if x is None else {"x": x}))
     assert re.search(words, refused(3, "score", out, "--truth", truth))
     assert "is no estimate of given arrays" in refused(3, "score", truth, "--truth", truth)
+
+
+@pytest.mark.parametrize("attack", ["ls", "half_star", "cls", "rcc2", "chebyshev"])
+@pytest.mark.parametrize("columns", [2, 5])
+def test_scores_in_a_wrong_order_are_named_before_any_figure(
+    vflens: Run, tmp_path: Path, attack: str, columns: int
+) -> None:
+    """Three equations contradict each other on two columns; on five none of their points is in the box."""
+    rng = np.random.default_rng(3)
+    W, x = rng.normal(np.arange(4)[:, None], 1.0, (4, columns)), rng.random((30, columns))
+    file, out, truth = (tmp_path / f"{name}.npz" for name in ("seen", "estimate", "truth"))
+    np.savez(truth, x=x)
+    for order, wrong in (([0, 1, 2, 3], False), ([3, 2, 1, 0], True)):
+        np.savez(file, W=W, scores=softmax(x @ W.T, axis=1)[:, order])
+        lines = [
+            vflens("attack", "--arrays", file, "--attack", attack, "--out", out)[1],
+            vflens("score", out, "--truth", truth)[1],
+            "\n".join(re.findall(r"<p>(.*?)</p>", vl.estimate(attack, dict(np.load(file)))._repr_html_())),
+        ]
+        found = [
+            re.match(r"(\d+) of 30 rows fit no values within the bounds: check the order", s) for s in lines
+        ]
+        assert [f is not None and int(f[1]) > 20 for f in found] == [wrong] * 3

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
+import tomli_w
+from commandline import Run
 from processes import experiment_file
 
 from vflens.experiments.run.check import check
-from vflens.experiments.run.vertical.check import alignment_cost
+from vflens.experiments.run.vertical.check import alignment_cost, shared_rows
 from vflens.types import AlignMode
 
 PASSIVE = Path(__file__).parents[4] / "examples/passive.toml"
@@ -62,3 +65,49 @@ def test_a_message_with_the_order_of_all_rows_has_to_fit(tmp_path: Path, refused
     assert refused(2, "check", file) == (
         "limits.message_mib = 1: the order of 140000 rows take 1.1 MiB, raise it"
     )
+
+
+def _of_two_files(folder: Path, passive: list[str], active: list[str]) -> Path:
+    """An experiment on the files of two parties, whose rows have these ids."""
+    for name, ids, more in (("passive", passive, "a"), ("active", active, "b,y")):
+        rows = [
+            f"{i},{j % 7}{',' + ['no', 'yes'][j % 2] if name == 'active' else ''}" for j, i in enumerate(ids)
+        ]
+        (folder / f"{name}.csv").write_text("\n".join([f"id,{more}", *rows]) + "\n", encoding="utf-8")
+    files = {"passive": {"file": "passive.csv"}, "active": {"file": "active.csv", "label_column": "y"}}
+    facts = {"name": "e", "seed": 1, "out": str(folder / "runs"), "predict_share": 0.4, "files": files}
+    scenario = {"attacks": [{"name": "half_star"}], "scenarios": [{"name": "run"}]}
+    granted = {"disclose": [{"what": "parameters", "to": "active"}], "training": {"epochs": 1}}
+    (folder / "e.toml").write_text(tomli_w.dumps({**facts, **scenario, **granted}), encoding="utf-8")
+    return folder / "e.toml"
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [str.lower, lambda i: f"00{i}", lambda i: f" {i}", lambda i: i.replace("-", " - "), lambda i: f"x{i}"],
+)
+def test_check_run_and_report_say_how_many_rows_are_shared(
+    tmp_path: Path, vflens: Run, odd: Callable[[str], str]
+) -> None:
+    ids = [f"K-{i:02d}" for i in range(1, 41)]
+    file = _of_two_files(tmp_path, [*ids[:30], *map(odd, ids[30:])], [*ids, *(f"z{i}" for i in range(20))])
+    words = "active: 30 of 60 rows are shared; passive: 30 of 40 rows are shared"
+    near = "; 10 more would match but for case, spaces or leading zeros"
+    assert check(file)["shared"] == words + ("" if odd("K-01") == "xK-01" else near)
+    done = vflens("run", file, "--in-process")
+    for party, own in (("active", 60), ("passive", 40)):
+        assert f"note: e/run, {party}: 30 of {own} rows are shared" in done.out
+    own_folder = tmp_path / "runs/e/run/passive"  # what a party of its own can know
+    report = tmp_path / "own.html"
+    assert vflens("report", own_folder, "--out", report).code == 0
+    page = report.read_text(encoding="utf-8")
+    assert "passive: 30 of 40 rows are shared." in page
+    assert "of 60 rows" not in page
+
+
+def test_others_tables_are_not_compared() -> None:
+    """An experiment that is no laboratory stands for several owners: none may know the other's odd ids."""
+    ids = {"active": np.array([b"A1", b"a2"]), "passive": np.array([b"A1", b"A2"])}
+    counts = "active: 1 of 2 rows are shared; passive: 1 of 2 rows are shared"
+    assert shared_rows(ids, 1, one_owner=False) == counts
+    assert shared_rows(ids, 1, one_owner=True).startswith(f"{counts}; 1 more")

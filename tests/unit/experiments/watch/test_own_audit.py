@@ -20,7 +20,7 @@ from commandline import Refused, refused, vflens
 from playwright.sync_api import Page, expect
 from processes import ENVIRONMENT, VFLENS
 
-from vflens.errors import ConfigError, DataError
+from vflens.errors import ConfigError, DataError, VflensError
 from vflens.experiments.watch import own_audit_app
 from vflens.experiments.watch.access import Access
 from vflens.experiments.watch.own_audit import OwnAudit
@@ -155,7 +155,17 @@ def test_only_its_own_page_sends(tmp_path: Path) -> None:
         assert "load the page again" in refusal.json()["words"]
 
 
-def test_a_table_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("place", "content", "words"),
+    [
+        ("table?name=a.csv", b"x" * 101, "vflens audit FILE"),
+        ("start", b"[" * 100_000, "the form is no JSON"),  # deeper than the parser goes
+        ("start", b"[" * 500 + b"]" * 500, "give a table"),
+    ],
+)
+def test_what_is_too_large_or_too_deep_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str, content: bytes, words: str
+) -> None:
     monkeypatch.setattr(own_audit_app, "MOST_BYTES", 100)
     access = Access(1, takes=True)
     app = own_audit_app.audit_app(OwnAudit(tmp_path), access)
@@ -164,13 +174,12 @@ def test_a_table_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pytes
         base, transport = "http://127.0.0.1", httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url=base) as client:
             await client.get(f"/?token={access.token}")
-            place = f"{access.path}table?name=a.csv"
-            return await client.post(place, content=b"x" * 101, headers={"Origin": base})
+            return await client.post(f"{access.path}{place}", content=content, headers={"Origin": base})
 
     with ThreadPoolExecutor(1) as thread:  # this one has a loop while Playwright has a browser
         answer = thread.submit(asyncio.run, sent()).result()
     assert answer.status_code == 422
-    assert "vflens audit FILE" in answer.json()["words"]
+    assert words in answer.json()["words"]
 
 
 def finished(own: OwnAudit) -> dict[str, Any]:
@@ -237,6 +246,41 @@ def test_another_table_takes_the_place_of_no_running_audit_and_of_no_finished_pa
     with pytest.raises(ConfigError, match=r"^an audit is running: wait for its end$"):
         own.take(second)
     assert own.state["state"] == "running"
+    assert not second.exists()
+    second.write_bytes(first.read_bytes())
     own._state = {"state": "finished", "verdict": []}
     own.take(second)
     assert not any(file.exists() for file in (own.page, own.exposed, own.dpia, first))
+
+
+def test_a_table_read_while_an_audit_begins_takes_no_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A large table takes so long to read that Start comes meanwhile: the check and the change are one."""
+    own = OwnAudit(tmp_path)
+    own.take(table(tmp_path))
+    late = table(own.place("late.csv").parent, "late.csv")
+    monkeypatch.setattr(OwnAudit, "_run", lambda *asked: None)  # it does not end
+    read = OwnAudit._described
+
+    def slowly(audit: OwnAudit, *asked: Any) -> Any:
+        found = read(audit, *asked)
+        audit.start(FORM | {"columns": {"age": ""}})
+        return found
+
+    monkeypatch.setattr(OwnAudit, "_described", slowly)
+    with pytest.raises(ConfigError, match="an audit is running"):
+        own.take(late)
+    assert own.state["state"] == "running"
+    assert (tmp_path / "mine.csv").exists()
+    assert not late.exists()
+
+
+def test_what_is_refused_is_removed_at_once(tmp_path: Path) -> None:
+    own = OwnAudit(tmp_path)
+    for name, take in (("t.csv", own.take), ("m.npz", own.take_weights)):
+        place = own.place(name, model=name == "m.npz")
+        place.write_text("no table, no model")
+        with pytest.raises(VflensError):
+            take(place)
+        assert not place.exists()

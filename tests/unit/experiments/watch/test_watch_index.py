@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from errno import EACCES
 from pathlib import Path
 
 import httpx
@@ -17,6 +18,7 @@ from runfolder import write_party, write_run
 from vflens.cli.watch import _page
 from vflens.errors import DataError
 from vflens.experiments.results.folders import runs_under
+from vflens.experiments.results.record import read_runs
 from vflens.experiments.watch.index import IndexPage, holds_many
 from vflens.experiments.watch.page import RunsPage
 
@@ -152,3 +154,30 @@ def test_the_last_state_is_sent_before_a_page_ends(tmp_path: Path) -> None:
             process.terminate()
             told = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: ")]
     assert any("the last word" in panel["html"] for panel in told)
+
+
+def test_a_folder_that_may_not_be_opened_is_a_line(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root may open any, so the system's refusal is put there."""
+    closed = runs / "secret"
+    closed.mkdir()
+    listed, there = Path.iterdir, Path.exists
+
+    def refuse(path: Path) -> bool:
+        if closed in (path, path.parent):
+            raise PermissionError(EACCES, "Permission denied", str(path))
+        return False
+
+    monkeypatch.setattr(Path, "iterdir", lambda path: refuse(path) or listed(path))
+    monkeypatch.setattr(Path, "exists", lambda path: refuse(path) or there(path))
+    lines = _lines(IndexPage(runs))
+    assert len(lines) == 4
+    assert "Permission denied" in lines["secret"]
+    assert "reconstructs" in lines["digits/undefended"]
+
+
+def test_no_link_leads_out_of_the_folder(runs: Path, tmp_path: Path) -> None:
+    mine = write_run(tmp_path / "mine/own")
+    (runs / "more").symlink_to(mine)
+    (runs / "digits" / "more").symlink_to(mine)
+    assert [home.name for home in runs_under(runs)] == ["undefended", "hospitals", "undefended"]
+    assert {run.name for run in read_runs([runs / "digits"])} == {"undefended"}

@@ -15,6 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 from scipy.special import expit, softmax
 
 from vflens.errors import DataError, install_extra
+from vflens.experiments.audit import defenses
 from vflens.experiments.audit.inverted import Rebuilt
 from vflens.experiments.weights.linear import LinearModel
 from vflens.experiments.weights.network import Graph
@@ -91,6 +92,28 @@ def test_a_graph_without_bends_is_a_regression(tmp_path: Path, end: str) -> None
     np.testing.assert_allclose(
         model.weight, np.vstack([0 * due, due]) if end == "Sigmoid" else due, atol=1e-12
     )
+    assert model.raw is (end == "")
+
+
+@pytest.mark.parametrize(
+    ("end", "outputs"), [("", 1), ("", 2), ("", 3), ("", 5), ("Softmax", 2), ("Softmax", 3), ("Softmax", 5)]
+)
+def test_each_output_that_leaves_without_a_softmax_is_an_equation(
+    tmp_path: Path, vflens: Run, monkeypatch: pytest.MonkeyPatch, end: str, outputs: int
+) -> None:
+    """Of three columns k outputs give k equations, behind a softmax k − 1; three of rank three are exact."""
+    monkeypatch.setattr(defenses, "candidates", lambda: iter([]))
+    nodes = [node("MatMul", "x W", "z" if end else "y"), *([node(end, "z", "y")] if end else [])]
+    weight = RNG.normal(size=(3, outputs)) / UNITS[:, None]
+    file = saved(tmp_path / "m.onnx", nodes, {"W": weight})
+    options = ("--models", "1", "--known", "0", "--training", "secure", "--out", tmp_path / "a.html")
+    found = strict(vflens("audit", BANK, *MINE, "--weights", file, *options, "--json").out)
+    equations = outputs if not end or outputs == 1 else outputs - 1
+    assert (found["classes"], found["equations"]) == (max(outputs, 2), equations)
+    errors = {a["attack"]: a["mse"] for a in found["attacks"] if a["phase"] == "predict"}
+    assert (errors["ls"] < 1e-12) is (equations >= 3)
+    (of_equations,) = [s for s in found["verdict"] if "whoever knows its parameters" in s]
+    assert ("by the outputs as they leave, without a softmax," in of_equations) is (not end and outputs > 1)
 
 
 def test_an_audit_inverts_what_determines_the_columns(tmp_path: Path, vflens: Run) -> None:

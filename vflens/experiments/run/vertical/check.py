@@ -29,7 +29,7 @@ from vflens.protocol.vertical.row_ids import Identities
 from vflens.protocol.vertical.shares import SharedRun
 from vflens.tables.files import read_party_table
 from vflens.tables.table import Table
-from vflens.types import AlignMode, Document, Exchange, Owner, PartyInfo, Phase, Role
+from vflens.types import AlignMode, Array, Document, Exchange, Owner, PartyInfo, Phase, Role
 from vflens.words import counted
 
 
@@ -44,6 +44,9 @@ def check_vertical(
     federation = _check_aligned(experiment, aligned, tables)
     mode = aligned[0][0].aligns_by
     notes: Document = {"alignment": alignment_cost(mode, [len(table.ids) for table in tables.values()])}
+    if experiment.files:
+        ids = {party: table.ids for party, table in tables.items()}
+        notes["shared"] = shared_rows(ids, federation.rows, one_owner=experiment.lab)
     if federation.training.is_protected:
         notes["protection"] = number_bounds(SharedRun(federation))
     for scenario, parties in zip(experiment.scenarios, aligned, strict=True):
@@ -85,6 +88,21 @@ def check_numbers(experiment: AnyPartiesExperiment, tables: Mapping[str, Table])
     assert isinstance(experiment, Experiment)
     own = {party: read_party_table(spec) for party, spec in experiment.files.items()}
     _ = SharedRun(agreed(experiment, {**own, **tables})).scale
+
+
+def shared_rows(ids: Mapping[str, Array], shared: int, *, one_owner: bool) -> str:
+    """How many of each party's rows are shared; to the owner of all also how many ids nearly match."""
+    words = "; ".join(
+        f"{party}: {shared:,} of {counted(len(own), 'row', ',')} are shared" for party, own in ids.items()
+    )
+    alike = set.intersection(*({_alike(i) for i in own.tolist()} for own in ids.values()))
+    if not one_owner or len(alike) <= shared:
+        return words
+    return f"{words}; {len(alike) - shared:,} more would match but for case, spaces or leading zeros"
+
+
+def _alike(row_id: bytes) -> str:
+    return "".join(row_id.decode().casefold().split()).lstrip("0")
 
 
 def number_bounds(run: SharedRun) -> str:
