@@ -66,7 +66,7 @@ def test_a_constant_singles_out_one_row_at_most(tmp_path: Path) -> None:
 
 
 def test_a_constant_is_not_fitted_to_the_rows_that_it_is_scored_on() -> None:
-    """Any constant finds a tenth of even rows within its tolerance; one fitted to them seems to find more."""
+    """Any constant finds a tenth of even rows; one that is fitted to them seems to find more."""
     rng = np.random.default_rng(0)
     tolerance = Tolerance.of(np.zeros((1, 1)), {0: 0.05}, {})
     fitted, apart = [], []
