@@ -108,7 +108,7 @@ class Signature(_message.Message):
     def __init__(self, certificates: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
 
 class PartyInfo(_message.Message):
-    __slots__ = ("name", "role", "columns", "n_classes", "classes", "train_rows", "predict_rows", "mask_key", "signature", "label")
+    __slots__ = ("name", "role", "columns", "n_classes", "classes", "train_rows", "predict_rows", "mask_key", "signature", "label", "categories")
     NAME_FIELD_NUMBER: _ClassVar[int]
     ROLE_FIELD_NUMBER: _ClassVar[int]
     COLUMNS_FIELD_NUMBER: _ClassVar[int]
@@ -119,6 +119,7 @@ class PartyInfo(_message.Message):
     MASK_KEY_FIELD_NUMBER: _ClassVar[int]
     SIGNATURE_FIELD_NUMBER: _ClassVar[int]
     LABEL_FIELD_NUMBER: _ClassVar[int]
+    CATEGORIES_FIELD_NUMBER: _ClassVar[int]
     name: str
     role: str
     columns: _containers.RepeatedCompositeFieldContainer[Column]
@@ -129,7 +130,8 @@ class PartyInfo(_message.Message):
     mask_key: str
     signature: Signature
     label: Column
-    def __init__(self, name: _Optional[str] = ..., role: _Optional[str] = ..., columns: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., n_classes: _Optional[int] = ..., classes: _Optional[_Iterable[str]] = ..., train_rows: _Optional[int] = ..., predict_rows: _Optional[int] = ..., mask_key: _Optional[str] = ..., signature: _Optional[_Union[Signature, _Mapping]] = ..., label: _Optional[_Union[Column, _Mapping]] = ...) -> None: ...
+    categories: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, name: _Optional[str] = ..., role: _Optional[str] = ..., columns: _Optional[_Iterable[_Union[Column, _Mapping]]] = ..., n_classes: _Optional[int] = ..., classes: _Optional[_Iterable[str]] = ..., train_rows: _Optional[int] = ..., predict_rows: _Optional[int] = ..., mask_key: _Optional[str] = ..., signature: _Optional[_Union[Signature, _Mapping]] = ..., label: _Optional[_Union[Column, _Mapping]] = ..., categories: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Training(_message.Message):
     __slots__ = ("optimizer", "epochs", "batch_size", "learning_rate", "l2", "patience", "tolerance", "penalise_bias", "staleness", "protection")

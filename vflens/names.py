@@ -43,6 +43,20 @@ def one_of(names: Iterable[str]) -> str:
     return f"{', '.join(first)} or {last}" if first else last
 
 
+def listed(names: Iterable[str]) -> str:
+    """``names`` as a flag takes them: separated by commas, quoted where they hold one, a quote, or a space at
+    an end.
+    """
+    odd = re.compile(r'[,"]|^\s|\s$|^$')
+    return ",".join('"' + n.replace('"', '""') + '"' if odd.search(n) else n for n in names)
+
+
+def names_of(text: str) -> list[str]:
+    """The names that :func:`listed` wrote as ``text``, or a person: spaces around a name are none of it."""
+    found = re.findall(r'\s*(?:"((?:[^"]|"")*)"|([^,]*?))\s*(?:,|\Z)', f"{text},")
+    return [quoted.replace('""', '"') or bare for quoted, bare in found][: -1 if text else None]
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The question after a wrong ``name``, of the nearest of ``known``; "" if none is near."""
     near = get_close_matches(name, sorted(set(known) - {name}), n=3, cutoff=0.65)

@@ -324,7 +324,8 @@ class PartyInfo:
 
     ``label`` has the bounds of a numeric label, ``n_classes`` is then 1. Of a client also the names of the
     classes, how many rows it has to train and to predict, and with secure aggregation its public key of
-    masks, 64 hexadecimal digits, which it signs where it has a certificate.
+    masks, 64 hexadecimal digits, which it signs where it has a certificate; ``categories`` of each column, if
+    it has codes of texts: a digest of these texts in their order, 16 hexadecimal digits, else "".
     """
 
     name: str
@@ -337,4 +338,5 @@ class PartyInfo:
     train_rows: int = 0
     predict_rows: int = 0
     mask_key: str = ""
+    categories: tuple[str, ...] = ()
     signature: Signature | None = field(default=None, compare=False)  # each time another

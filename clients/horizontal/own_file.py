@@ -1,5 +1,8 @@
 """What a client's own file says: which of its rows train, and how the server sees it."""
 
+import json
+from hashlib import blake2b
+
 import numpy as np
 
 from vflens.config import ClientConfig
@@ -23,6 +26,7 @@ def client_info(config: ClientConfig, table: Table) -> PartyInfo:
     """What the server knows of the client with ``table``: columns, classes, and the numbers of rows."""
     names = table.class_names
     train, predict = map(len, split_rows(config, table))
+    digests = tuple(_digest(table.categories.get(c.name)) for c in table.columns)
     return PartyInfo(
         config.party,
         Role.CLIENT,
@@ -31,4 +35,10 @@ def client_info(config: ClientConfig, table: Table) -> PartyInfo:
         classes=names,
         train_rows=train,
         predict_rows=predict,
+        categories=digests if any(digests) else (),
     )
+
+
+def _digest(categories: tuple[str, ...] | None) -> str:
+    """What tells whether two clients code the same texts; "" of a column without codes."""
+    return "" if categories is None else blake2b(json.dumps(categories).encode(), digest_size=8).hexdigest()

@@ -20,14 +20,19 @@ from laboratory import close
 from oneprocess import LocalFederation
 from twoclients import MLP, NO_ROWS, TABLES, local
 
+from vflens.clients.horizontal.own_file import client_info
 from vflens.config import load_party
 from vflens.config.compatibility import build_defenses
 from vflens.errors import AccessError, ConfigError, ProtocolError, StateError, VflensError
 from vflens.protocol.acts import Begin, Finished, Prepare, Step
+from vflens.protocol.agreement import party_from_dict, party_to_dict
 from vflens.protocol.horizontal.agreement import check_alike
 from vflens.protocol.vertical.agreement import VerticalAgreement
 from vflens.protocol.vertical.row_ids import Identify
+from vflens.tables.description import PartyFile
+from vflens.tables.files import read_party_table
 from vflens.types import ColumnInfo, Exchange, PartyInfo, Phase, Point, Role, sealed
+from vflens.wire.agreements.party_info import decode_party, encode_party
 
 _FIXTURES = (local,)  # used by name
 STRANGE: dict[str, tuple[Any, str]] = {
@@ -175,3 +180,42 @@ def test_a_longer_training_than_a_client_allows_is_refused(tmp_path: Path) -> No
     ):
         local.leader.lead()
     close(local)
+
+
+def test_clients_whose_codes_stand_for_other_texts_are_refused(tmp_path: Path) -> None:
+    """Code 1 would be mid here and high there; the same texts in the same order are fine."""
+    infos = []
+    for name, texts, declared in (
+        ("a", ("low", "mid"), None),
+        ("b", ("low", "high"), None),
+        ("c", ("mid", "low"), None),
+        ("d", ("low", "low"), ("low", "mid")),
+        ("e", ("low", "mid"), ("mid", "low")),
+    ):
+        rows = "".join(f"{i},{i % 3},{texts[i % 2]},{i % 2}\n" for i in range(8))
+        (tmp_path / f"{name}.csv").write_text(f"id,n,x,y\n{rows}")
+        spec = PartyFile(
+            file=tmp_path / f"{name}.csv",
+            label_column="y",
+            encode={"x": "ordinal"},
+            categories={} if declared is None else {"x": declared},
+            bounds={"n": (0, 2)},
+        )
+        config = load_party(deal(tmp_path / name, {name: TABLES["a"]}, **MLP)[name])
+        infos.append(client_info(config, read_party_table(spec)))
+    a, b, c, d, e = infos
+    check_alike([a, c])
+    check_alike([a, d])
+    for one, other in ((a, b), (a, e), (d, e)):
+        with pytest.raises(ConfigError, match=r"column 'x' has other categories at .*the same categories\.x"):
+            check_alike([one, other])
+    assert a.categories[0] == ""
+    assert decode_party(encode_party(a)) == a
+    assert party_from_dict(party_to_dict(a)) == a
+    assert "categories" not in party_to_dict(client())
+
+
+@pytest.mark.parametrize("digests", [("0" * 16,), ("", "x" * 16, "", ""), ("", "0" * 15, "", "")])
+def test_digests_that_are_none_are_refused(digests: tuple[str, ...]) -> None:
+    with pytest.raises(ProtocolError, match=r"digests? of categories: 16 hexadecimal digits or none are due"):
+        decode_party(encode_party(client(categories=digests)))

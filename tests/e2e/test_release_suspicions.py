@@ -10,7 +10,7 @@ import pandas as pd
 from commandline import Run
 from releases import facts_of, numbers_in, table, vflens
 
-from vflens.experiments.release.file import TableFile
+from vflens.experiments.release.file import OwnersTable
 
 _FIXTURES = (
     table,
@@ -132,7 +132,7 @@ def test_existing_files_and_the_table_itself_are_not_overwritten(
     assert vflens(table, *options, "--out", table, "--force")[0] == 2
     assert table.read_bytes() == original
     assert vflens(table, *options, "--out", out, "--force")[0] == 0
-    assert len(TableFile(out).names) == 4
+    assert len(OwnersTable(out).names) == 4
 
 
 def test_semicolons_without_a_label_are_named_too(vflens: Run, tmp_path: Path) -> None:

@@ -139,7 +139,7 @@ def test_a_pipe_is_refused_and_not_waited_for(vflens: Run, tmp_path: Path) -> No
     os.mkfifo(tmp_path / "t.csv")
     code, _, err = vflens("release", tmp_path / "t.csv", "--lambda", "1", "--out", tmp_path / "o.csv")
     assert code == 3
-    assert "is a folder or a pipe" in err
+    assert "it is no file: name a CSV or parquet file" in err
 
 
 def test_a_folder_in_the_place_of_an_output_is_refused_before_anything_is_written(

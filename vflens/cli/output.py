@@ -18,7 +18,7 @@ from vflens.types import Document
 if TYPE_CHECKING:  # width of tables off a terminal
     from rich.table import Table
 
-    from vflens.tables.flaws import TableCheck
+    from vflens.tables.own_check.flaw import TableCheck
 
 _LAYOUT = "\n\t"  # control characters in our own texts
 

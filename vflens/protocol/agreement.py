@@ -220,6 +220,8 @@ def party_to_dict(party: PartyInfo) -> dict[str, Any]:
     facts = {**vars(party), "columns": [vars(column) for column in party.columns]}
     if party.signature is None:
         del facts["signature"]
+    if not party.categories:
+        del facts["categories"]
     if party.label is None:
         del facts["label"]
     else:
@@ -247,6 +249,7 @@ def party_from_dict(data: dict[str, Any]) -> PartyInfo:
         train_rows=data["train_rows"],
         predict_rows=data["predict_rows"],
         mask_key=data.get("mask_key", ""),
+        categories=tuple(data.get("categories", ())),
         signature=Signature(*data["signature"]) if "signature" in data else None,
     )
 

@@ -24,7 +24,7 @@ class PartyFile(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     file: Path = Field(
-        description="CSV, .csv.gz or parquet; or a folder of images, all of one size, grey or RGB"
+        description="CSV, plain or packed (.gz), or parquet; or a folder of images of one size, grey or RGB"
     )
     id_column: str = Field("id", description="identifies a row at all parties; unique")
     columns: tuple[str, ...] | None = Field(
@@ -51,7 +51,7 @@ class PartyFile(BaseModel):
         "`date` or `date:%d/%m/%Y`",
     )
     categories: dict[str, tuple[str, ...]] = Field(
-        {}, description="of encoded columns; default: those found, sorted"
+        {}, description="of encoded columns; default: those found, numbers by their size, then texts"
     )
     missing: Literal["refuse", "drop_row", "mean"] = Field("refuse", description="mean: of the training rows")
     caveat: str | None = Field(None, max_length=500, description="what reports must state about these data")

@@ -8,6 +8,7 @@ kind                    the column becomes
 ``one_hot:missing``     the same, with the category *missing* for empty cells
 ``number``              the numbers of texts such as ``€ 1,234.50`` or ``12 %``, without their unit
 ``number:1.234,5``      the same with other marks; the kind shows how 1234.5 is written
+                        or the days that a parquet file's durations and times of day take
 ``date``                days since 1970 of texts such as ``2024-02-29``, or of a parquet file's dates
 ``date:%d/%m/%Y``       the same with another format (that of Python's ``datetime.strptime``)
 ======================  ==============================================================================
@@ -16,7 +17,7 @@ kind                    the column becomes
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
+from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -26,7 +27,8 @@ from vflens.errors import DataError
 from vflens.names import did_you_mean
 from vflens.storage.arrow import in_numpy
 from vflens.tables.exact_numbers import as_floats, beyond_exact, is_text, refuse_rounded
-from vflens.tables.places import data_rows
+from vflens.tables.kinds import days, kind_of_times
+from vflens.tables.places import in_rows
 from vflens.types import Array
 
 if TYPE_CHECKING:
@@ -50,9 +52,10 @@ _MONEY = (
     "UAH|UGX|USD|UYU|UZS|VND|XAF|XOF|ZAR|ZMW"
 )
 _UNIT = rf"\p{{Sc}}|{_MONEY}"
-_DAYS = ("%Y-%m-%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%Y/%m/%d", "%d %b %Y", "%d/%m/%y")
+_DAYS = ("%Y-%m-%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%Y/%m/%d", "%d %b %Y")
 _TIMES = ("", " %H:%M", " %H:%M:%S", "T%H:%M:%S", "T%H:%M:%S.%f")
 _EPOCH, _TRIED = datetime(1970, 1, 1, tzinfo=UTC), datetime(2001, 2, 3, tzinfo=UTC)
+_INFINITE = r"(?i)^\s*[+-]?(inf|infinity|nan)\s*$"
 
 
 def checked_kind(kind: str) -> str:
@@ -65,6 +68,8 @@ def checked_kind(kind: str) -> str:
     if kind in (*_CATEGORIES, "number", "date") or (name == "number" and how in MARKS):
         return kind
     if name == "date" and _is_format(how):
+        if not _is_format(how, 1900):
+            raise ValueError(f"{kind!r} has years of two digits, of which century? Write them with four (%Y)")
         return kind
     near = did_you_mean(kind, (*_CATEGORIES, "number", "date", *(f"number:{marks}" for marks in MARKS)))
     raise ValueError(
@@ -121,47 +126,89 @@ def marks_of(texts: pa.Array) -> list[str]:
     return [how, *also][:2]
 
 
-def formats_of(texts: pa.Array) -> list[str]:
-    """The formats that read all of these different ``texts``, at most two."""
+def in_order(texts: Iterable[str]) -> tuple[str, ...]:
+    """Categories in their order: numbers by their size, then other texts."""
+    plain = re.compile(PLAIN)
+    return tuple(sorted(texts, key=lambda t: (0, float(t), t) if plain.match(t) else (1, 0.0, t)))
+
+
+def formats_of(texts: pa.Array, *, short: bool = False) -> list[str]:
+    """The formats that read all of these different ``texts``, at most two; ``short``: years of two digits."""
     some = texts.to_pylist()
-    formats = (f"{day}{time}" for day in _DAYS for time in _TIMES)
+    shortened = (day.replace("%Y", "%y") if short else day for day in _DAYS)
+    formats = (f"{day}{time}" for day in shortened for time in _TIMES)
     return [how for how in formats if all(days_of(text, how) == days_of(text, how) for text in some)][:2]
 
 
 class Conversion:
-    """The numbers of the column ``name``, chunk by chunk, by its ``kind``; None: numbers as they are."""
+    """The numbers of the column ``name``, chunk by chunk, by its ``kind``; None: numbers as they are.
 
-    def __init__(self, name: str, kind: str | None) -> None:
+    :meth:`finish` refuses cells that are not of the kind, counted in all chunks. ``otherwise``, in the words
+    of another command: what cells are that are no numbers, their remedy, and that of a rounded number.
+    """
+
+    def __init__(self, name: str, kind: str | None, otherwise: tuple[str, str, str] | None = None) -> None:
         self._name = name
         self._kind, _, how = (kind or "").partition(":")
         self._how = how or _DEFAULTS.get(self._kind, "")
+        self._otherwise = otherwise or (
+            "no number",
+            f": set encode.{name} to 'ordinal', 'one_hot' or what `vflens check` proposes, or name the "
+            "columns to read without it",
+            "",
+        )
         self._unit: str | None = None  # that of the first number
+        self._wrong: dict[tuple[str, str], tuple[int, int]] = {}  # words before and behind → first row, count
 
     def numbers(self, cells: pa.Array, first: int) -> Array:
-        """Float64 (n,), NaN where missing; the first cell stands in data row ``first``, counted from 0.
+        """Float64 (n,), NaN where missing or wrong; the first cell stands in data row ``first``, from 0.
 
         Raises:
-            DataError: a cell is not of the kind; column, row and remedy.
+            DataError: the whole column is not of the kind, or float64 rounds an integer.
         """
+        times = kind_of_times(cells.type)
+        if times and times != self._kind:
+            raise DataError(f"column {self._name!r} holds {cells.type}: encode it as {times!r}")
+        if times:
+            return days(cells)
         if self._kind == "date":
             return self._dates(cells, first)
         if self._kind == "number" and is_text(cells.type):
             cells = self._bare(cells, first)
         return self._plain(cells, first)
 
+    @property
+    def fault(self) -> str:
+        """Which cells were wrong so far, in words; "" of none."""
+        return next((f"{before} in {in_rows(*rows)}" for (before, _), rows in self._wrong.items()), "")
+
+    def finish(self) -> None:
+        """Refuse the wrong cells of all chunks.
+
+        Raises:
+            DataError: names the column, the first row, how many more, and the remedy.
+        """
+        for _, after in self._wrong:
+            raise DataError(f"column {self._name!r} holds {self.fault}{after}")
+
     def _plain(self, cells: pa.Array, first: int) -> Array:
         import pyarrow as pa
+        import pyarrow.compute as pc
 
         try:
             numbers = as_floats(cells)
         except pa.ArrowException as error:
-            raise DataError(
-                f"column {self._name!r} holds no number in data row {first + 1 + _first_text(cells)}: set "
-                f"encode.{self._name} to 'ordinal', 'one_hot', 'number' or 'date', or name the columns to "
-                "read without it"
-            ) from error
+            if not is_text(cells.type):
+                raise DataError(
+                    f"column {self._name!r} holds {cells.type}: store one number or text in each cell, or "
+                    "leave the column out"
+                ) from error
+            fit = pc.match_substring_regex(cells, f"{PLAIN}|{_INFINITE}")
+            self._note(in_numpy(fit) == 0, first, *self._otherwise[:2])
+            cells = pc.if_else(fit, cells, None)
+            numbers = as_floats(cells)
         if beyond_exact(numbers):
-            refuse_rounded(self._name, cells, first)
+            refuse_rounded(self._name, cells, first, self._otherwise[2])
         return numbers
 
     def _bare(self, cells: pa.Array, first: int) -> pa.Array:
@@ -169,45 +216,37 @@ class Conversion:
         import pyarrow.compute as pc
 
         units, bare = split_numbers(cells, self._how)
-        self._refuse(
-            in_numpy(pc.is_valid(bare)) < in_numpy(pc.is_valid(cells)),
-            first,
-            f"no number as {self._how}",
-            "correct it, or choose other marks",
-        )
-        self._check_unit(units, first)
-        return bare
-
-    def _check_unit(self, units: pa.Array, first: int) -> None:
-        """Refuse a second unit: 12 % and 12, or € 5 and $ 5, are no numbers of one column."""
-        import pyarrow.compute as pc
-
+        wrong = in_numpy(pc.is_valid(bare)) < in_numpy(pc.is_valid(cells))
+        self._refuse(wrong, first, f"no number as {self._how}", "correct it, or choose other marks")
         present = pc.drop_null(units)
-        if not len(present):
-            return
-        self._unit = present[0].as_py() if self._unit is None else self._unit
-        other = in_numpy(pc.not_equal(units, self._unit)) == 1
-        self._refuse(other, first, f"another unit than {self._unit!r}", "give all cells one unit")
+        if len(present):  # 12 % and 12, or € 5 and $ 5, are no numbers of one column
+            self._unit = present[0].as_py() if self._unit is None else self._unit
+            other = in_numpy(pc.not_equal(units, self._unit)) == 1
+            self._refuse(other, first, f"another unit than {self._unit!r}", "give all cells one unit")
+        return bare
 
     def _dates(self, cells: pa.Array, first: int) -> Array:
         import pyarrow as pa
         import pyarrow.compute as pc
 
         if not is_text(cells.type):
-            if not (pa.types.is_date(cells.type) or pa.types.is_timestamp(cells.type)):
-                self._refuse(np.full(len(cells), True), first, "no date", "leave out its encode")
-            return in_numpy(pc.cast(cells.cast(pa.timestamp("us")), pa.int64())) / 86_400e6
+            if not pa.types.is_null(cells.type):
+                raise DataError(f"column {self._name!r} holds {cells.type}, no date: leave out its encode")
+            return as_floats(cells)
         found = cells.dictionary_encode()
-        days = [days_of(text, self._how) for text in found.dictionary.to_pylist()]
-        values: Array = np.array([*days, np.nan])[np.nan_to_num(in_numpy(found.indices), nan=-1).astype(int)]
+        known = [days_of(text, self._how) for text in found.dictionary.to_pylist()]
+        values: Array = np.array([*known, np.nan])[np.nan_to_num(in_numpy(found.indices), nan=-1).astype(int)]
         wrong = np.isnan(values) & (in_numpy(pc.is_valid(cells)) == 1)
         self._refuse(wrong, first, f"no date as {self._how}", "correct it, or give its format")
         return values
 
     def _refuse(self, wrong: Array, first: int, what: str, remedy: str) -> None:
+        self._note(wrong, first, what, f": {remedy} (encode.{self._name})")
+
+    def _note(self, wrong: Array, first: int, before: str, after: str) -> None:
         if wrong.any():
-            rows = data_rows(first + 1 + np.flatnonzero(wrong))
-            raise DataError(f"column {self._name!r} holds {what} in {rows}: {remedy} (encode.{self._name})")
+            row, count = self._wrong.get((before, after), (first + 1 + int(np.argmax(wrong)), 0))
+            self._wrong[before, after] = row, count + int(wrong.sum())
 
 
 def days_of(text: str, how: str) -> float:
@@ -219,23 +258,10 @@ def days_of(text: str, how: str) -> float:
     return ((date if date.tzinfo else date.replace(tzinfo=UTC)) - _EPOCH) / timedelta(days=1)
 
 
-def _is_format(how: str) -> bool:
-    """Whether ``how`` is a format of ``strptime`` that tells years apart."""
+def _is_format(how: str, century: int = 2000) -> bool:
+    """Whether ``how`` is a format of ``strptime`` that tells years of the ``century`` apart."""
+    tried = _TRIED.replace(year=century + 1)
     try:
-        return datetime.strptime(_TRIED.strftime(how), how).year == _TRIED.year
+        return datetime.strptime(tried.strftime(how), how).year == tried.year
     except (ValueError, re.error):
         return False
-
-
-def _first_text(cells: pa.Array) -> int:
-    """The place of the first of ``cells`` that is no number; one is there."""
-    import pyarrow as pa
-
-    def fails(count: int) -> bool:
-        try:
-            as_floats(cells.slice(0, count))
-        except pa.ArrowException:
-            return True
-        return False
-
-    return bisect_left(range(1, len(cells)), True, key=fails)

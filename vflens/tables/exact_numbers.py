@@ -40,12 +40,28 @@ def as_floats(cells: pa.Array) -> Array:
     return in_numpy(cells)
 
 
+def as_text(name: str, cells: pa.Array) -> pa.Array:
+    """Any cells of the column ``name`` as strings; null stays null.
+
+    Raises:
+        DataError: they are lists, records, or bytes that are no text.
+    """
+    import pyarrow as pa
+
+    try:
+        return cells.cast(pa.string())
+    except pa.ArrowException as error:
+        raise DataError(
+            f"column {name!r} holds {cells.type}, which is no text: write it as text or numbers"
+        ) from error
+
+
 def beyond_exact(numbers: Array) -> bool:
     """Whether ``numbers`` float64 (n,), NaN where missing, hold one that may be a rounded integer."""
     return bool((np.abs(numbers) >= _EXACT).any())
 
 
-def refuse_rounded(name: str, cells: pa.Array, first: int) -> None:
+def refuse_rounded(name: str, cells: pa.Array, first: int, also: str = "") -> None:
     """Refuse an integer that float64 cannot hold: two values of a column would silently become one.
 
     Decimal fractions and exponents are measurements, read as the nearest float64.
@@ -54,6 +70,7 @@ def refuse_rounded(name: str, cells: pa.Array, first: int) -> None:
         name: of the column.
         cells: (n,) text or numbers.
         first: the data row of the first cell, counted from 0.
+        also: another remedy, behind the others.
 
     Raises:
         DataError: names column and row; the cell is the owner's to see.
@@ -67,7 +84,7 @@ def refuse_rounded(name: str, cells: pa.Array, first: int) -> None:
             raise DataError(
                 f"column {name!r} holds an integer in data row {row} that float64 rounds: leave the column "
                 "out, or if rounding does no harm store it as floating-point numbers (in a CSV with a "
-                "decimal point)",
+                f"decimal point){also}",
                 shown=[f"{str(cell).strip()} becomes {number:.0f}"],
             )
 

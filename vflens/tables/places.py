@@ -50,5 +50,9 @@ class Places:
 
 def data_rows(numbers: Array) -> str:
     """The data rows ``numbers`` (n,), at least one, in words."""
-    others = len(numbers) - 1
-    return f"data row {numbers[0]}" + (f" and {others:,} more" if others else "")
+    return in_rows(int(numbers[0]), len(numbers))
+
+
+def in_rows(first: int, count: int) -> str:
+    """``count`` data rows, the ``first`` by its number."""
+    return f"data row {first}" + (f" and {count - 1:,} more" if count > 1 else "")

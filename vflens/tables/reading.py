@@ -15,7 +15,8 @@ import numpy as np
 from vflens.errors import DataError
 from vflens.names import did_you_mean, repeated
 from vflens.tables.description import PartyFile
-from vflens.tables.encodings import MISSING, MOST_CATEGORIES, Conversion
+from vflens.tables.encodings import MISSING, MOST_CATEGORIES, Conversion, in_order
+from vflens.tables.exact_numbers import as_text
 from vflens.tables.labels import codes_of, is_empty, label_of, labels_of, refuse_controls
 from vflens.tables.pixels import too_wide
 from vflens.tables.places import Places, data_rows
@@ -95,18 +96,16 @@ def table_of(spec: PartyFile, cells: RawTable) -> Table:
         elif not as_bytes:
             _check(spec, infos[name][0], features[:, at], places, training)
     named = ids, columns, features, labels, class_names, label_of(spec)
-    return Table(*named, split=split, dropped=dropped)
+    ordered = {name: found[2] for name, found in encoded.items() if spec.encode[name] == "ordinal"}
+    return Table(*named, split=split, dropped=dropped, categories=ordered)
 
 
 def feature_names(spec: PartyFile, found: Sequence[str]) -> tuple[str, ...]:
     """The features of ``spec`` in a file with the columns ``found``.
 
     Raises:
-        DataError: a column is absent or occurs twice, or a setting is of no feature.
+        DataError: a column is absent, or a setting is of no feature.
     """
-    twice = repeated(found)
-    if twice is not None:
-        raise DataError(f"column {twice!r} occurs twice: rename one")
     special = [name for name in (spec.id_column, spec.label_column, spec.split_column) if name is not None]
     names = spec.columns if spec.columns is not None else tuple(n for n in found if n not in special)
     for name in [*special, *names]:
@@ -141,12 +140,8 @@ def _text(spec: PartyFile, cells: RawTable) -> dict[str, pa.ChunkedArray]:
     for start, name, values in cells.chunks(list(found)):
         bare = kind and name == spec.label_column
         cells_of = pa.array(label.numbers(values, start), from_pandas=True) if bare else values
-        try:
-            found[name].append(cells_of.cast(pa.string()))
-        except pa.ArrowException as error:
-            raise DataError(
-                f"column {name!r} holds {values.type}, which is no text: write it as text or numbers"
-            ) from error
+        found[name].append(as_text(name, cells_of))
+    label.finish()
     return {name: pa.chunked_array(parts, pa.string()) for name, parts in found.items()}
 
 
@@ -188,6 +183,16 @@ def _numbers(spec: PartyFile, cells: RawTable, names: Sequence[str]) -> Iterator
     conversions = {name: Conversion(name, spec.encode.get(name)) for name in names}
     for start, name, values in cells.chunks(names):
         yield start, name, conversions[name].numbers(values, start)
+    for conversion in conversions.values():
+        conversion.finish()
+
+
+def fault_of(cells: RawTable, name: str, kind: str) -> str:
+    """What keeps the column ``name`` from being read as ``kind``, counted in all rows; "" of nothing."""
+    conversion = Conversion(name, kind)
+    for start, _, values in cells.chunks([name]):
+        conversion.numbers(values, start)
+    return conversion.fault
 
 
 def _kept(
@@ -229,8 +234,10 @@ def _split(spec: PartyFile, text: Text, places: Places) -> Array | None:
     return codes.astype(np.uint8)
 
 
-def _encoded(spec: PartyFile, name: str, text: Text, places: Places) -> tuple[list[ColumnInfo], Array]:
-    """Metadata of the column that ``name`` becomes, or of its one-hot columns; and its codes (n,)."""
+def _encoded(
+    spec: PartyFile, name: str, text: Text, places: Places
+) -> tuple[list[ColumnInfo], Array, tuple[str, ...]]:
+    """Metadata of the column that ``name`` becomes, or of its one-hot columns; codes (n,); categories."""
     column = text.pop(name)
     empty = (MISSING,) if spec.has_missing(name) else ()
     column = _filled(column) if empty else column
@@ -241,10 +248,9 @@ def _encoded(spec: PartyFile, name: str, text: Text, places: Places) -> tuple[li
     codes = codes_of(column, categories, f"column {name!r}", f"categories.{name}", places)
     codes = codes.astype(np.min_scalar_type(len(categories)))  # kept until its numbers are written
     if spec.encode[name] != "ordinal":
-        return [
-            ColumnInfo(f"{name}={category}", 0.0, 1.0, alphabet=(0.0, 1.0)) for category in categories
-        ], codes
-    return [coded(name, len(categories))], codes
+        hot = [ColumnInfo(f"{name}={category}", 0.0, 1.0, alphabet=(0.0, 1.0)) for category in categories]
+        return hot, codes, categories
+    return [coded(name, len(categories))], codes, categories
 
 
 def _filled(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -255,14 +261,14 @@ def _filled(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _found(name: str, column: pa.ChunkedArray) -> tuple[str, ...]:
-    """The categories of a column, sorted."""
+    """The categories of a column: numbers by their size, then texts."""
     texts = column.unique()
     if len(texts) > MOST_CATEGORIES:
         raise DataError(
             f"column {name!r} holds {counted(len(texts), 'different text', ',')}, at most "
             f"{MOST_CATEGORIES:,} are categories: leave it out of columns, or group them"
         )
-    return tuple(sorted(texts.to_pylist()))
+    return in_order(texts.to_pylist())
 
 
 def _info(spec: PartyFile, name: str) -> ColumnInfo:

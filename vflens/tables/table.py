@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 
 import numpy as np
@@ -32,6 +32,7 @@ class Table:
     ``class_names`` the k names. Of a numeric label ``labels`` are float64 (n,) in the unit of the file and
     ``label`` is its metadata, with bounds; it has no classes. ``split`` uint8 (n,), 0 train and 1 predict, or
     None if the coordinator draws it. ``dropped``: rows of its file that are none of its rows; None: all are.
+    ``categories``: the texts behind the codes of a column, by its name.
     """
 
     ids: Array
@@ -42,6 +43,7 @@ class Table:
     label: ColumnInfo | None = None
     split: Array | None = None
     dropped: DroppedRows | None = None
+    categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def n_classes(self) -> int:

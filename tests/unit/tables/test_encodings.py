@@ -100,7 +100,7 @@ def test_dates_of_a_parquet_file_need_no_format(tmp_path: Path) -> None:
 
 def test_numbers_of_a_parquet_file_are_no_dates(tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": ["a"], "x": [1]}), tmp_path / "x.parquet")
-    with pytest.raises(DataError, match="column 'x' holds no date in data row 1: leave out its encode"):
+    with pytest.raises(DataError, match="column 'x' holds int64, no date: leave out its encode"):
         read_party_table(PartyFile(file=tmp_path / "x.parquet", encode={"x": "date"}))
 
 
@@ -131,3 +131,33 @@ def test_unknown_kinds_are_refused(kind: str) -> None:
 def test_of_an_unknown_kind_the_nearest_one_is_named(kind: str, near: str) -> None:
     with pytest.raises(ValueError, match=rf", not '{kind}', did you mean {near}( or |, |\?)"):
         checked_kind(kind)
+
+
+@pytest.mark.parametrize(
+    "how",
+    ["%d/%m/%y", "%m/%d/%y", "%y-%m-%d", "%d.%m.%y", "%x", "%d %b %y", "%y%m%d", "%d/%m/%y %H:%M"],
+)
+def test_years_of_two_digits_are_refused(how: str) -> None:
+    """45 would be 2045 beside 1969."""
+    with pytest.raises(ValueError, match=r"has years of two digits, of which century\? Write them with four"):
+        checked_kind(f"date:{how}")
+
+
+@pytest.mark.parametrize("kind", ["number", "date"])
+def test_wrong_cells_are_counted_in_the_whole_file(tmp_path: Path, kind: str) -> None:
+    """CSV is read by blocks of a megabyte; this has several."""
+    good = {"number": "1,234.50 €", "date": "2024-02-29"}[kind]
+    cells = [good if i % 10 else "<0.5" for i in range(1, 150_001)]
+    with pytest.raises(DataError, match="in data row 10 and 14,999 more: "):
+        _read(tmp_path, cells, kind)
+    with pytest.raises(DataError, match="in data row 10 and 14,999 more: "):
+        _read(tmp_path, cells, kind, missing="drop_row")
+
+
+def test_numbers_are_ordered_by_size_and_texts_behind_them(tmp_path: Path) -> None:
+    cells = ["10", "-2", "9", "other", "1.5", "-10", "NA or so", "1e1"]
+    table = _read(tmp_path, cells, "ordinal")
+    order = ("-10", "-2", "1.5", "9", "10", "1e1", "NA or so", "other")
+    assert table.categories == {"x": order}
+    assert table.features[:, 0].tolist() == [order.index(cell) for cell in cells]
+    assert [c.name for c in _read(tmp_path, ["10", "9"], "one_hot").columns] == ["x=9", "x=10"]

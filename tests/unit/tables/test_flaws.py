@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from vflens.errors import DataError
 from vflens.tables.description import PartyFile
 from vflens.tables.files import check_party_table, read_party_table
-from vflens.tables.flaws import Flaw, TableCheck
+from vflens.tables.own_check.flaw import Flaw, TableCheck
 
 ROWS = 200
 FINE = [f"{random.Random(i).random():.6f}" for i in range(ROWS)]

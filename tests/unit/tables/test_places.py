@@ -51,7 +51,7 @@ def test_rows_are_numbered_as_in_the_file_and_not_named(
 def test_a_long_column_names_the_row_of_its_first_text(tmp_path: Path) -> None:
     rows = [f"{i},{'abc' if i in (70_001, 90_000) else i}\n" for i in range(1, 100_000)]
     (tmp_path / "data.csv").write_text("id,x\n" + "".join(rows))
-    with pytest.raises(DataError, match="column 'x' holds no number in data row 70001: "):
+    with pytest.raises(DataError, match="column 'x' holds no number in data row 70001 and 1 more: "):
         read_party_table(PartyFile(file=tmp_path / "data.csv"))
 
 

@@ -236,7 +236,7 @@ def test_files_that_are_no_tables_are_refused(tmp_path: Path) -> None:
         ("broken.parquet", "it cannot be read"),
         ("broken.csv.gz", "it cannot be read"),
         ("latin.csv", "it holds text that is not UTF-8: save it in that encoding"),
-        ("x.xlsx", "suffix '.xlsx' is unknown: use .csv, .csv.gz or .parquet"),
+        ("x.xlsx", "its suffix is none of .csv, .csv.gz, .csv.bz2, .csv.zst, .parquet: rename or convert"),
     ]:
         with pytest.raises(DataError, match=message):
             read_party_table(spec(file=file), tmp_path)

@@ -53,8 +53,10 @@ def widths(texts: Sequence[str]) -> dict[str, float]:
 
 
 def names(text: str | None) -> list[str] | None:
-    """The names of a comma-separated list; None without one."""
-    return None if text is None else [name.strip() for name in text.split(",")]
+    """The names of a comma-separated list, as :func:`vflens.names.listed` writes it; None without one."""
+    from vflens.names import names_of
+
+    return None if text is None else names_of(text)
 
 
 def of_model(weights: Path | None, inputs: str | None, label: str | None, kind: str | None) -> Document:

@@ -63,7 +63,7 @@ def labelled(spec: PartyFile, column: str | None, kind: LabelKind | None, where:
 def _values(spec: PartyFile, column: str) -> tuple[Array, list[str]]:
     """The different numbers (n,) of ``column``, ascending, and its different texts."""
     found = column_profile(spec, column)
-    texts = found.different().to_pylist() if found.texts or found.refusal or found.is_date else []
+    texts = found.different().to_pylist() if found.texts or found.refusal or found.times else []
     return np.unique(found.numbers()), texts
 
 

@@ -30,6 +30,7 @@ from vflens.registry import DATASETS
 from vflens.score.worst import letters_of
 from vflens.services.folder import exclusive
 from vflens.services.members import resumed
+from vflens.tables.cells import SUFFIXES
 from vflens.tables.description import PartyFile
 from vflens.tables.files import read_party_table
 from vflens.tables.scaling import Scaler
@@ -37,7 +38,6 @@ from vflens.tables.table import Table
 from vflens.types import Array, ColumnInfo, Document, LabelKind
 from vflens.words import counted
 
-_FILES = (".csv", ".csv.gz", ".parquet")
 _AS_DESCRIBED: Mapping[str, str] = MappingProxyType({})
 FEWEST_ROWS = 10
 _MOST_CLASSES = 1000  # minutes, and 8 MB of scores for a thousand rows
@@ -135,10 +135,9 @@ def load_subject(
     """The party that ``source`` names.
 
     Args:
-        source: a .csv, .csv.gz or .parquet file of the party's own columns; a .toml file that describes one
-            (a party's configuration, or the keys of its ``[data]``); a data set's name, of which the party
-            has ``columns``, by default the second half; or a passive party's run folder, for an audit after
-            training.
+        source: a .csv, plain or compressed, or .parquet file of the party's own columns; a .toml file that
+            describes one (a party's configuration, or the keys of its ``[data]``); a data set's name, by
+            default the second half of its columns; or a passive party's run folder, after training.
         classes: of the planned model; None where the source knows them.
         columns: the party's columns; None: all (of a data set, the second half).
         id_column: of a bare file.
@@ -172,7 +171,7 @@ def load_subject(
         subject = replace(subject, tolerance=tolerance, assumed=assumed)
     else:
         raise ConfigError(
-            f"{source!r} is no file, run folder or data set: give a {', '.join(_FILES)} or .toml file, "
+            f"{source!r} is no file, run folder or data set: give a {', '.join(SUFFIXES)} or .toml file, "
             f"a passive party's run folder, or one of {', '.join(DATASETS.names())}"
         )
     return _checked(subject, classes)
@@ -207,7 +206,7 @@ def read_columns(
 
 def is_table(source: str) -> bool:
     """Whether ``source`` names a file of columns, which knows no number of classes."""
-    return source.endswith((*_FILES, ".toml")) and not Path(source).is_dir()
+    return source.endswith((*SUFFIXES, ".toml")) and not Path(source).is_dir()
 
 
 def subject_of(name: str, spec: PartyFile, classes: int | None) -> AuditSubject:

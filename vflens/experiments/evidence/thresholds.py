@@ -15,13 +15,14 @@ from vflens.experiments.outcome.decide import State, above, above_guess, better,
 from vflens.experiments.results.own_units import IMPUTATION, FoundColumn, in_own_unit
 from vflens.experiments.results.titles import rows_of
 from vflens.experiments.results.verdict import number
-from vflens.names import did_you_mean
+from vflens.names import did_you_mean, names_of
 from vflens.numerics.measures.advantage import exact
 from vflens.types import Document
 from vflens.words import counted
 
 _FORM = re.compile(
-    r"(?P<column>\S.*?)(?:\s+within\s+(?P<within>\S+))?\s*>\s*(?:(?P<most>\S+?)\s*%|(?P<guess>[a-z]+))"
+    r"(?P<column>\"(?:[^\"]|\"\")+\"|\S.*?)(?:\s+within\s+(?P<within>\S+))?\s*>\s*(?:(?P<most>\S+?)\s*%|(?P<guess>[a-z]+))",
+    re.DOTALL,
 )
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?|\.[0-9]+")  # float() takes "1_0" and other digits
 _GUESSES = ("blind", IMPUTATION)
@@ -111,7 +112,8 @@ def read_threshold(text: str) -> Threshold:
         )
     within = None if found["within"] is None else _number(found["within"], text, "within", math.inf)
     share = None if most is None else _number(most, text, "the share", 100) / 100
-    return Threshold(text.strip(), found["column"], within, most=share, guess=guess or "blind")
+    (column,) = names_of(found["column"]) if found["column"][0] == '"' else [found["column"]]
+    return Threshold(text.strip(), column, within, most=share, guess=guess or "blind")
 
 
 def beyond_guess(column: str, guess: str, within: float | None) -> Threshold:

@@ -3,21 +3,24 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from shlex import quote
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from vflens.errors import ConfigError, DataError
-from vflens.experiments.release.file import TableFile, as_column, cells, floats, nulls
+from vflens.experiments.release.file import OwnersTable
 from vflens.experiments.release.options import ReleaseOptions
 from vflens.names import repeated
+from vflens.storage.arrow import in_numpy, numbers
+from vflens.tables.cells import of_file
 from vflens.tables.encodings import (
     MISSING,
     MOST_CATEGORIES,
-    Conversion,
     checked_kind,
     column_and_kind,
+    in_order,
     is_categorical,
 )
 from vflens.tables.places import data_rows
@@ -40,10 +43,10 @@ class Encoding:
 
     def numbers(self, column: pa.Array) -> Array:
         """Float64 (n, columns); NaN where missing."""
-        found = as_text(column).dictionary_encode()
+        found = column.cast(pa.string()).dictionary_encode()
         code = {category: float(i) for i, category in enumerate(self.categories)}
         codes = np.array([*(code.get(c, np.nan) for c in found.dictionary.to_pylist()), np.nan])
-        values: Array = codes[np.where(nulls(column), -1, cells(found.indices))]
+        values: Array = codes[np.where(_nulls(column), -1, in_numpy(found.indices)).astype(int)]
         if self.kind == "one_hot:missing":
             values = np.nan_to_num(values, nan=code[MISSING])
         if self.kind == "ordinal":
@@ -60,7 +63,7 @@ class ReleasePlan:
     ``encodings`` are of categories, ``conversions`` the kinds of texts that are numbers or dates.
     """
 
-    file: TableFile
+    file: OwnersTable
     features: tuple[str, ...]
     label: str | None
     kept_ids: tuple[str, ...]
@@ -111,16 +114,11 @@ class Block:
         """In the order of :meth:`ReleasePlan.schema`."""
         by_name = dict(self.kept)
         for j, name in enumerate(plan.names):
-            by_name[name] = as_column(self.features[:, j])
+            by_name[name] = numbers(self.features[:, j])
         return [by_name[name] for name in plan.schema().names]
 
 
-def as_text(column: pa.Array) -> pa.Array:
-    """Any column as strings; null stays null."""
-    return column.cast(pa.string())
-
-
-def plan_columns(file: TableFile, options: ReleaseOptions, progress: Progress) -> ReleasePlan:
+def plan_columns(file: OwnersTable, options: ReleaseOptions, progress: Progress) -> ReleasePlan:
     """The roles of the columns of ``file``; ``options.encode``: ``COLUMN=KIND``, or ``KIND`` for all text
     columns.
 
@@ -132,10 +130,7 @@ def plan_columns(file: TableFile, options: ReleaseOptions, progress: Progress) -
     special = [*(() if label is None else (label,)), *ids]
     for name in special:
         if name not in file.names:
-            raise ConfigError(
-                f"{file.path} has no column {name!r}: its columns are "
-                f"{', '.join(file.names)}{file.separator_hint}"
-            )
+            raise ConfigError(f"{file.path} has no column {name!r}: its columns are {', '.join(file.names)}")
     if repeated(special) is not None:
         raise ConfigError(
             f"column {repeated(special)!r} is named twice by --label and --id: a column has one role"
@@ -167,42 +162,56 @@ def blocks(plan: ReleasePlan, *, drop_missing: bool, stage: str, progress: Progr
     Raises:
         DataError: a value is missing, infinite or too large, or the label is missing.
     """
-    numbers = [f for f in plan.features if f not in {*plan.encodings, *plan.conversions}]
-    converted = {name: Conversion(name, kind) for name, kind in plan.conversions.items()}
+    converted = {
+        name: plan.file.conversion(name, plan.conversions.get(name))
+        for name in plan.features
+        if name not in plan.encodings
+    }
     row = 0
-    for found in plan.file.blocks(numbers, [*plan.encodings, *converted, *plan.kept], stage, progress):
-        try:
-            known = {name: made.numbers(found[name], row) for name, made in converted.items()}
-        except DataError as error:
-            raise DataError(f"{plan.file.path}: {error}", shown=error.shown) from error
-        read = (_numbers(found[f], plan.encodings.get(f)) for f in plan.features if f not in known)
-        x = np.hstack([known[f][:, None] if f in known else next(read) for f in plan.features])
-        kept = {name: found[name] for name in plan.kept}
-        missing = np.isnan(x).any(axis=1)
-        if plan.label is not None:
-            missing |= nulls(found[plan.label])
-        if missing.any() and not drop_missing:
-            raise _missing(plan, x, row, int(np.argmax(missing)))
-        if missing.any():
-            whole = as_column(np.flatnonzero(~missing))
-            x, kept = x[~missing], {n: c.take(whole) for n, c in kept.items()}
-        _refuse_large(plan, x, row + 1 + np.flatnonzero(~missing))
-        row += len(missing)
-        yield Block(x, kept)
+    with of_file(plan.file.path):
+        for found in plan.file.blocks(list(converted), [*plan.encodings, *plan.kept], stage, progress):
+            read = [
+                converted[f].numbers(found[f], row)[:, None]
+                if f in converted
+                else plan.encodings[f].numbers(found[f])
+                for f in plan.features
+            ]
+            if not any(conversion.fault for conversion in converted.values()):  # else count all of them
+                x, numbered = np.hstack(read), row + np.arange(1, len(read[0]) + 1)
+                kept = {name: found[name] for name in plan.kept}
+                yield _complete(plan, Block(x, kept), numbered, drop_missing=drop_missing)
+            row += len(read[0])
+        for conversion in converted.values():
+            conversion.finish()
 
 
-def _numbers(column: pa.Array, encoding: Encoding | None) -> Array:
-    if encoding is not None:
-        return encoding.numbers(column)
-    return floats(column)[:, None]
+def _complete(plan: ReleasePlan, block: Block, rows: Array, *, drop_missing: bool) -> Block:
+    """``block``, the data ``rows`` (n,), without incomplete ones."""
+    missing = np.isnan(block.features).any(axis=1)
+    if plan.label is not None:
+        missing |= _nulls(block.kept[plan.label])
+    if missing.any() and not drop_missing:
+        raise _missing(plan, block.features, rows, int(np.argmax(missing)))
+    if missing.any():
+        whole = numbers(np.flatnonzero(~missing))
+        kept = {name: column.take(whole) for name, column in block.kept.items()}
+        block = Block(block.features[~missing], kept)
+    _refuse_large(plan, block.features, rows[~missing])
+    return block
 
 
-def _missing(plan: ReleasePlan, x: Array, before: int, row: int) -> DataError:
+def _nulls(column: pa.Array) -> Array:
+    """Where a column is null or NaN, (n,)."""
+    missing: Array = in_numpy(column.is_null(nan_is_null=True)) > 0
+    return missing
+
+
+def _missing(plan: ReleasePlan, x: Array, rows: Array, row: int) -> DataError:
     absent = np.flatnonzero(np.isnan(x[row]))
     column = plan.names[absent[0]] if len(absent) else plan.label
     return DataError(
-        f"{plan.file.path}: column {column!r} misses a value in data row {before + row + 1}: fill it in, or "
-        "leave such rows out with --missing drop_row"
+        f"column {column!r} misses a value in data row {rows[row]}: fill it in, or leave such rows out with "
+        "--missing drop_row"
     )
 
 
@@ -212,13 +221,13 @@ def _refuse_large(plan: ReleasePlan, x: Array, numbers: Array) -> None:
     if wrong.any():
         j = int(np.argmax(wrong.any(axis=0)))
         raise DataError(
-            f"{plan.file.path}: column {plan.names[j]!r} is infinite or beyond {LARGEST:g}, where squares "
+            f"column {plan.names[j]!r} is infinite or beyond {LARGEST:g}, where squares "
             f"overflow, in {data_rows(numbers[wrong[:, j]])}: correct or rescale it"
         )
 
 
 def _kinds(
-    file: TableFile, features: Sequence[str], encode: Sequence[str], progress: Progress
+    file: OwnersTable, features: Sequence[str], encode: Sequence[str], progress: Progress
 ) -> dict[str, str]:
     kinds: dict[str, str] = {}
     for text in encode:
@@ -239,29 +248,22 @@ def _kinds(
     return {f: kinds[f] for f in features if f in kinds}
 
 
-def _categories(file: TableFile, kinds: Mapping[str, str], progress: Progress) -> dict[str, Encoding]:
+def _categories(file: OwnersTable, kinds: Mapping[str, str], progress: Progress) -> dict[str, Encoding]:
     found: dict[str, set[str]] = {name: set() for name in kinds}
     for block in file.blocks((), list(kinds), "categories", progress):
         for name, seen in found.items():
-            seen.update(pc.unique(as_text(block[name]).drop_null()).to_pylist())
+            seen.update(pc.unique(block[name].cast(pa.string()).drop_null()).to_pylist())
             if len(seen) > MOST_CATEGORIES:
                 raise DataError(
                     f"{file.path}: column {name!r} holds more than {MOST_CATEGORIES} different texts: if it "
-                    f"identifies rows leave it out with --id {name}, else group them"
+                    f"identifies rows leave it out with --id {quote(name)}, else group them"
                 )
     empty = next((name for name, seen in found.items() if not seen), None)
     if empty is not None:
         raise DataError(
-            f"{file.path}: column {empty!r} holds no text in any row: leave it out with --id {empty}"
+            f"{file.path}: column {empty!r} holds no text in any row: leave it out with --id {quote(empty)}"
         )
-    return {name: Encoding(kind, _in_order(kind, found[name])) for name, kind in kinds.items()}
-
-
-def _in_order(kind: str, categories: set[str]) -> tuple[str, ...]:
-    """Sorted by size if all are numbers, else as text; *missing* is the last, where it is one."""
-    last = (MISSING,) if kind == "one_hot:missing" else ()
-    others = categories.difference(last)
-    try:
-        return (*sorted(others, key=lambda c: (float(c), c)), *last)
-    except ValueError:
-        return (*sorted(others), *last)
+    last = {name: (MISSING,) if kind == "one_hot:missing" else () for name, kind in kinds.items()}
+    return {
+        n: Encoding(kind, (*in_order(found[n].difference(last[n])), *last[n])) for n, kind in kinds.items()
+    }

@@ -4,16 +4,17 @@ the file.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from shlex import quote
 
 import numpy as np
 
 from vflens.experiments.release.columns import ReleasePlan
-from vflens.experiments.release.file import suffix
 from vflens.experiments.release.options import ReleaseOptions
 from vflens.experiments.release.passes import Effect, Scan
 from vflens.table_noise.certificate import certify
 from vflens.table_noise.mechanisms import Mechanism
 from vflens.table_noise.preserving import Preserving
+from vflens.tables.cells import suffix
 from vflens.types import Document
 
 
@@ -110,7 +111,7 @@ def _of_columns(plan: ReleasePlan, found: Scan) -> Iterator[str]:
     if rising and found.rows > 1:
         yield (
             f"column {rising[0]!r} counts upwards like a row number: if it identifies rows, "
-            f"leave it out with --id {rising[0]}"
+            f"leave it out with --id {quote(rising[0])}"
         )
     if left_out := [name for name in plan.file.index if name not in plan.kept]:
         yield (

@@ -17,7 +17,7 @@ import numpy as np
 from vflens.errors import ConfigError
 from vflens.experiments.release.columns import Block, ReleasePlan, blocks, plan_columns
 from vflens.experiments.release.facts import Classifier, certificate_facts
-from vflens.experiments.release.file import TableFile, floats, suffix
+from vflens.experiments.release.file import OwnersTable
 from vflens.experiments.release.options import DROP_ROW, ReleaseOptions, mechanism_for
 from vflens.experiments.release.page import render
 from vflens.experiments.release.passes import (
@@ -34,6 +34,8 @@ from vflens.randomness import derive, secret_from_seed
 from vflens.storage.arrow import strings
 from vflens.table_noise.mechanisms import Mechanism
 from vflens.table_noise.preserving import check_preserved, preserving_noise
+from vflens.tables.cells import suffix
+from vflens.tables.exact_numbers import as_floats
 from vflens.types import Array, Document, Progress
 
 THETA, RHO = 1.0, 1e-2
@@ -62,7 +64,7 @@ def release(options: ReleaseOptions, progress: Progress) -> Release:
     )
     outputs = [page, certificate, options.out]  # the table last: if it exists, so does its certificate
     _refuse_overwriting(options, outputs)
-    plan = plan_columns(TableFile(options.table), options, progress)
+    plan = plan_columns(OwnersTable(options.table), options, progress)
     rows = partial(blocks, plan, drop_missing=options.missing in DROP_ROW, progress=progress)
     prepare = _correlated if options.mechanism == "correlated" else _independent
     prepared = prepare(options, plan, rows)
@@ -132,7 +134,7 @@ def _correlated(
 
     def check(written: Path, progress: Progress) -> Classifier:
         names = as_shown(strings(plan.names)).to_pylist() if options.excel_safe else plan.names
-        released = _features(TableFile(written), names, progress)
+        released = _features(OwnersTable(written), names, progress)
         with _solving(f"the noise drowns it: choose a smaller --m than {m:g}"):
             found = check_preserved(released, y, mechanism, solution, theta=theta, rho=rho)
         return Classifier(found, theta, rho, positive, verified=verified)
@@ -148,10 +150,10 @@ def _solving(remedy: str) -> Iterator[None]:
         raise ConfigError(f"the classifier of the table cannot be computed in float64; {remedy}") from error
 
 
-def _features(file: TableFile, names: Sequence[str], progress: Progress) -> Array:
+def _features(file: OwnersTable, names: Sequence[str], progress: Progress) -> Array:
     """The released numbers, read back from the file, (q, p)."""
     read = file.blocks(names, (), "checking", progress)
-    return np.concatenate([np.column_stack([floats(block[n]) for n in names]) for block in read])
+    return np.concatenate([np.column_stack([as_floats(block[n]) for n in names]) for block in read])
 
 
 def _text(column: Any) -> Array:

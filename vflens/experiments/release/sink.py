@@ -16,9 +16,9 @@ import pyarrow.parquet as pq
 from pyarrow import csv
 
 from vflens.errors import StorageError
-from vflens.experiments.release.file import SUFFIXES, suffix
 from vflens.storage.arrow import strings
 from vflens.storage.json_file import in_words
+from vflens.tables.cells import SUFFIXES, suffix
 
 _FORMULA = r"^[=+\-@\t\r]"  # first characters of a text that a spreadsheet runs, unless it is a number
 _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"

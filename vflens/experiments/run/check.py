@@ -35,7 +35,7 @@ from vflens.services.folder import check_private
 from vflens.services.identity import check_trust
 from vflens.tables.description import PartyFile
 from vflens.tables.files import read_party_table
-from vflens.tables.flaws import TableCheck
+from vflens.tables.own_check.flaw import TableCheck
 from vflens.tables.table import Table
 from vflens.types import Document, Setting
 from vflens.words import counted

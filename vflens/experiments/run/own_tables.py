@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from vflens.tables.description import PartyFile
 from vflens.tables.files import check_party_table
-from vflens.tables.flaws import TableCheck
+from vflens.tables.own_check.flaw import TableCheck
 
 
 def check_tables(files: Mapping[str, PartyFile]) -> dict[str, TableCheck]:

@@ -30,14 +30,14 @@ from vflens.experiments.weights.linear import LinearModel
 from vflens.experiments.weights.read import MODELS, read_model
 from vflens.storage.files import write_whole
 from vflens.storage.json_file import finite
+from vflens.tables.cells import SUFFIXES
 from vflens.tables.description import PartyFile
 from vflens.tables.encodings import column_and_kind
 from vflens.tables.files import check_party_table, column_names
-from vflens.tables.flaws import LEFT_OUT, Flaw
+from vflens.tables.own_check.flaw import LEFT_OUT, Flaw
 from vflens.types import Document
 from vflens.words import counted
 
-SUFFIXES = (".csv", ".csv.gz", ".parquet")
 _NOT_IN_NAMES = re.compile(r"[^\w.-]")
 _LONGEST = 100  # characters of a file's name
 
@@ -84,7 +84,7 @@ class OwnAudit:
         Raises:
             ConfigError: it is none, or an audit runs.
         """
-        what, endings = ("model", MODELS) if model else ("table", SUFFIXES)
+        what, endings = ("model", MODELS) if model else ("table", tuple(SUFFIXES))
         if not name.endswith(endings):
             raise ConfigError(f"{sentence(name)!r} is no {what}: choose a file {', '.join(endings)}")
         self._refuse_while_running()

@@ -16,10 +16,11 @@ from starlette.routing import Mount, Route
 from vflens.errors import ConfigError, VflensError
 from vflens.experiments.pages.page import templates
 from vflens.experiments.watch.access import HOSTS, Access, Guard
-from vflens.experiments.watch.own_audit import SUFFIXES, OwnAudit
+from vflens.experiments.watch.own_audit import OwnAudit
 from vflens.experiments.watch.own_audit_form import about
 from vflens.experiments.weights.read import MODELS
 from vflens.storage.files import whole
+from vflens.tables.cells import SUFFIXES
 from vflens.types import Document
 
 MOST_BYTES = 1 << 28  # of a table or a model

@@ -14,6 +14,7 @@ from vflens.errors import ConfigError, VflensError
 from vflens.experiments.audit.bench import Plan
 from vflens.experiments.audit.given import Source
 from vflens.experiments.evidence.thresholds import Threshold, read_threshold, tolerances
+from vflens.names import names_of
 
 _Few = Annotated[list[str], Field(max_length=100)]
 
@@ -71,7 +72,7 @@ class Asked(BaseModel):
             None if self.weights or self.label else self.classes,
             list(self.columns),
             self.id_column,
-            inputs=[name.strip() for name in self.inputs.split(",")] if self.inputs.strip() else None,
+            inputs=names_of(self.inputs) if self.inputs.strip() else None,
             encode={column: kind for column, kind in self.columns.items() if kind},
             missing=self.missing,
             label=self.label or None,

@@ -204,6 +204,13 @@ def check_alike(clients: Sequence[PartyInfo]) -> None:
                 f"column {differing!r} is described otherwise at {one.name!r} and {other.name!r}: declare "
                 "the same bounds, alphabet and pixel in data of both"
             )
+        if one.categories != other.categories:
+            own = zip(names[0], *(p.categories or [""] * len(names[0]) for p in (one, other)), strict=True)
+            name = next(name for name, a, b in own if a != b)
+            raise ConfigError(
+                f"column {name!r} has other categories at {one.name!r} than at {other.name!r}: declare the "
+                f"same categories.{name} in data of both"
+            )
         if one.classes != other.classes:
             raise ConfigError(
                 f"classes {list(one.classes)} of {one.name!r} and {list(other.classes)} of {other.name!r}: "

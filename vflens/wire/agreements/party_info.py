@@ -29,6 +29,7 @@ def encode_party(info: PartyInfo) -> pb.PartyInfo:
         train_rows=info.train_rows,
         predict_rows=info.predict_rows,
         mask_key=info.mask_key,
+        categories=info.categories,
         signature=encode_signature(info.signature),
     )
 
@@ -76,6 +77,13 @@ def decode_party(message: pb.PartyInfo, columns: tuple[ColumnInfo, ...] | None =
             f"party {message.name!r} sends a key of masks of {counted(len(message.mask_key), 'character')}: "
             "64 hexadecimal digits are due, or none"
         )
+    if len(message.categories) not in (0, len(message.columns)) or not all(
+        re.fullmatch("([0-9a-f]{16})?", digest) for digest in message.categories
+    ):
+        raise ProtocolError(
+            f"party {message.name!r} sends {counted(len(message.categories), 'digest')} of categories: 16 "
+            "hexadecimal digits or none are due of each column, or nothing"
+        )
     if columns is None:
         columns = tuple(map(_column, message.columns))
         if problem := too_wide(columns):
@@ -90,6 +98,7 @@ def decode_party(message: pb.PartyInfo, columns: tuple[ColumnInfo, ...] | None =
         train_rows=message.train_rows,
         predict_rows=message.predict_rows,
         mask_key=message.mask_key,
+        categories=tuple(message.categories),
         signature=_signature(message),
     )
 

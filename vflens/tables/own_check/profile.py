@@ -1,7 +1,7 @@
 """What a party's file holds, column by column, in one pass and before it is read as described.
 
-Nothing is refused here: :mod:`vflens.tables.flaws` says what is to be mended. Memory holds the numbers and
-the different texts, not the file.
+Nothing is refused here: :mod:`vflens.tables.own_check.flaws` says what is to be mended. Memory holds the
+numbers and the different texts, not the file.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from vflens.errors import DataError
 from vflens.storage.arrow import in_numpy
 from vflens.tables.description import PartyFile
 from vflens.tables.encodings import PLAIN, Conversion
-from vflens.tables.exact_numbers import as_floats, beyond_exact, is_text, large_integers
+from vflens.tables.exact_numbers import as_floats, as_text, beyond_exact, is_text, large_integers
+from vflens.tables.kinds import kind_of_times
 from vflens.types import Array
 
 if TYPE_CHECKING:
@@ -25,14 +26,13 @@ if TYPE_CHECKING:
 
     from vflens.tables.reading import RawTable
 
-#: How numbers are written that need no ``encode``.
-
 
 @dataclass(eq=False)
 class ColumnProfile:
     """One column: ``missing`` and ``texts`` (no numbers) of its cells, counted; data rows count from 1.
 
-    ``keeps_gaps``: an empty cell is a category, and no gap.
+    ``keeps_gaps``: an empty cell is a category, and no gap. ``times``: the kind that reads its dates,
+    durations or times of day.
     """
 
     name: str
@@ -45,8 +45,8 @@ class ColumnProfile:
     first_text: int = 0
     leading_zeros: int = 0
     rounded: int = 0
-    is_date: bool = False
-    refusal: str = ""
+    times: str = ""
+    _refused: str = ""
     _numbers: list[Array] = field(default_factory=list)
     _different: list[pa.Array] = field(default_factory=list)
 
@@ -57,6 +57,17 @@ class ColumnProfile:
     def present(self) -> int:
         """The cells that are not empty."""
         return self.rows - self.missing
+
+    @property
+    def refusal(self) -> str:
+        """Why no run reads the column as described; "" if one does."""
+        if self._refused:
+            return self._refused
+        try:
+            self._conversion.finish()
+        except DataError as error:
+            return str(error)
+        return ""
 
     def numbers(self) -> Array:
         """The finite numbers, float64 (n,), in the order of the file."""
@@ -77,16 +88,14 @@ class ColumnProfile:
 
     def add(self, cells: pa.Array, first: int) -> Array:
         """Take up the next cells; which are empty, bool (n,)."""
-        import pyarrow as pa
-
         numbers = None
-        if self.kind is None and (pa.types.is_date(cells.type) or pa.types.is_timestamp(cells.type)):
-            self.is_date = True
-        elif self.categorical or self.refusal:
+        if self.kind is None and kind_of_times(cells.type):
+            self.times = kind_of_times(cells.type)
+        elif self.categorical or self._refused:
             self._add_texts(cells)
         else:
             numbers = self._add_numbers(cells, first)
-        empty = _empty(cells) if numbers is None else np.isnan(numbers)
+        empty = _empty(cells) if numbers is None or self.kind else np.isnan(numbers)
         self.rows, self.missing = self.rows + len(cells), self.missing + int(empty.sum())
         return empty
 
@@ -100,8 +109,10 @@ class ColumnProfile:
             self._add_mixed(cells, first)
             return None
         except DataError as error:
-            self.refusal = str(error)
+            self._refused = str(error)
             return None
+        if self._conversion.fault:
+            self._add_texts(cells)
         self._numbers.append(numbers)
         if self.kind is None and is_text(cells.type):
             self.leading_zeros += _leading_zeros(cells)
@@ -111,31 +122,30 @@ class ColumnProfile:
 
     def _add_mixed(self, cells: pa.Array, first: int) -> None:
         """Cells some of which are no numbers."""
-        import pyarrow as pa
         import pyarrow.compute as pc
 
-        try:
-            cells = cells.cast(pa.string())
-        except pa.ArrowException:
-            self.refusal = f"column {self.name!r} holds {cells.type}: store one number or text in each cell"
+        if not self._add_texts(cells):
             return
-        text = in_numpy(pc.match_substring_regex(cells, PLAIN)) == 0
+        text = in_numpy(pc.match_substring_regex(as_text(self.name, cells), PLAIN)) == 0
         if text.any() and not self.texts:
             self.first_text = first + 1 + int(np.argmax(text))
         self.texts += int(text.sum())
-        self._add_texts(cells)
 
-    def _add_texts(self, cells: pa.Array) -> None:
-        import pyarrow as pa
+    def _add_texts(self, cells: pa.Array) -> bool:
+        """Take up the different texts; whether there are any, and not lists or records."""
         import pyarrow.compute as pc
 
-        self._different.append(pc.unique(cells.cast(pa.string()).drop_null()))
+        try:
+            self._different.append(pc.unique(as_text(self.name, cells).drop_null()))
+        except DataError as error:
+            self._refused = str(error)
+        return not self._refused
 
 
 @dataclass(frozen=True, eq=False)
 class TableProfile:
     """The features of a file, in their order; ``rows`` of them, of which ``lost`` have a gap in some feature;
-    of the ids so many are ``empty_ids`` or repeat an earlier one.
+    of the ids so many are ``empty_ids`` or repeat an earlier one. ``classes`` are the different labels.
     """
 
     rows: int
@@ -143,38 +153,40 @@ class TableProfile:
     empty_ids: int
     repeated_ids: int
     columns: tuple[ColumnProfile, ...]
+    classes: tuple[str, ...] = ()
 
 
 def profile(spec: PartyFile, names: Sequence[str], cells: RawTable) -> TableProfile:
-    """Of the features ``names`` and the ids of ``spec`` in ``cells``, which has them all."""
+    """Of the features ``names``, the ids and the classes of ``spec`` in ``cells``, which has them all."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    label = spec.label_column if spec.label_kind == "classes" else None
     columns = {name: _new(spec, name) for name in names}
     ids: list[pa.Array] = []
-    gaps = [np.zeros(0, np.int64)]
-    for first, name, found in cells.chunks([spec.id_column, *names]):
+    classes: dict[str, None] = {}
+    rows, gaps = 0, [np.zeros(0, np.int64)]
+    for first, name, found in cells.chunks([spec.id_column, *names, *([] if label is None else [label])]):
         if name == spec.id_column:
-            ids.append(found)
+            ids.append(as_text(name, found.filter(pa.array(~_empty(found)))))
+            rows += len(found)
+            continue
+        if name == label:
+            classes |= dict.fromkeys(as_text(name, found).unique().drop_null().to_pylist())
             continue
         empty = columns[name].add(found, first)
         if not columns[name].keeps_gaps:
             gaps.append(first + np.flatnonzero(empty))
     lost = len(np.unique(np.concatenate(gaps)))
-    return TableProfile(sum(map(len, ids)), lost, *_of_ids(ids), tuple(columns.values()))
+    kept = pa.chunked_array(ids, pa.string())
+    repeats = len(kept) - pc.count_distinct(kept).as_py()
+    found = {"empty_ids": rows - len(kept), "repeated_ids": repeats}
+    return TableProfile(rows, lost, columns=tuple(columns.values()), classes=tuple(classes), **found)
 
 
 def _new(spec: PartyFile, name: str) -> ColumnProfile:
     kind = spec.encode.get(name)
     return ColumnProfile(name, kind, name in spec.categorical, kind is not None and spec.has_missing(name))
-
-
-def _of_ids(parts: Sequence[pa.Array]) -> tuple[int, int]:
-    """How many ids are empty, how many repeat an earlier one."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    present = [part.filter(pa.array(~_empty(part))) for part in parts]
-    kept = pa.chunked_array(present, parts[0].type) if parts else pa.chunked_array([], pa.string())
-    different = pc.count_distinct(kept).as_py()
-    return sum(map(len, parts)) - len(kept), len(kept) - different
 
 
 def _empty(cells: pa.Array) -> Array:

@@ -1,0 +1,241 @@
+"""The cells of a table on disk: CSV, plain or compressed, and parquet, read in blocks by one reader.
+
+A small file must not fill the memory: it may unpack to 64 MiB, or to 200 times its size.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vflens.errors import DataError
+from vflens.names import repeated
+from vflens.tables.exact_numbers import MISSING, fault
+from vflens.tables.kinds import as_plain, unpacked_bytes
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+#: What a table's name ends with, and how such a file is packed.
+SUFFIXES = {".csv": None, ".csv.gz": "gzip", ".csv.bz2": "bz2", ".csv.zst": "zstd", ".parquet": None}
+_LEAST_BYTES, _TIMES = 1 << 26, 200
+ROW_NUMBERS = re.compile(r"__index_level_\d+__")
+_UNNAMED = re.compile(r"Unnamed: \d+(\.\d+)?")  # as pandas reads and writes it
+
+
+def suffix(path: Path) -> str:
+    """The part of the name that gives the file's format.
+
+    Raises:
+        DataError: it is not one of :data:`SUFFIXES`.
+    """
+    for known in SUFFIXES:
+        if path.name.endswith(known):
+            return known
+    raise DataError(f"{path}: its suffix is none of {', '.join(SUFFIXES)}: rename or convert the file")
+
+
+@contextmanager
+def of_file(path: Path) -> Iterator[None]:
+    """Put ``path`` before refusals; an error of the library becomes one sentence without its cell."""
+    try:
+        with reading():
+            yield
+    except DataError as error:
+        if str(error).startswith(f"{path}: "):  # of a generator within
+            raise
+        raise DataError(f"{path}: {error}", shown=error.shown) from error.__cause__
+
+
+@contextmanager
+def reading(block_bytes: int = 1 << 20, after: int = 0) -> Iterator[None]:
+    """Turn errors of reading a file into sentences; ``after`` rows were read before."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise DataError("there is no such file: check the path") from error
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:  # the last one: a column's name
+        raise DataError(fault(error, block_bytes, after)) from error
+
+
+class TableFile:
+    """A table on disk, of which each call reads some columns once.
+
+    Args:
+        path: of the file.
+        block_bytes: of a block of CSV, which no row exceeds.
+        block_rows: of a block of parquet.
+        as_stored: with all columns, as the file calls them. Else a column without a name is called "column 1"
+            by its place, and row numbers of pandas are left out.
+
+    Raises:
+        DataError: it cannot be read, or unpacks to more than it may.
+    """
+
+    def __init__(
+        self, path: Path, block_bytes: int = 1 << 20, block_rows: int = 1 << 16, *, as_stored: bool = False
+    ) -> None:
+        ending = suffix(path)
+        self.is_parquet, self._packed = ending == ".parquet", SUFFIXES[ending]
+        self._path, self._block_bytes, self._block_rows, self._calm = path, block_bytes, block_rows, as_stored
+        if path.exists() and not path.is_file():  # reading a pipe would wait
+            raise DataError("it is no file: name a CSV or parquet file")
+        with reading(block_bytes):
+            self._size = path.stat().st_size
+            self._most = max(_LEAST_BYTES, _TIMES * self._size)
+            self.schema: pa.Schema = self._parquet_schema() if self.is_parquet else self._csv_schema()
+        stored: list[str] = self.schema.names
+        called = stored if as_stored else [name or f"column {i + 1}" for i, name in enumerate(stored)]
+        #: What the file calls each column; of CSV the reader is given names where some are missing.
+        self._stored = dict(zip(called, stored if self.is_parquet else called, strict=True))
+        self._header = None if called == stored else called
+        #: Its columns in their order, and the places of those without a name, counted from 1.
+        self.names: Sequence[str] = [n for n in called if as_stored or not ROW_NUMBERS.fullmatch(n)]
+        places = enumerate(zip(called, stored, strict=True), 1)
+        self.nameless = {name: i for i, (name, own) in places if not own or _UNNAMED.fullmatch(own)}
+        twice = repeated(self.names)
+        if twice is not None:
+            raise DataError(f"column {twice!r} occurs twice: rename one")
+        if len(stored) == 1 and any(mark in stored[0] for mark in ";\t|"):
+            raise DataError(f"its header is one column, {stored[0]!r}: separate columns by commas")
+
+    def chunks(self, names: Sequence[str]) -> Iterator[tuple[int, str, pa.Array]]:
+        """See :meth:`vflens.tables.reading.RawTable.chunks`; of parquet column by column, in a third of the
+        memory.
+        """
+        used = 0
+        for some in [[name] for name in names] if self.is_parquet else [names]:
+            start = 0
+            for block in self.blocks(some):
+                used += sum(cells.nbytes for cells in block.values())
+                self._check(used)
+                for name, cells in block.items():
+                    yield start, name, cells
+                start += len(block[some[0]])
+
+    def blocks(
+        self, names: Sequence[str], report: Callable[[int, int], None] = lambda done, total: None
+    ) -> Iterator[dict[str, pa.Array]]:
+        """The columns ``names`` block by block: of CSV as text, of parquet by :func:`as_plain`; null is
+        missing. ``report`` gets how much was read, and of how much.
+
+        Raises:
+            DataError: the file is damaged, or unpacks to more than it may.
+        """
+        if not names:  # without names the library reads all
+            return
+        read = self._parquet_batches if self.is_parquet else self._csv_batches
+        batches, rows, used = read([self._stored[n] for n in names]), 0, 0
+        while True:
+            with reading(self._block_bytes, rows):
+                batch = next(batches, None)
+                if batch is None:
+                    return
+                # Select by name: for "a" the library also reads "a.b" of parquet.
+                block = {n: as_plain(batch.column(self._stored[n])) for n in names}
+            used += sum(cells.nbytes for cells in block.values())
+            self._check(used)
+            rows += len(batch)
+            if self.is_parquet:
+                report(rows, self._facts.num_rows)
+            else:
+                report(self._size if self._file.closed else self._file.tell(), self._size)
+            yield block
+
+    def are_bytes(self, names: Sequence[str]) -> bool:
+        """See :meth:`vflens.tables.reading.RawTable.are_bytes`; a CSV file stores text."""
+        import pyarrow as pa
+
+        stored = {self._stored[name] for name in names}
+        if not self.is_parquet or any(self.schema.field(name).type != pa.uint8() for name in stored):
+            return False
+        found = [chunk.statistics for chunk in self._column_chunks() if chunk.path_in_schema in stored]
+        return all(s is not None and s.has_null_count and s.null_count == 0 for s in found)
+
+    def _check(self, used: int) -> None:
+        """Refuse the file once it unpacked to so many bytes."""
+        if used > self._most:
+            raise DataError(
+                f"it unpacks to more than {self._most >> 20} MiB, far more than its own size: if you trust "
+                "it, store it as a plain .csv"
+            )
+
+    # CSV: all columns together and as text, since types guessed from the first rows would fail on later ones.
+
+    def _raw(self) -> tuple[pa.OSFile, pa.NativeFile]:
+        """The file and, if it is packed, the stream of its contents."""
+        import pyarrow as pa
+
+        raw = pa.OSFile(str(self._path))
+        return raw, pa.CompressedInputStream(raw, self._packed) if self._packed else raw
+
+    def _csv_schema(self) -> pa.Schema:
+        from pyarrow import csv
+
+        if self._raw()[1].read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+            raise DataError("it is UTF-16: save it as UTF-8, with commas")
+        # A quoted cell may hold several lines.
+        self._lines = csv.ParseOptions(newlines_in_values=True)
+        blocks = csv.ReadOptions(block_size=self._block_bytes)
+        return csv.open_csv(self._raw()[1], blocks, self._lines).schema
+
+    def _csv_batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+        from pyarrow import csv
+
+        options = csv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.string()),
+            include_columns=names,
+            strings_can_be_null=True,
+            null_values=MISSING,
+        )
+        self._file, stream = self._raw()
+        blocks = csv.ReadOptions(block_size=self._block_bytes, use_threads=not self._calm)
+        if self._header:
+            blocks.column_names, blocks.skip_rows_after_names = self._header, 1
+        yield from csv.open_csv(stream, blocks, self._lines, options)
+
+    # Parquet
+
+    def _parquet_schema(self) -> pa.Schema:
+        import pyarrow.parquet as pq
+
+        self._facts = pq.read_metadata(self._path)
+        self._check(sum(chunk.total_uncompressed_size for chunk in self._column_chunks()))
+        columns = map(self._facts.schema.column, range(len(self._facts.schema)))
+        #: Flat columns of texts, whose memory a dictionary hides; each is counted once.
+        self._texts = {
+            c.path
+            for c in columns
+            if c.physical_type == "BYTE_ARRAY"
+            and not c.max_repetition_level
+            and c.logical_type.type != "DECIMAL"
+        }
+        return self._facts.schema.to_arrow_schema()
+
+    def _column_chunks(self) -> Iterator[pq.ColumnChunkMetaData]:
+        for group in map(self._facts.row_group, range(self._facts.num_row_groups)):
+            yield from map(group.column, range(self._facts.num_columns))
+
+    def _parquet_batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        for name in self._texts.intersection(names):
+            used = 0
+            for batch in self._parquet([name], [name]):
+                used += unpacked_bytes(batch.column(name))
+                self._check(used)
+            self._texts.discard(name)
+        yield from self._parquet(names, [])
+
+    def _parquet(self, names: Sequence[str], dictionaries: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        import pyarrow.parquet as pq
+
+        options = {"metadata": self._facts, "buffer_size": 1 << 18, "pre_buffer": False}
+        with pq.ParquetFile(self._path, read_dictionary=dictionaries, **options) as file:
+            yield from file.iter_batches(self._block_rows, columns=list(names), use_threads=False)
