@@ -87,7 +87,8 @@ def _csv(rows: Sequence[Facts]) -> bytes:
     text = StringIO()
     writer = csv.DictWriter(text, COLUMNS)  # its line ends, so that a carriage return in a name is quoted
     writer.writeheader()
-    writer.writerows(row | {name: texts[i] for name, texts in shown.items()} for i, row in enumerate(rows))
+    cells = [{name: texts[i] for name, texts in shown.items()} for i in range(len(rows))]
+    writer.writerows({**row, **own} for row, own in zip(rows, cells, strict=True))
     return text.getvalue().encode()
 
 
