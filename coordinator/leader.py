@@ -113,8 +113,8 @@ class Leader(Member):
 
     @property
     def moved(self) -> tuple[object, ...]:
-        """See :attr:`vflens.protocol.link.Party.moved`; of a stage without steps, how far it has come."""
-        return *super().moved, self._reported
+        """See :attr:`vflens.protocol.link.Party.moved`; read without a lock, at any time."""
+        return self.performed, self.recovery.learned, self.transcript.received, self._reported
 
     def rejoin(self) -> None:
         """Wait for every data party, after one of them or this one was restarted.

@@ -68,7 +68,8 @@ def until(event: threading.Event, party: DataParty, leader: Peer, report: Report
             idle = Idle(seconds)  # one that is gone is waited for otherwise
         else:
             waiting = f"{leader.role} {leader.name!r} lives and asks for nothing {_phase(party)}"
-            idle.check((party.moved, leads), waiting)  # a leader may have much to do with others
+            own = party.performed, party.recovery.learned, received
+            idle.check((own, leads), waiting)  # a leader may have much to do with others
         if misses >= 3 and came(leader, party.config):  # raises if a certificate is the reason
             misses = 0
         if misses == 3:

@@ -199,11 +199,6 @@ class Member(Party):
         trained = {self._gives} if self.recovery.learned >= 0 else set()
         return trained | {released.point for released in self.gate.logged()}
 
-    @property
-    def moved(self) -> tuple[object, ...]:
-        """See :attr:`Party.moved`; read without a lock, at any time."""
-        return self.performed, self.recovery.learned, self.transcript.received
-
     def standing(self) -> Standing:
         """Where this party stands, for one that rejoins."""
         with self.lock:

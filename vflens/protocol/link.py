@@ -73,7 +73,7 @@ class Party(ABC):
 
     @property
     def moved(self) -> object:
-        """The progress of its run: another object after each act that it answered, or step that it took."""
+        """The progress of its run: another object whenever it has come further."""
         return self.performed
 
     @cached_property
