@@ -90,7 +90,7 @@ test-counts:            ## write anew how many tests each file has, for tests/te
 facts: $(VENV)/.dev     ## slow facts: whole data sets, oracles on many systems
 	$(IN_MEMORY) $(BIN)/pytest -n 2 --dist worksteal -m facts
 
-kills: $(VENV)/.dev     ## 12 kills, from the start of processes on, in each of eight kinds of launched federation (KILLS="--each 100" for more)
+kills: $(VENV)/.dev     ## 6 kills, from the start of processes on, in each of twelve kinds of launched federation (KILLS="--each 100" for more)
 	$(IN_MEMORY) PYTHONPATH=tests:tests/faults $(BIN)/python tests/soak/campaign.py $(KILLS)
 
 soak: $(VENV)/.dev      ## half an hour (SOAK_MINUTES) of kills, mutated messages and predictions: docs/reliability.md

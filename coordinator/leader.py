@@ -85,6 +85,7 @@ class Leader(Member):
         )
         self.finished, self._unfinished = threading.Event(), {p.name for p in config.peers}
         self._progress = progress
+        self._reported = ("", 0)  # the stage, and how far it has come
         self._agreed = False  # whether all data parties have taken up the run
 
     @abstractmethod
@@ -109,6 +110,11 @@ class Leader(Member):
         """How far the run has come, as this member sees it: what parties say of themselves does not count."""
         own = self.standing()
         return own.stage, own.learned, own.released, len(self._unfinished)
+
+    @property
+    def moved(self) -> tuple[object, ...]:
+        """See :attr:`vflens.protocol.link.Party.moved`; read without a lock, at any time."""
+        return self.performed, self.recovery.learned, self.transcript.received, self._reported
 
     def rejoin(self) -> None:
         """Wait for every data party, after one of them or this one was restarted.
@@ -253,6 +259,7 @@ class Leader(Member):
         return parties
 
     def _report(self, stage: str, done: int, total: int) -> None:
+        self._reported = stage, done
         self.log.info("progress", stage=stage, done=done, total=total)
         self._progress(stage, done, total)
 

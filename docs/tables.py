@@ -51,7 +51,7 @@ from vflens.models.settings import Horizontal, Training
 from vflens.plugins.attack import installed_attack
 from vflens.protocol.access import Access
 from vflens.protocol.horizontal.access import HORIZONTAL_ACCESS
-from vflens.protocol.vertical.access import ACCESS, DIRECT_ACCESS
+from vflens.protocol.vertical.access import ACCESS, DIRECT_ACCESS, SHARES_ACCESS
 from vflens.registry import ATTACKS, DEFENSES
 from vflens.roles import ROLES
 from vflens.storage.metrics import Name
@@ -105,7 +105,10 @@ def table(name: str) -> str:
     """The table called ``name``."""
     made: dict[str, Callable[[], str]] = {
         "access": lambda: _access(ACCESS),
-        "direct": lambda: _access({a: who for a, who in DIRECT_ACCESS.items() if who != ACCESS[a]}),
+        **{
+            name: lambda access=access: _access({a: who for a, who in access.items() if who != ACCESS[a]})
+            for name, access in {"direct": DIRECT_ACCESS, "shares": SHARES_ACCESS}.items()
+        },
         "horizontal": lambda: _access({a: who for a, who in HORIZONTAL_ACCESS.items() if who}),
         "errors": _errors,
         "metrics": lambda: _table(("metric", "what"), [(f"`{name}`", name.meaning) for name in Name]),

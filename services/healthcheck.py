@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import secrets
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from vflens.wire.tls.counterpart import Counterpart
     from vflens.wire.tls.identity import Identity
 
+_MOVED_KEY = "vflens-moved"
 _SERVING = health_pb2.HealthCheckResponse(status=health_pb2.HealthCheckResponse.SERVING)
 
 
@@ -28,11 +31,12 @@ class HealthServicer(grpc.GenericRpcHandler):
     It needs no token, so it must not wait: as a stream it answers before the request arrives. The library's
     own servicer would keep a thread for every check without a request. With an ``identity`` it answers the
     parties of the same federation alone: an authority may have signed for others too. Without one it answers
-    whoever connects, and says no more than the connection does: that a process listens.
+    whoever connects. The answer says that a process listens, and whether ``moved``, the progress of its run,
+    is what it was: in a digest under a key of this process, which says nothing else.
     """
 
-    def __init__(self, identity: Identity | None = None) -> None:
-        self._identity = identity
+    def __init__(self, identity: Identity | None = None, moved: Callable[[], object] = lambda: None) -> None:
+        self._identity, self._moved, self._key = identity, moved, secrets.token_bytes()
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
         """The handler of Check; None for other methods."""
@@ -47,23 +51,29 @@ class HealthServicer(grpc.GenericRpcHandler):
     def _answered(self, context: grpc.ServicerContext) -> Iterator[health_pb2.HealthCheckResponse]:
         if self._identity is not None and not self._identity.meets_member(context):
             context.abort(grpc.StatusCode.PERMISSION_DENIED, "a party of another federation, or of none")
+        moved = hashlib.blake2b(repr(self._moved()).encode(), key=self._key, digest_size=8).hexdigest()
+        context.set_trailing_metadata(((_MOVED_KEY, moved),))
         return iter((_SERVING,))
 
 
-def serves(address: str, limits: Limits, seconds: float = 2.0, tls: Counterpart | None = None) -> bool:
-    """Whether a process at ``address`` answers within ``seconds`` that it serves."""
+def serves(address: str, limits: Limits, seconds: float = 2.0, tls: Counterpart | None = None) -> str:
+    """How far the process at ``address`` has come, in a word that changes with it; "" unless it answers
+    within ``seconds`` that it serves.
+    """
     with open_channel(address, limits, tls) as channel:
         try:
-            answer = health_pb2_grpc.HealthStub(channel).Check(
+            answer, call = health_pb2_grpc.HealthStub(channel).Check.with_call(
                 health_pb2.HealthCheckRequest(), timeout=seconds
             )
         except grpc.RpcError:
-            return False
-    return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
+            return ""
+    if answer.status != health_pb2.HealthCheckResponse.SERVING:
+        return ""
+    return str(dict(call.trailing_metadata()).get(_MOVED_KEY, "serves"))  # earlier versions say no more
 
 
-def lives(peer: Peer, config: PartyConfig, seconds: float = 2.0) -> bool:
-    """Whether ``peer`` answers within ``seconds`` that it serves."""
+def lives(peer: Peer, config: PartyConfig, seconds: float = 2.0) -> str:
+    """How far the run of ``peer`` has come; see :func:`serves`."""
     return serves(peer.address, config.limits, seconds, counterpart(peer.name, peer.role, config))
 
 
@@ -76,8 +86,8 @@ def came(peer: Peer, config: PartyConfig) -> bool:
     """
     tls = counterpart(peer.name, peer.role, config)
     if tls is not None:
-        return tls.reaches(peer.address) and lives(peer, config)
-    came = lives(peer, config)
+        return tls.reaches(peer.address) and bool(lives(peer, config))
+    came = bool(lives(peer, config))
     if not came and speaks_tls(peer.address):
         raise AccessError(
             f"{peer.role} {peer.name!r} at {peer.address} answers in TLS, and this party has no [tls]: add "
@@ -89,7 +99,7 @@ def came(peer: Peer, config: PartyConfig) -> bool:
 def serves_itself(config: PartyConfig) -> bool:
     """Whether the party of ``config`` serves, asked from its own machine."""
     address = config.address.replace("0.0.0.0:", "127.0.0.1:").replace("[::]:", "[::1]:")
-    return serves(address, config.limits, tls=counterpart(config.party, config.role, config))
+    return bool(serves(address, config.limits, tls=counterpart(config.party, config.role, config)))
 
 
 if __name__ == "__main__":

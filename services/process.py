@@ -132,7 +132,7 @@ def start_server(party: Party, config: PartyConfig, log: Any, calls: Calls | Non
     server = new_server(workers, config.limits)
     identity = identity_of(config)
     server.add_generic_rpc_handlers(
-        (Servicer(party, credentials, log, identity, calls), HealthServicer(identity))
+        (Servicer(party, credentials, log, identity, calls), HealthServicer(identity, lambda: party.moved))
     )
     listen(server, config.address, identity)
     server.start()

@@ -107,7 +107,7 @@ def words(found: Document) -> str:
 
 def _peers(config: PartyConfig) -> dict[str, bool]:
     return {
-        p.name: serves(p.address, config.limits, tls=counterpart(p.name, p.role, config))
+        p.name: bool(serves(p.address, config.limits, tls=counterpart(p.name, p.role, config)))
         for p in config.peers
     }
 

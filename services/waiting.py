@@ -50,7 +50,7 @@ def until(event: threading.Event, party: DataParty, leader: Peer, report: Report
     """Wait for ``event`` or the end of the run, as long as the leader lives or may come back.
 
     Raises:
-        UnavailableError: the leader is gone, or lives and asks for nothing.
+        UnavailableError: the leader is gone, or lives and asks for nothing, here or elsewhere.
     """
     misses, seen, flushed = 0, 0, 0
     gone_until = 0.0  # monotonic seconds, once it is gone
@@ -62,13 +62,14 @@ def until(event: threading.Event, party: DataParty, leader: Peer, report: Report
             party.flush()  # results so far then survive even SIGKILL
             flushed = received
         seen = received
-        misses = 0 if lives(leader, party.config) else misses + 1
+        leads = lives(leader, party.config)
+        misses = 0 if leads else misses + 1
         if misses:
             idle = Idle(seconds)  # one that is gone is waited for otherwise
         else:
-            idle.check(
-                party.performed, f"{leader.role} {leader.name!r} lives and asks for nothing {_phase(party)}"
-            )
+            waiting = f"{leader.role} {leader.name!r} lives and asks for nothing {_phase(party)}"
+            own = party.performed, party.recovery.learned, received
+            idle.check((own, leads), waiting)  # a leader may have much to do with others
         if misses >= 3 and came(leader, party.config):  # raises if a certificate is the reason
             misses = 0
         if misses == 3:

@@ -141,10 +141,10 @@ def trainer(local: LocalFederation) -> Coordinator | Server:
 
 
 def aggregator(local: LocalFederation) -> Coordinator | ActiveParty | Server:
-    """Who asks for embeddings or updates."""
+    """Who asks for embeddings, updates or openings."""
     if isinstance(local.leader, Server):
         return local.leader
-    return local.active if local.coordinator.aligned.direct else local.coordinator
+    return local.active if local.coordinator.aligned.led_by_active else local.coordinator
 
 
 #: The party whose code runs, in this thread.

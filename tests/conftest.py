@@ -7,6 +7,7 @@ import signal
 from collections.abc import Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 from commandline import finished_run, refused, vflens  # noqa: F401 - fixtures
 from gates import close_gates
@@ -16,6 +17,8 @@ from threadpoolctl import threadpool_limits
 
 from vflens.wire.process import configure_process
 
+hypothesis.settings.register_profile("without a deadline", deadline=None)  # a machine may be busy
+hypothesis.settings.load_profile("without a deadline")
 configure_process()  # as the command line does; no test imports grpc before
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     # A shell starts a command in its background so, and children inherit it: their tests would wait for ever.

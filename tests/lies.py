@@ -13,6 +13,7 @@ from accidents import Around
 from vflens.protocol import acts
 from vflens.protocol.acts import Act
 from vflens.protocol.link import Link
+from vflens.protocol.mask_acts import MaskShares, Seeded
 from vflens.protocol.standing import Standing
 from vflens.protocol.vertical import row_ids
 from vflens.types import INT32_MAX, AlignMode, Array, PartyInfo, Phase, Point, Released, Role, sealed
@@ -169,7 +170,7 @@ def _receipt(honest: acts.Receipt) -> Lies:
         "more attacks": replace(honest, attacks=honest.attacks + 1),
         "an unknown attack": replace(honest, errors={**honest.errors, "nonesuch": 0.5}),
         "no error": replace(honest, errors={}),
-        **{f"{e}": replace(honest, errors={**honest.errors, name: e}) for e in (np.nan, np.inf, -1.0)},
+        **{f"{e}": replace(honest, errors={**honest.errors, name: e}) for e in (np.nan, np.inf, 1e200, -1.0)},
     }
 
 
@@ -202,6 +203,20 @@ def _blinded(honest: row_ids.Blinded) -> Lies:
     }
 
 
+def _seeded(honest: Seeded) -> Lies:
+    seed = honest.seed
+    return {"a byte less": Seeded(seed[:-1]), "a byte more": Seeded(seed + b"1"), "no seed": Seeded(b"")}
+
+
+def _mask_shares(honest: MaskShares) -> Lies:
+    numbers = honest.numbers
+    return {
+        "a number less": MaskShares(numbers[:-1]),
+        "a number more": MaskShares(np.append(numbers, numbers[:1])),
+        "no numbers": MaskShares(numbers[:0]),
+    }
+
+
 _LIES: dict[type[Any], Callable[[Any], Lies]] = {
     Released: _released,
     acts.StepReply: _step,
@@ -214,4 +229,6 @@ _LIES: dict[type[Any], Callable[[Any], Lies]] = {
     row_ids.Salted: _salted,
     row_ids.Blinded: _blinded,
     PartyInfo: _party,
+    Seeded: _seeded,
+    MaskShares: _mask_shares,
 }

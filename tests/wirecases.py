@@ -291,7 +291,7 @@ def equal(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
-quick = settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+quick = settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
 
 
 def tensor(**changes: Any) -> pb.Tensor:

@@ -142,9 +142,9 @@ class PredictionRequests:
 
         def compute(own: Array) -> Array:  # all fresh rows, unless another request was faster
             received = [part(embedding, own) for embedding in embeddings]
+            log_c = self._log_scores(combined(received, federation), own, exchange)
             for embedding in received:
                 party.transcript.record(embedding)
-            log_c = self._log_scores(combined(received, federation), own, exchange)
             self._scores.add(own, log_c, exchange)
             return log_c
 
@@ -167,11 +167,7 @@ class PredictionRequests:
             )
         if federation.scored_by_coordinator:
             scores = only(released, "scores", (len(rows), width), np.dtype(np.float64))
-            if not federation.model.may_be_scores(scores):
-                raise ProtocolError(
-                    f"scores of {self._party.leader!r} in prediction request {exchange.step} are none of "
-                    f"{federation.model.title}: look at its defences"
-                )
+            self._refuse_others(scores, f"scores of {self._party.leader!r}", exchange)
         else:
             finite(released, "embedding", (len(rows), width), federation.dtype)
         return self._scores_in(released)
@@ -185,9 +181,23 @@ class PredictionRequests:
         return self._log_scores(values, released.rows, released.exchange)
 
     def _log_scores(self, embeddings: Array, rows: Array, exchange: Exchange) -> Array:
-        """Scores of this part from the combined ``embeddings`` of ``rows``."""
+        """Scores of this part from the combined ``embeddings`` of ``rows``.
+
+        Raises:
+            ProtocolError: embeddings, or what was learned from some, were so large that there are none.
+        """
         party = self._party
-        return party.run.model.log_scores(embeddings, party.inputs_of(rows, exchange), exchange)
+        scores = party.run.model.log_scores(embeddings, party.inputs_of(rows, exchange), exchange)
+        self._refuse_others(scores, "scores from the embeddings of other parties", exchange)
+        return scores
+
+    def _refuse_others(self, scores: Array, what: str, exchange: Exchange) -> None:
+        """Refuse ``scores`` that no model of the run gives."""
+        if not (model := self._party.run.federation.model).may_be_scores(scores):
+            raise ProtocolError(
+                f"{what} in prediction request {exchange.step} are none of {model.title}: look at its "
+                "defences and the learning rate"
+            )
 
     def received(self, rows: Array) -> Array:
         """Log-probabilities (n, k) of ``rows`` asked before, after this party's own defences."""

@@ -94,5 +94,6 @@ def _check(own: Released, run: str, federation: VerticalAgreement) -> None:
     check_exchange(own.exchange, run, Phase.PREDICT)
     check_origin(own, federation.active.name, Point.EMBEDDING)
     # An active party that computes the scores keeps its embedding and sends rows only.
-    finite(own, "embedding", (len(own.rows), federation.sent_by_active))
+    shape = (len(own.rows), federation.sent_by_active)
+    finite(own, "embedding", shape, most=federation.model.largest_part)
     federation.checked_rows(own.rows, Phase.PREDICT)

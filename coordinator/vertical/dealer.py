@@ -11,7 +11,7 @@ from vflens.numerics.shares.sigmoid import LARGEST_LOGIT
 from vflens.numerics.shares.step import dealt
 from vflens.protocol.link import Handlers
 from vflens.protocol.mask_acts import Deal, MaskShares, Seed
-from vflens.protocol.vertical.shares import SharedRun, features_mask, sent, step_masks
+from vflens.protocol.vertical.shares import SharedRun, checked_seed, features_mask, sent, step_masks
 from vflens.storage.metrics import Name
 from vflens.types import Array, Point
 
@@ -73,7 +73,7 @@ class DealingCoordinator(Coordinator):
     def train(self, check_alive: Callable[[], None] = lambda: None) -> None:
         """See :meth:`Coordinator.train`; first the computing parties say from which seeds they draw."""
         run, asked = SharedRun(self.aligned), Seed(self.config.run)
-        seeds = {name: self.links[name].call(asked).seed for name in run.computing}
+        seeds = {name: checked_seed(name, self.links[name].call(asked).seed) for name in run.computing}
         self._dealer = Dealer(run, seeds, self.order)
         super().train(check_alive)
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import horizontal
 import pytest
 from accidents import Around
-from laboratory import federation, let_go_later
+from laboratory import THREE, federation, let_go_later
+from mutants import KINDS
 from nonempty import nonempty
 from oneprocess import LocalFederation
 
@@ -19,6 +22,7 @@ from vflens.coordinator.vertical import coordinator
 from vflens.errors import StateError, UnavailableError
 from vflens.protocol.acts import Act, Begin, Predict, Train
 from vflens.protocol.checks import MODEL_VERSION
+from vflens.protocol.vertical.alignment import AT_ONCE
 from vflens.services import waiting
 from vflens.services.leading import run
 from vflens.types import Array, Exchange, Phase
@@ -54,6 +58,162 @@ def wait_for_leader(party: DataParty, clock: Clock, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(waiting, "lives", lambda *_: True)  # it answers health checks
     leader = party.config.leader
     waiting.until(clock, party, leader, waiting.Reporter(party, lambda _: None, lambda *_: None))
+
+
+EPOCHS = 12
+NETWORK = {"architecture": "mlp", "width": 2, "hidden": [], "top": [3], "precision": "float64"}
+SHARES = {
+    "epochs": EPOCHS,
+    "batch_size": 40,
+    "learning_rate": 0.04,
+    "optimizer": "sgd",
+    "protection": "shares",
+}
+NUMBER = KINDS["linear"] | {"attacks": []}
+ROUNDS = {"rounds": EPOCHS, "participants": 2}
+#: Who leads, and where the active party does, who is asked for nothing meanwhile.
+TRAININGS: dict[str, dict[str, Any]] = {
+    "the coordinator leads": {},
+    "of a number": NUMBER | {"training": {**SHARES, "protection": "none"}},
+    "the active party aggregates": {"aggregator": "active", "model": NETWORK, "disclose": [], "attacks": []},
+    "on shares": {"training": SHARES},
+    "on shares with others": {"training": SHARES, "parties": THREE},
+    "on shares, of a number": NUMBER | {"training": SHARES, "parties": {"passive": ["a", "b"]}},
+    "rounds of some clients": {"horizontal": ROUNDS},
+    "masked rounds": {
+        "horizontal": {"rounds": EPOCHS, "participants": 3, "secure_aggregation": True},
+        "secure_aggregation": True,
+    },
+    "splitfed": {
+        "horizontal": {"rounds": EPOCHS, "method": "splitfed"},
+        "model": {**NETWORK, "precision": "float32"},
+    },
+}
+
+
+def made(home: Path, kind: str) -> LocalFederation:
+    """A federation of a dozen epochs or rounds that waits for 2 s, its data parties for 3 s."""
+    settings = TRAININGS[kind] | {"limits": {"idle_seconds": 2}}
+    if "horizontal" in settings:
+        tables = {name: horizontal.table(20, seed) for seed, name in enumerate("abcde")}
+        files = horizontal.deal(home, tables, training={"batch_size": 20, "learning_rate": 0.1}, **settings)
+        return let_go_later(horizontal.federation(files))
+    return federation(home, **{"training": {"epochs": EPOCHS, "batch_size": 40}} | settings)
+
+
+class Stepped(threading.Thread):
+    """A run that comes as far as its leader's next report each time that it may go on."""
+
+    def __init__(self, local: LocalFederation) -> None:
+        super().__init__(daemon=True)
+        self.local, self.over, self.reports = local, False, 0
+        self._may, self._came = threading.Semaphore(0), threading.Semaphore(0)
+        local.leader._progress = self._reported
+
+    def _reported(self, *_: object) -> None:
+        self.reports += 1
+        self._came.release()
+        self._may.acquire()
+
+    def run(self) -> None:
+        try:
+            self.local.leader.lead()
+            self.over = True
+        finally:
+            self._came.release()
+
+    def go_on(self) -> None:
+        self._may.release()
+        self._came.acquire()
+
+
+@pytest.fixture
+def stepped() -> Iterator[Callable[[LocalFederation], Stepped]]:
+    """Begins runs; those that stand still go on to their end afterwards."""
+    begun = list[Stepped]()
+
+    def begin(local: LocalFederation) -> Stepped:
+        begun.append(Stepped(local))
+        begun[-1].start()
+        begun[-1]._came.acquire()
+        return begun[-1]
+
+    yield begin
+    for leading in begun:
+        leading._may.release(1_000)
+        leading.join()
+        assert leading.over, "it ended otherwise"
+
+
+def waits(
+    local: LocalFederation, run: Stepped, name: str, monkeypatch: pytest.MonkeyPatch, most: int
+) -> float:
+    """Let the party called ``name`` wait for a run that comes ``most`` reports far, one a second; the seconds
+    that it waited.
+    """
+
+    def meanwhile() -> None:
+        if run.reports < most:
+            run.go_on()
+        if run.over:
+            clock.set()
+
+    clock = Clock(monkeypatch, meanwhile=meanwhile)
+    party = local.led[name]
+    monkeypatch.setattr(waiting, "lives", lambda *_: repr(local.leader.moved))  # as health checks answer
+    waiting.until(clock, party, party.config.leader, waiting.Reporter(party, lambda _: None, lambda *_: None))
+    return clock.now
+
+
+@pytest.mark.parametrize("kind", TRAININGS)
+def test_no_data_party_ends_a_training_that_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stepped: Callable[[LocalFederation], Stepped], kind: str
+) -> None:
+    """Whoever leads it, and whatever the party has to do with it: it is four times as long as the limit."""
+    for name in nonempty(made(tmp_path / "names", kind).led):
+        local = made(tmp_path / name, kind)
+        assert waits(local, stepped(local), name, monkeypatch, 1_000) >= EPOCHS, name
+
+
+@pytest.mark.parametrize("kind", TRAININGS)
+def test_every_data_party_ends_a_training_that_stands_still(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stepped: Callable[[LocalFederation], Stepped], kind: str
+) -> None:
+    for name in nonempty(made(tmp_path / "names", kind).led):
+        local = made(tmp_path / name, kind)
+        with pytest.raises(UnavailableError, match=r"lives and asks for nothing in training for 3 s: look"):
+            waits(local, stepped(local), name, monkeypatch, 3)
+
+
+def test_a_party_that_takes_steps_waits_on_though_nobody_asks_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An epoch may be longer than the limit of who leads it."""
+    local = federation(tmp_path, limits={"idle_seconds": 2})
+    local.coordinator.prepare()
+
+    def step() -> None:
+        local.active.recovery.mark_learned(int(clock.now) // 2)
+        if clock.now >= 30:
+            clock.set()
+
+    clock = Clock(monkeypatch, meanwhile=step)
+    wait_for_leader(local.active, clock, monkeypatch)
+    assert clock.now == 30
+
+
+@pytest.mark.parametrize("name", ["a", "b", "active"])
+def test_a_party_of_few_ids_waits_while_many_are_blinded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stepped: Callable[[LocalFederation], Stepped], name: str
+) -> None:
+    """Its own are done with the first message of each round of lists."""
+    monkeypatch.setitem(AT_ONCE, "psi", 8)  # 90 ids: a dozen messages
+    local = federation(
+        tmp_path, align={"mode": "psi"}, parties={"passive": ["a", "b"]}, limits={"idle_seconds": 2}
+    )
+    few = local.passive["a"]
+    few.table = replace(few.table, ids=few.table.ids[:8], features=few.table.features[:8])
+    assert waits(local, stepped(local), name, monkeypatch, 1_000) >= 36
 
 
 @pytest.mark.parametrize("made", [vertical, clients])

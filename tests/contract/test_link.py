@@ -33,7 +33,7 @@ from vflens.protocol.horizontal.access import HORIZONTAL_ACCESS
 from vflens.protocol.link import InProcessLink, Link, Party
 from vflens.protocol.standing import Standing
 from vflens.protocol.vertical import row_ids
-from vflens.protocol.vertical.access import ACCESS, DIRECT_ACCESS
+from vflens.protocol.vertical.access import ACCESS, DIRECT_ACCESS, SHARES_ACCESS
 from vflens.protocol.vertical.agreement import VerticalAgreement
 from vflens.types import Array, Exchange, PartyInfo, Phase, Point, Released, Role
 from vflens.wire.channel import grpc
@@ -117,10 +117,10 @@ class TestLink:
 
     @pytest.mark.parametrize(
         "access",
-        [ACCESS, DIRECT_ACCESS, HORIZONTAL_ACCESS],
-        ids=["coordinator", "active", "server"],
+        [ACCESS, DIRECT_ACCESS, SHARES_ACCESS, HORIZONTAL_ACCESS],
+        ids=["coordinator", "active", "shares", "server"],
     )
-    @pytest.mark.parametrize("callee", [Role.PASSIVE, Role.ACTIVE, Role.COORDINATOR])
+    @pytest.mark.parametrize("callee", [role for role in Role if role is not Role.OPERATOR])
     def test_the_access_table_is_enforced(self, connect: Connect, callee: Role, access: Access) -> None:
         reached: list[type] = []
 

@@ -40,7 +40,8 @@ from vflens.protocol.acts import (
     Train,
 )
 from vflens.protocol.horizontal.access import HORIZONTAL_ACCESS
-from vflens.protocol.vertical.access import ACCESS, DIRECT_ACCESS
+from vflens.protocol.mask_acts import Deal, Seed
+from vflens.protocol.vertical.access import ACCESS, DIRECT_ACCESS, SHARES_ACCESS
 from vflens.protocol.vertical.row_ids import Blind, Identify, Salt
 from vflens.types import Estimate, Phase, Point, statuses
 
@@ -49,11 +50,18 @@ Stage = Callable[[LocalFederation], object]
 TABLES = {"a": horizontal.table(30, 1), "b": horizontal.table(17, 2), "c": horizontal.table(23, 3)}
 SGD = {"batch_size": 12, "learning_rate": 0.1}
 MLP = {"architecture": "mlp", "width": 5, "hidden": [], "top": [4]}
+SHARES = {"epochs": 2, "batch_size": 12, "learning_rate": 0.04, "optimizer": "sgd", "protection": "shares"}
 GRANTED = [
     *({"what": what, "to": to} for to in ("coordinator", "active") for what in ("parameters", "moments")),
     *({"what": "auxiliary", "to": to, "rows": 5} for to in ("coordinator", "active")),
     {"what": "labels", "to": "passive", "rows": 5},
 ]
+#: Labels that are numbers are not granted: the active party discloses nothing.
+NUMBER = {
+    "data": {"name": "diabetes", "sample": 60},
+    "model": {"family": "linear_regression"},
+    "disclose": GRANTED[:-1],
+}
 CLIENT_GRANTS: list[dict[str, Any]] = [
     {"what": "moments", "to": "server"},
     *({"what": what, "to": "server", "rows": 4} for what in ("auxiliary", "labels", "candidates")),
@@ -63,17 +71,23 @@ CLIENT_GRANTS: list[dict[str, Any]] = [
 _WITHHELD = "a defence withholds parameters too"
 _NETWORK = "an attack compares a network's parameters with those of the one that it builds"
 _NO_STEPS = "the coordinator learns from no step: who has fewer is refused by the others in the next one"
+_LED_BY_ACTIVE = {
+    "Disclose of passive, parameters, withheld": _WITHHELD,
+    "Rejoin of passive, fewer steps": _NO_STEPS,
+    "Rejoin of active, fewer steps": _NO_STEPS,
+}
 HARMLESS = {
     "vertical": {"Disclose of passive, parameters, withheld": _WITHHELD},
+    "number": {"Disclose of passive, parameters, withheld": _WITHHELD},
+    "shares": _LED_BY_ACTIVE,
+    "a number on shares": _LED_BY_ACTIVE,
     "direct": {
-        "Disclose of passive, parameters, withheld": _WITHHELD,
+        **_LED_BY_ACTIVE,
         "Disclose of passive, parameters, a tensor": _NETWORK,
         **{
             f"Disclose of passive, parameters, 0.weight: {what}": _NETWORK
             for what in ("an axis more", "a number less", "a row of numbers less", "no numbers")
         },
-        "Rejoin of passive, fewer steps": _NO_STEPS,
-        "Rejoin of active, fewer steps": _NO_STEPS,
     },
 }
 #: Acts whose replies no other party gives.
@@ -106,8 +120,7 @@ class Setting:
 
 def _vertical(home: Path, **changes: Any) -> LocalFederation:
     settings = {"attacks": [{"name": "half"}], "disclose": GRANTED, "training": {"epochs": 2, **SGD}}
-    settings |= {"align": {"mode": "psi"}}
-    return laboratory.federation(home, **settings, **changes)
+    return laboratory.federation(home, **settings | {"align": {"mode": "psi"}} | changes)
 
 
 def _horizontal(home: Path, **changes: Any) -> LocalFederation:
@@ -126,11 +139,10 @@ def _submit(local: LocalFederation) -> None:
         leader.open_predictions()
         leader.attack()
         return
-    rows = local.active.gate.released_rows(Point.EMBEDDING, 1)
-    if not local.coordinator.aligned.scored_by_coordinator:
-        rows = local.passive["passive"].gate.released_rows(Point.EMBEDDING, 1)
-    found = Estimate("passive", rows, np.full((len(rows), 4), 0.5), statuses(len(rows)))
-    local.active.adversary.submit("passive", Phase.PREDICT, {"half": found})
+    name, target = next(iter(local.passive.items()))
+    rows = target.gate.released_rows(Point.EMBEDDING, 1)
+    found = Estimate(name, rows, np.full((len(rows), len(target.table.columns)), 0.5), statuses(len(rows)))
+    local.active.adversary.submit(name, Phase.PREDICT, {"half": found})
 
 
 VERTICAL: dict[str, Stage] = {
@@ -142,13 +154,25 @@ VERTICAL: dict[str, Stage] = {
     "rejoin": lambda local: trainer(local).rejoin(),
 }
 STAGES = {True: VERTICAL, False: {name: stage for name, stage in VERTICAL.items() if name != "predict"}}
-ALIGNED = tuple(Cell(act, "coordinator", "passive", "prepare") for act in (Describe, Salt, Identify, Blind))
-LEAD = (
-    *ALIGNED,
-    Cell(Disclose, "coordinator", "passive", "disclose"),
-    Cell(Disclose, "coordinator", "active", "disclose"),
-    Cell(Submission, "active", "passive", "submit"),
-    *(Cell(Rejoin, "coordinator", name, "rejoin") for name in ("passive", "active")),
+
+
+def _led(passive: str) -> tuple[Cell, ...]:
+    """What a passive party and the active one are asked for, whoever leads the training."""
+    return (
+        *(Cell(act, "coordinator", passive, "prepare") for act in (Describe, Salt, Identify, Blind)),
+        Cell(Disclose, "coordinator", passive, "disclose"),
+        Cell(Disclose, "coordinator", "active", "disclose"),
+        Cell(Submission, "active", passive, "submit"),
+        *(Cell(Rejoin, "coordinator", name, "rejoin") for name in (passive, "active")),
+    )
+
+
+#: In training the active party asks a passive one, and the coordinator answers and asks it.
+BY_ACTIVE = (Cell(Epoch, "active", "coordinator", "train"), Cell(Train, "coordinator", "active", "train"))
+#: Scores come from the coordinator.
+SCORED = (
+    Cell(Forward, "coordinator", "passive", "predict"),
+    Cell(Predict, "active", "coordinator", "predict"),
 )
 SERVED = (
     Cell(Describe, "server", "b", "prepare"),
@@ -156,25 +180,49 @@ SERVED = (
     Cell(Disclose, "server", "b", "disclose"),
     Cell(Rejoin, "server", "b", "rejoin"),
 )
+WITHOUT_LABELS = tuple(c for c in _led("passive") if (c.act, c.callee) != (Disclose, "active"))
+ON_SHARES = (
+    Cell(Seed, "coordinator", "passive", "train"),
+    Cell(Step, "active", "passive", "train", point=Point.SHARES),
+    Cell(Deal, "active", "coordinator", "train"),
+    Cell(Step, "active", "passive", "train", point=Point.OPENING),
+    *BY_ACTIVE,
+    *SCORED,
+)
 SETTINGS = {
     "vertical": Setting(
         _vertical,
         ACCESS,
         (
-            *LEAD,
+            *_led("passive"),
             *(Cell(Step, "coordinator", name, "train") for name in ("passive", "active")),
-            Cell(Forward, "coordinator", "passive", "predict"),
-            Cell(Predict, "active", "coordinator", "predict"),
+            *SCORED,
         ),
+    ),
+    "number": Setting(
+        lambda home: _vertical(home, **NUMBER),
+        ACCESS,
+        (
+            *WITHOUT_LABELS,
+            *(Cell(Step, "coordinator", name, "train") for name in ("passive", "active")),
+            *SCORED,
+        ),
+    ),
+    "shares": Setting(
+        lambda home: _vertical(home, training=SHARES), SHARES_ACCESS, (*_led("passive"), *ON_SHARES)
+    ),
+    "a number on shares": Setting(
+        lambda home: _vertical(home, **NUMBER | {"training": SHARES}),
+        SHARES_ACCESS,
+        (*WITHOUT_LABELS, *ON_SHARES),
     ),
     "direct": Setting(
         lambda home: _vertical(home, aggregator="active", model={**MLP, "precision": "float64"}),
         DIRECT_ACCESS,
         (
-            *LEAD,
+            *_led("passive"),
             Cell(Step, "active", "passive", "train"),
-            Cell(Epoch, "active", "coordinator", "train"),
-            Cell(Train, "coordinator", "active", "train"),
+            *BY_ACTIVE,
             Cell(Forward, "active", "passive", "predict"),
         ),
     ),
@@ -259,7 +307,7 @@ def test_no_lie_of_a_reply_is_believed(tmp_path: Path, setting: str) -> None:
     chosen, calm = SETTINGS[setting], SETTINGS[setting].made(tmp_path / "calm")
     local, believed = chosen.made(tmp_path / "lies"), list[str]()
     harmless = tuple(HARMLESS.get(setting, ()))
-    for name, stage in STAGES[setting in ("vertical", "direct")].items():
+    for name, stage in STAGES[chosen.access is not HORIZONTAL_ACCESS].items():
         for cell in (c for c in chosen.cells if c.stage == name):
             believed += _believed(local, cell, partial(stage, local), harmless)
         stage(local)

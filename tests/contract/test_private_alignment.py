@@ -34,7 +34,7 @@ def _parties(folder: Path, *files: list[str], **changes: Any) -> dict[str, Align
     return {name: Aligner(name, ids, folder, **changes) for name, ids in zip(NAMES, files, strict=False)}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(FILES, st.booleans(), st.integers(1, 9))
 def test_rows_are_those_of_a_plain_intersection(files: list[list[str]], lab: bool, at_once: int) -> None:
     """In messages of any size, in both modes."""

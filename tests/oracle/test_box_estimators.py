@@ -59,7 +59,7 @@ def test_rcc2_solves_the_papers_program(k: int, d: int, vertices: float) -> None
 
 
 @given(seed=st.integers(0, 10**6), d=st.integers(2, 9), share=st.floats(0, 0.7))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_newton_steps_with_held_coordinates(seed: int, d: int, share: float) -> None:
     """By the held coordinates or by the equations, whichever are fewer: what LAPACK says row by row."""
     rng = np.random.default_rng(seed)
@@ -200,7 +200,6 @@ def test_truths_at_vertices_are_solved_by_active_sets_alone(monkeypatch: pytest.
             np.testing.assert_allclose(estimate.values[row], expected, rtol=0, atol=1e-6)
 
 
-@settings(deadline=None)
 @given(st.integers(0, 2**32 - 1), st.integers(0, 5), st.integers(1, 6), st.floats(0.0, 1.0))
 def test_a_change_of_basis_changes_nothing(seed: int, m: int, d: int, vertices: float) -> None:
     """(A, b) → (TA, Tb) on consistent systems, of any rank, with truths on faces and vertices of the box."""

@@ -31,7 +31,7 @@ def _sample(rng: np.random.Generator, n: int, alphabets: tuple[tuple[float, ...]
 # -- the search ----------------------------------------------------------------------------------------
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 2**32 - 1), st.integers(0, 3), st.lists(st.integers(1, 4), min_size=1, max_size=5))
 def test_the_search_finds_what_brute_force_finds(seed: int, m: int, sizes: list[int]) -> None:
     """Integer coefficients: many combinations have equal sums."""

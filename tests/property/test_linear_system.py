@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.linalg import null_space, orth
@@ -45,7 +45,6 @@ def systems(draw: st.DrawFn) -> tuple[Array, Array]:
     return A, draw(arrays(np.float64, (n, len(A)), elements=ENTRIES))
 
 
-@settings(deadline=None)  # first calls import
 @given(systems(), st.sampled_from(LINEAR))
 def test_every_attack_answers_every_system(system: tuple[Array, Array], name: str) -> None:
     A, b = system
@@ -58,7 +57,6 @@ def test_every_attack_answers_every_system(system: tuple[Array, Array], name: st
     assert set(estimate.status) <= {str(s) for s in RowStatus}
 
 
-@settings(deadline=None)  # first calls import
 @given(systems())
 def test_projector_and_pseudo_inverse(system: tuple[Array, Array]) -> None:
     """Against SciPy's bases, and Penrose's four conditions (1955)."""
@@ -82,7 +80,6 @@ def _well_conditioned(A: Array) -> None:
     assume(not ((s > 1e-12 * s.max(initial=0)) & (s < 1e-6 * s.max(initial=0))).any())
 
 
-@settings(deadline=None)  # first calls import
 @given(systems(), st.data())
 def test_consistent_systems_are_solved_and_told_from_the_others(
     system: tuple[Array, Array], data: Any
@@ -114,7 +111,6 @@ def test_range_tolerance_is_relative(unit: float) -> None:
     np.testing.assert_array_equal(in_range(A, b), [True, False, True, False])
 
 
-@settings(deadline=None)  # first calls import
 @given(st.integers(0, 9))
 def test_first_differences(k: int) -> None:
     v = np.arange(k) ** 2.0
@@ -136,7 +132,6 @@ def released(draw: st.DrawFn) -> tuple[Array, Array, Array, Array]:
     return x, weight, known, log_c
 
 
-@settings(deadline=None)  # first calls import
 @given(released())
 def test_systems_from_scores_hold_for_the_truth(case: tuple[Array, Array, Array, Array]) -> None:
     """Every row is in one system, loses one equation per class at 0, and its features solve what is left."""

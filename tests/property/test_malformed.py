@@ -44,7 +44,6 @@ ASKED = [
 ]
 thorough = settings(
     max_examples=40,
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )
 

@@ -41,7 +41,7 @@ def tables(draw: st.DrawFn) -> tuple[Array, Array]:
 
 
 @given(tables(), st.sampled_from([1.3e-3, 1.0, 1e3]), st.sampled_from([1e-4, 1e-2, 1.0]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 def test_the_svm_is_solved_whatever_the_table(table: tuple[Array, Array], theta: float, rho: float) -> None:
     """Settled, or reported as not settled; if settled, no neighbour nor the trivial point is better."""
     x, y = table
@@ -75,7 +75,7 @@ def test_a_column_that_float64_hardly_resolves_gives_no_polished_answer() -> Non
 
 
 @given(tables(), st.sampled_from([1e-2, 1.0, 1e4]))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_a_release_called_preserving_is_one(table: tuple[Array, Array], m: float) -> None:
     x, y = table
     released, check = release_preserving(x, y, theta=1.0, rho=1e-2, m=m, key=KEY)
@@ -99,7 +99,7 @@ def mechanism(kind: str, pi: Array) -> Mechanism:
 
 @pytest.mark.parametrize("kind", ["gaussian", "laplace", "bounded"])
 @given(table=tables(), standardise=st.booleans())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_every_table_gets_a_certificate_or_a_sentence(
     kind: str, table: tuple[Array, Array], standardise: bool
 ) -> None:

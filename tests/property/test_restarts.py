@@ -223,7 +223,7 @@ def _machine(dealt: tuple[PassiveConfig, Prepare]) -> type[Aggregator]:
 def test_no_noise_comes_off_whatever_is_asked_and_restarted(dealt: tuple[PassiveConfig, Prepare]) -> None:
     run_state_machine_as_test(
         _machine(dealt),
-        settings=settings(max_examples=25, stateful_step_count=40, deadline=None, derandomize=True),
+        settings=settings(max_examples=25, stateful_step_count=40, derandomize=True),
     )
 
 

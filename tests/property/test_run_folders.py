@@ -79,7 +79,6 @@ def test_a_changed_file_is_read_refused_or_found(runs: dict[str, Path], name: st
     @given(st.data())
     @settings(
         max_examples=EXAMPLES if name in LOGS else EXAMPLES // 3,  # a page costs as much as ten audits
-        deadline=None,
         derandomize="VFLENS_FOLDERS" not in os.environ,
         suppress_health_check=list(HealthCheck),
     )

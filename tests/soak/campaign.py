@@ -1,6 +1,6 @@
 """Kills of launched federations from the start of their processes on: ``make kills``.
 
-Eight kinds of federation run as ``vflens run`` runs them. A seed draws who is killed, and when; the launcher
+Twelve kinds of federation run as ``vflens run`` runs them. A seed draws who is killed, and when; the launcher
 starts the party again, or the run is resumed. Whatever was killed, the run must end with the bits of an
 undisturbed one. A failure prints the command that repeats its run.
 """
@@ -56,6 +56,12 @@ HORIZONTAL = EVERYONE | {
     "parties": {"clients": 3},
 }
 ON_SHARES = {**VERTICAL["training"], "epochs": 100, "optimizer": "sgd", "protection": "shares"}
+SHARED = VERTICAL | {"training": ON_SHARES, "scenarios": [{"name": "run", "defenses": NOISY}]}
+OF_NUMBER = VERTICAL | {
+    "data": {"name": "diabetes", "sample": 24},
+    "model": {"family": "linear_regression"},
+    "scenarios": [{"name": "run"}],
+}
 DIRECT = {"aggregator": "active", "model": NETWORK, "disclose": [], "transcript": {"every": 3}}
 #: The slow ones first: two at a time, they end together.
 KINDS: dict[str, dict[str, Any]] = {
@@ -69,19 +75,25 @@ KINDS: dict[str, dict[str, Any]] = {
         "scenarios": [{"name": "run", "defenses": [NOISE]}],
     },
     "regression": VERTICAL,
-    "shares": VERTICAL
+    "malicious": VERTICAL
     | {
-        "training": ON_SHARES,
+        "model": NETWORK,
+        "malicious": True,
+        "training": {**VERTICAL["training"], "epochs": 100, "optimizer": "sgd", "l2": 0.0},
+        "disclose": [{"what": "labels", "to": "passive", "rows": 6}],
+        "attacks": [{"name": "amc", "at": "passive", "steps": 20}],
+        "scenarios": [{"name": "run"}],
+    },
+    "four": SHARED | {"data": {**EVERYONE["data"], "features": 8}, "parties": {"passive": ["a", "b", "c"]}},
+    "shares": SHARED | {"parties": {"passive": ["a", "b"]}},
+    "psi": VERTICAL
+    | {
+        "align": {"mode": "psi"},
         "parties": {"passive": ["a", "b"]},
         "scenarios": [{"name": "run", "defenses": NOISY}],
     },
-    "number": VERTICAL
-    | {
-        "data": {"name": "diabetes", "sample": 24},
-        "model": {"family": "linear_regression"},
-        "training": {**ON_SHARES, "learning_rate": 0.04},
-        "scenarios": [{"name": "run"}],
-    },
+    "number": OF_NUMBER | {"training": {**ON_SHARES, "learning_rate": 0.04}},
+    "clear number": OF_NUMBER,
     "fedavg": HORIZONTAL
     | {
         "horizontal": {"rounds": 40, "participants": 2},
@@ -232,7 +244,7 @@ def kill(kind: str, kills: int, seed: int) -> int:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command."""
     parser = argparse.ArgumentParser(prog="make kills", description=__doc__)
-    parser.add_argument("--each", type=int, default=12, help="kills of each kind")
+    parser.add_argument("--each", type=int, default=KILLS_OF_A_RUN, help="kills of each kind")
     parser.add_argument("--seed", type=int, default=secrets.randbelow(10**6), help="of the first run")
     parser.add_argument("--kinds", nargs="+", default=list(KINDS), choices=list(KINDS))
     parser.add_argument("--repeat", metavar="KIND:SEED:KILLS:SECONDS", help="one run, as a failure names it")

@@ -23,7 +23,7 @@ from accidents import train_until, trainer
 from criterion import LOGS
 from laboratory import deal
 from mutation import mutated
-from world import KINDS, World, experiment_of
+from world import KINDS, NUMBER, World, experiment_of
 
 from vflens.config import OPERATOR, ActiveConfig, PartyConfig, load_party
 from vflens.errors import classes
@@ -45,9 +45,17 @@ _ONE_STEP: dict[str, Any] = {
     "training": {"optimizer": "sgd", "batch_size": 1, "learning_rate": 0.1},
     "attacks": [{"name": "softmax_inversion"}],
 }
+_PSI: dict[str, Any] = {"align": {"mode": "psi"}}
+_IN_THE_CLEAR: dict[str, Any] = {
+    "training": KINDS["whole transcript"]["training"],
+    "attacks": [{"name": "half"}, {"name": "first_residuals", "at": "passive"}],
+}
 SETTINGS = {
-    "coordinator aggregates": KINDS["whole transcript"] | _MUTUAL,
-    "active aggregates": KINDS["active aggregates"],
+    "coordinator aggregates": KINDS["whole transcript"] | _MUTUAL | _PSI,
+    "active aggregates": KINDS["active aggregates"] | _PSI,
+    "shares": KINDS["protected training"] | _MUTUAL | _PSI,
+    "number": KINDS["whole transcript"] | NUMBER | _IN_THE_CLEAR | _PSI,
+    "number on shares": KINDS["number on shares"] | _PSI,
     "server averages": KINDS["server averages"] | _ONE_STEP,
 }
 MOMENTS = ("before", "training", "after")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -103,6 +104,36 @@ def test_without_tls_the_health_service_says_that_it_serves_and_no_more() -> Non
         with pytest.raises(grpc.RpcError) as refusal:
             listed(b"", timeout=5)
         assert refusal.value.code() is grpc.StatusCode.UNIMPLEMENTED
+
+
+def test_the_health_service_says_that_a_run_has_moved_and_not_how_far() -> None:
+    """A party knows by it that its leader does something, though nothing for the party."""
+    moved = [("training", 1), ("training", 1), ("training", 2)]
+    with short_folder() as folder, ThreadPoolExecutor(2) as workers:
+        server, coming = grpc.server(workers), iter(moved)
+        server.add_generic_rpc_handlers((HealthServicer(moved=lambda: next(coming)),))
+        server.add_insecure_port(f"unix:{folder}/s")
+        server.start()
+        first, again, later = (serves(f"unix:{folder}/s", LIMITS, 60.0) for _ in moved)
+        server.stop(0).wait()
+    assert first == again != later
+    assert all(re.fullmatch("[0-9a-f]{16}", said) for said in (first, later))
+
+
+def test_a_health_service_that_says_nothing_of_its_run_serves() -> None:
+    """That of an earlier version."""
+    handler: Any = grpc.unary_unary_rpc_method_handler(
+        lambda request, context: HealthCheckResponse(status=HealthCheckResponse.SERVING),
+        response_serializer=HealthCheckResponse.SerializeToString,
+    )
+    with short_folder() as folder, ThreadPoolExecutor(2) as workers:
+        server = grpc.server(workers)
+        service = grpc.method_handlers_generic_handler("grpc.health.v1.Health", {"Check": handler})
+        server.add_generic_rpc_handlers((service,))
+        server.add_insecure_port(f"unix:{folder}/s")
+        server.start()
+        assert [serves(f"unix:{folder}/s", LIMITS, 60.0) for _ in range(2)] == ["serves", "serves"]
+        server.stop(0).wait()
 
 
 def test_a_peer_that_opens_calls_and_says_nothing_leaves_threads_to_others() -> None:

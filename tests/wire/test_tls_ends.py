@@ -13,7 +13,8 @@ from certs import FEDERATION, files, pin, subject
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
-from meetings import ACTIVE, CALLEE, COORDINATOR, ask, counterpart, served, wait_until_ended
+from meetings import ACTIVE, CALLEE, COORDINATOR, STOP, ask, counterpart, opened, served, wait_until_ended
+from processes import eventually
 from stubparty import CALLERS, LIMITS
 
 from vflens.config import Tls
@@ -21,6 +22,7 @@ from vflens.errors import AccessError, ConfigError
 from vflens.protocol import acts
 from vflens.services.healthcheck import serves
 from vflens.types import Role
+from vflens.wire import channel as channel_module
 from vflens.wire.channel import grpc
 from vflens.wire.messages import RPCS
 from vflens.wire.tls import identity as identity_module
@@ -93,6 +95,23 @@ class TestWithdrawal:
         with served(callee) as address:
             (callee.trust / "new.pem").write_text("still on its way")
             assert ask(address, counterpart(pinned[COORDINATOR], COORDINATOR))
+
+    def test_an_open_connection_ends_when_it_is_idle(
+        self, pinned: dict[Subject, Tls], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """For a minute, and here for a second: its caller is then refused."""
+        assert channel_module._IDLE_MS == 60_000
+        monkeypatch.setattr(channel_module, "_IDLE_MS", 1_000)
+        states = list[grpc.ChannelConnectivity]()
+        tls = counterpart(pinned[COORDINATOR], COORDINATOR)
+        with served(pinned[CALLEE]) as address, opened(address, tls) as link:
+            link._channels[-1].subscribe(states.append)
+            assert link.call(STOP) == acts.Done()
+            _without("")(pinned[CALLEE].trust)
+            ready = grpc.ChannelConnectivity.READY
+            eventually(lambda: ready in states and states[-1] is not ready)
+            with pytest.raises(AccessError, match="closed the connection when it saw this party"):
+                link.call(STOP)
 
     def test_a_caller_that_trusts_nobody_calls_nobody(self, pinned: dict[Subject, Tls]) -> None:
         """An empty list of roots would be every authority to the libraries."""

@@ -133,8 +133,8 @@ class Limits(Settings):
     idle_seconds: Seconds = Field(
         21_600,
         description="longest wait for parties that live while nothing moves on: a coordinator or server sees "
-        "no epoch, request or end; a data party, which waits half as long again, is asked for nothing. More "
-        "than the slowest epoch, round and attack take",
+        "no epoch, request or end; a data party, which waits half as long again, is asked for nothing "
+        "and does nothing, as its leader. More than the slowest epoch, round and attack take",
     )
     message_mib: int = Field(64, ge=1, le=2047, description="largest message, in MiB")
     durable: Literal["process", "machine"] = Field(

@@ -44,6 +44,7 @@ SUMMED = (
     "the server sees the sum of the updates of a round, as the clients' defences leave them, and no single "
     "one; all clients of a round but one, together with the server, learn the update of that one."
 )
+LARGEST_NUMBER = 2.0**40  # a prediction of a number, in ranges of its label from its low bound
 #: Tensor → shape of what a party discloses of its part.
 Shapes: TypeAlias = Mapping[str, tuple[int, ...]]
 
@@ -69,6 +70,8 @@ class ModelFamily(BaseModel, ABC):
     #: Of a linear family whose residual is this response of each logit less the label: protected training
     #: fits it. None: it does not.
     response: ClassVar[Response | None] = None
+    #: The largest number that a party sends of a prediction.
+    largest_part: ClassVar[float] = np.inf
     #: Its released scores are those of softmax regression, for which the papers give closed forms.
     closed_forms: ClassVar[bool] = False
     #: Hooks of defences that a run of it never comes past.
@@ -192,6 +195,11 @@ class ModelFamily(BaseModel, ABC):
             raise ConfigError(
                 f"the label {label.name!r} is a number, {self.title} learns classes: set model.family = "
                 "'linear_regression', or data.label_kind = 'classes'"
+            )
+        if label and not np.isfinite(4 * LARGEST_NUMBER * max(abs(label.low or 0), abs(label.high or 0))):
+            raise ConfigError(
+                f"predictions of {label.name!r}, from {label.low:g} to {label.high:g}, would overflow: "
+                "rescale it"
             )
         if self.label_kind == "number" and label is None:
             raise ConfigError(

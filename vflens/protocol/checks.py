@@ -70,9 +70,10 @@ def finite(
     dtype: np.dtype[Any] = _FLOAT64,
     *,
     sent: Mapping[str, Array] | None = None,
+    most: float = np.inf,
 ) -> Array:
     """The tensor ``name`` of ``released``, if :func:`only` takes it, all its numbers are finite and none is
-    huge.
+    huge, nor beyond ±``most``.
 
     A refusal says how large the numbers were that its sender was ``sent`` before, if any: an honest party's
     own ones overflow where another's were too large.
@@ -81,7 +82,7 @@ def finite(
         KnowledgeError, ProtocolError: as there; or it holds NaN, infinite or huge numbers.
     """
     value = only(released, name, shape, dtype)
-    if not is_moderate(value):
+    if not is_moderate(value) or np.abs(value).max(initial=0) > most:
         raise ProtocolError(
             f"{name} of {released.sender!r} holds NaN, infinite or huge numbers in step "
             f"{released.exchange.step}{after(sent)}: check its table, its defences and the learning rate"

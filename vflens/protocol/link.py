@@ -65,11 +65,16 @@ class Party(ABC):
     name: str
     role: Role
     access: Access  # permissions of its callers
-    performed = 0  # acts that it answered: while it waits for others, its progress
+    performed = 0  # acts that it answered
 
     @abstractmethod
     def handlers(self) -> Handlers:
         """The method that answers each act this party knows."""
+
+    @property
+    def moved(self) -> object:
+        """The progress of its run: another object whenever it has come further."""
+        return self.performed
 
     @cached_property
     def _answers(self) -> Handlers:

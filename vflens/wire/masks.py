@@ -9,14 +9,6 @@ from vflens.protocol import mask_acts
 from vflens.protos import vfl_pb2 as pb
 from vflens.words import counted
 
-_SEED_BYTES = 32
-
-
-def _decode_seeded(message: pb.Seeded) -> mask_acts.Seeded:
-    if len(message.seed) != _SEED_BYTES:
-        raise ProtocolError(f"a seed of masks of {counted(len(message.seed), 'byte')}: {_SEED_BYTES} are due")
-    return mask_acts.Seeded(message.seed)
-
 
 def _encode_shares(reply: mask_acts.MaskShares) -> pb.MaskShares:
     return pb.MaskShares(numbers=reply.numbers.astype("<u8", copy=False).tobytes())
@@ -34,7 +26,7 @@ SEED: dict[str, Any] = {
     "request": pb.SeedRequest,
     "reply": pb.Seeded,
     "encode_reply": lambda reply: pb.Seeded(seed=reply.seed),
-    "decode_reply": _decode_seeded,
+    "decode_reply": lambda message: mask_acts.Seeded(message.seed),
 }
 DEAL: dict[str, Any] = {
     "request": pb.DealRequest,

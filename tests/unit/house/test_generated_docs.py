@@ -88,6 +88,7 @@ def test_generated_tables_are_in_step() -> None:
     assert named == {
         "access",
         "direct",
+        "shares",
         "horizontal",
         "errors",
         "metrics",

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from hypothesis import settings
 
 ROOT = Path(__file__).parents[3]
 ROOMS = ("attacks", "clients", "coordinator", "defenses", "services", "vflens")
@@ -158,3 +159,12 @@ def test_only_these_functions_open_a_file_for_writing() -> None:
         "shutil.copy(f, g)",
     ):
         assert _writing(line) == [1]
+
+
+def test_no_test_of_hypothesis_has_a_deadline() -> None:
+    """A machine may be busy: tests/conftest.py says so once, for all."""
+    assert settings.default is not None
+    assert settings.default.deadline is None
+    files = {f: f.read_text(encoding="utf-8") for f in (ROOT / "tests").rglob("*.py")}
+    by_hand = re.compile(r"settings\([^)]*\bdeadline *=")
+    assert [f.name for f, text in files.items() if by_hand.search(text)] == []

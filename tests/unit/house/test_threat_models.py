@@ -13,7 +13,7 @@ from nonempty import nonempty
 ROOT = Path(__file__).parents[3]
 PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 THREATS = (ROOT / "docs/threat-models.md").read_text(encoding="utf-8")
-NAMED = re.compile(r"`(tests/[\w./-]+)((?:::\w+)*)`")
+NAMED = re.compile(r"`(tests/[\w./-]+)?((?:::\w+)*)`")
 ADVERSARIES = ("A stranger on the network", "A malicious peer", "A restarted party", "A stolen folder")
 
 
@@ -49,16 +49,27 @@ def promises(text: str) -> list[list[str]]:
     return rows
 
 
-def named(page: Path) -> list[tuple[str, str]]:
-    """The tests that a page names: file and function."""
-    return NAMED.findall(page.read_text(encoding="utf-8"))
+def named(text: str) -> list[tuple[str, str]]:
+    """The tests that a page names: file and function; a function alone is of the file named last."""
+    found, last = [], ""
+    for path, name in NAMED.findall(text):
+        last = path or last
+        found += [(last, name)] if path or name else []
+    return found
 
 
 @pytest.mark.parametrize(
-    "page", [page for page in PAGES if named(page)], ids=lambda p: str(p.relative_to(ROOT))
+    "page", [p for p in PAGES if named(p.read_text("utf-8"))], ids=lambda p: str(p.relative_to(ROOT))
 )
 def test_every_test_that_a_page_names_exists(page: Path) -> None:
-    assert [path + name for path, name in nonempty(named(page)) if not exists(path, name)] == []
+    tests = nonempty(named(page.read_text(encoding="utf-8")))
+    assert [path + name for path, name in tests if not exists(path, name)] == []
+
+
+def test_a_name_alone_is_of_the_file_named_last() -> None:
+    text = "`tests/a.py::test_it`, `vflens`, ``, `::test_one`; `tests/b.py` and `::TestIt::test_two`"
+    tests = ["::test_it", "::test_one", "", "::TestIt::test_two"]
+    assert named(text) == [*zip(["tests/a.py"] * 2 + ["tests/b.py"] * 2, tests, strict=True)]
 
 
 def test_a_test_that_does_not_exist_is_found() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from vflens.member.released_rows import RowLog
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.lists(st.integers(0, 300), min_size=1, max_size=40, unique=True), max_size=12), st.data())
 def test_a_row_log_is_a_dictionary(batches: list[list[int]], data: st.DataObject) -> None:
     log = RowLog()

@@ -52,7 +52,7 @@ def test_another_key_gives_other_digests() -> None:
         align({"a": _identities(["1", "2"]), "b": _identities(["1", "2", "3"], key=KEY + "!")}, 0.5, _rng())
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     st.lists(st.lists(st.integers(0, 40).map(str), min_size=1, unique=True), min_size=1, max_size=4),
     st.floats(0.05, 0.95),

@@ -66,7 +66,7 @@ def test_the_same_id_has_another_element_in_another_run() -> None:
     assert not {*_split(blinded_ids(ids, KEY, SALTS))} & {*_split(blinded_ids(ids, KEY, SALTS[::-1]))}
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0"), max_size=9), max_size=9))
 def test_the_order_of_keys_does_not_count_and_that_of_rows_is_kept(names: list[str]) -> None:
     ids = np.array([name.encode() for name in names], "S")

@@ -31,7 +31,7 @@ def _masked(clients: dict[str, Masking], values: list[Array], round_: int = 0) -
     }
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.data())
 def test_the_sum_of_masked_updates_is_exact_and_that_of_the_numbers_nearly(data: st.DataObject) -> None:
     count, size = data.draw(st.integers(3, 7)), data.draw(st.integers(1, 9))

@@ -42,7 +42,7 @@ def _message(step: int) -> Released:
 
 
 @given(data=st.data())
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_other_places_or_numbers_of_bytes_are_refused(tmp_path: Path, data: st.DataObject) -> None:
     """JSON of the right form whose offsets or nbytes do not fit: no reader takes it, and no log goes on."""
     folder = tmp_path / "log"

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from tablefiles import assert_same
@@ -63,7 +63,6 @@ def tables(draw: st.DrawFn) -> Table:
     )
 
 
-@settings(deadline=None)
 @given(tables())
 def test_what_is_written_reads_back_bit_by_bit(table: Table) -> None:
     with tempfile.TemporaryDirectory() as folder:

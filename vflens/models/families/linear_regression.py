@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from vflens.models.family import ModelFamily
+from vflens.models.family import LARGEST_NUMBER, ModelFamily
 from vflens.models.part import Site
 from vflens.models.softmax_regression import LinearBlock
 from vflens.numerics.linear_system import LinearSystem
@@ -36,6 +36,7 @@ class LinearRegression(ModelFamily):
     linear: ClassVar[bool] = True
     label_kind: ClassVar[LabelKind] = "number"
     response: ClassVar[Response | None] = IDENTITY
+    largest_part: ClassVar[float] = LARGEST_NUMBER / 1024  # of so many parties, or fewer
     unused_hooks: ClassVar[frozenset[str]] = frozenset(
         {"wrap_model", "penalty", "on_scores", "on_labels", "on_batch_labels", "on_outputs"}
     )  # the last four act on classes or their log-probabilities
@@ -53,6 +54,10 @@ class LinearRegression(ModelFamily):
     def scores(self, combined: Array) -> Array:
         """The sum as it is: z (n, 1)."""
         return combined
+
+    def may_be_scores(self, scores: Array) -> bool:
+        """Whether they are within ±:data:`vflens.models.family.LARGEST_NUMBER`: finite in every unit."""
+        return bool((np.abs(scores) <= LARGEST_NUMBER).all())
 
     def linear_systems(self, scores: Array, known: Array, weight: Array) -> list[tuple[Array, LinearSystem]]:
         """One equation a row: W x = z − known."""

@@ -103,7 +103,7 @@ def checked_embedding(
         )
     check_origin(released, sender, Point.EMBEDDING)
     shape, sent = (len(rows), federation.widths[sender]), None if gradient is None else gradient.tensors
-    finite(released, "embedding", shape, federation.dtype, sent=sent)
+    finite(released, "embedding", shape, federation.dtype, sent=sent, most=federation.model.largest_part)
     return released
 
 

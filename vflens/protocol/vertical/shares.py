@@ -37,6 +37,7 @@ from vflens.words import counted
 
 _CHUNK_NUMBERS = 1 << 19  # 4 MiB
 _DEALT_NUMBERS = 1 << 17  # 1 MiB
+_SEED_BYTES = 32
 _WIRE = np.dtype("<i8")  # uint64 as tensors carry it
 
 
@@ -214,6 +215,17 @@ def checked(
             f"{counted(len(found), 'array')} {sorted(found)}: {sorted(shapes)} of 64-bit integers are due"
         )
     return {name: released.tensor(name).view(np.uint64) for name in shapes}
+
+
+def checked_seed(party: str, seed: bytes) -> bytes:
+    """The ``seed`` of the masks of ``party``.
+
+    Raises:
+        ProtocolError: it has another length than seeds have.
+    """
+    if len(seed) != _SEED_BYTES:
+        raise ProtocolError(f"a seed of {counted(len(seed), 'byte')} from {party!r}: {_SEED_BYTES} are due")
+    return seed
 
 
 def mask_seed(secret: bytes, run: str) -> bytes:

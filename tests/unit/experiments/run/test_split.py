@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter
 
@@ -124,7 +124,6 @@ def test_several_passive_parties_get_contiguous_blocks_in_the_order_named() -> N
     assert names(dealt["p"]) == ["x6", "x7", "x8"]
 
 
-@settings(deadline=None)
 @given(
     n=st.integers(2, 40),
     d=st.integers(3, 12),

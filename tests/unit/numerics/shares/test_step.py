@@ -23,7 +23,7 @@ SHAPES = st.tuples(st.integers(1, 9), st.integers(1, 6), st.integers(1, 4))
 KINDS = st.sampled_from(list(SCALES.values()))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(KINDS, SHAPES, st.integers(0, 2**32))
 def test_the_twin_has_the_same_bits(scale: Scale, shape: tuple[int, int, int], seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -101,7 +101,7 @@ def _masks_that_show(scale: Scale, seen: Seen, own: Hidden, data: Data) -> Hidde
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(KINDS, SHAPES, st.integers(0, 2**32), st.booleans())
 def test_for_other_data_masks_exist_that_show_the_same_bytes(
     scale: Scale, shape: tuple[int, int, int], seed: int, at_active: bool
