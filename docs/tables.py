@@ -105,10 +105,8 @@ def table(name: str) -> str:
     """The table called ``name``."""
     made: dict[str, Callable[[], str]] = {
         "access": lambda: _access(ACCESS),
-        **{
-            name: lambda access=access: _access({a: who for a, who in access.items() if who != ACCESS[a]})
-            for name, access in {"direct": DIRECT_ACCESS, "shares": SHARES_ACCESS}.items()
-        },
+        "direct": lambda: _access({a: who for a, who in DIRECT_ACCESS.items() if who != ACCESS[a]}),
+        "shares": lambda: _access({a: who for a, who in SHARES_ACCESS.items() if who != ACCESS[a]}),
         "horizontal": lambda: _access({a: who for a, who in HORIZONTAL_ACCESS.items() if who}),
         "errors": _errors,
         "metrics": lambda: _table(("metric", "what"), [(f"`{name}`", name.meaning) for name in Name]),

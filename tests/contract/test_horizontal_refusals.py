@@ -21,7 +21,7 @@ from oneprocess import LocalFederation
 from twoclients import MLP, NO_ROWS, TABLES, local
 
 from vflens.clients.horizontal.own_file import client_info
-from vflens.config import load_party
+from vflens.config import ClientConfig, load_party
 from vflens.config.compatibility import build_defenses
 from vflens.errors import AccessError, ConfigError, ProtocolError, StateError, VflensError
 from vflens.protocol.acts import Begin, Finished, Prepare, Step
@@ -202,6 +202,7 @@ def test_clients_whose_codes_stand_for_other_texts_are_refused(tmp_path: Path) -
             bounds={"n": (0, 2)},
         )
         config = load_party(deal(tmp_path / name, {name: TABLES["a"]}, **MLP)[name])
+        assert isinstance(config, ClientConfig)
         infos.append(client_info(config, read_party_table(spec)))
     a, b, c, d, e = infos
     check_alike([a, c])

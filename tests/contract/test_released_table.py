@@ -15,9 +15,9 @@ from laboratory import close, deal, experiment, federation, finish
 from oneprocess import LocalFederation
 
 from vflens.errors import ConfigError, ProtocolError
+from vflens.experiments.outcome.words import number
 from vflens.experiments.pages.report import render
 from vflens.experiments.results.record import read_runs
-from vflens.experiments.results.verdict import number
 from vflens.experiments.run.check import check
 from vflens.protocol.acts import Deliver, Disclose
 from vflens.table_noise.svm import solve_svm

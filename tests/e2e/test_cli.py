@@ -20,7 +20,7 @@ from processes import ATTENDED, ENVIRONMENT, VFLENS, eventually, experiment_file
 
 import vflens.cli.main
 from vflens.errors import PluginError, exit_codes
-from vflens.experiments.results.verdict import number
+from vflens.experiments.outcome.words import number
 
 ROOT = Path(__file__).parents[2]
 

@@ -160,13 +160,12 @@ def test_rows_that_cannot_be_weights_are_named(
 def test_masked_updates_are_named(tmp_path: Path, recorded: Path) -> None:
     """Under SecAgg+ a reply of each of the four stages holds no arrays, but bytes of its own protocol."""
     np.savez(recorded / "empty.npz")
-    _lines(
-        lambda lines: [
+
+    def masked(lines: list[dict[str, Any]]) -> None:
+        for line in (line for line in lines if line["direction"] == "received"):
             line.update(file="empty.npz", names=[], metrics={})
-            for line in lines
-            if line["direction"] == "received"
-        ]
-    )(recorded)
+
+    _lines(masked)(recorded)
     with pytest.raises(DataError, match="only masked updates were recorded"):
         import_flower(recorded, APP, tmp_path / "server")
 

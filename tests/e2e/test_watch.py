@@ -199,7 +199,7 @@ def health(configs: dict[str, PartyConfig], folder: Path) -> dict[str, list[bool
         "who expects another": lambda peer: counterpart("other", Role.PASSIVE, configs["active"]),
     }
     return {
-        caller: [serves(configs[p].address, configs[p].limits, tls=tls(p)) for p in PARTIES]
+        caller: [bool(serves(configs[p].address, configs[p].limits, tls=tls(p))) for p in PARTIES]
         for caller, tls in shown.items()
     }
 

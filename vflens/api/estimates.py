@@ -14,8 +14,8 @@ import numpy.typing as npt
 from vflens import attacks, types
 from vflens.api.html import paragraphs, table
 from vflens.errors import ConfigError, DataError, StorageError
+from vflens.experiments.outcome.words import number
 from vflens.experiments.results.folders import PartyRun
-from vflens.experiments.results.verdict import number
 from vflens.plugins.attack import LinearAttack
 from vflens.registry import ATTACKS
 from vflens.storage.files import load_arrays

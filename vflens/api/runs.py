@@ -16,6 +16,7 @@ from vflens.api.estimates import Estimate, estimates_of
 from vflens.api.html import paragraphs, table
 from vflens.config import Plugin, build_plugins, validate
 from vflens.errors import ConfigError, DataError
+from vflens.experiments.outcome.words import number
 from vflens.experiments.pages.report_charts import heat_cells, percent
 from vflens.experiments.results import compare, verdict
 from vflens.experiments.results.folders import runs_under
@@ -180,7 +181,7 @@ def _figures(result: Result) -> Document:
 
 
 def _cell(result: Result | None) -> str:
-    return f"{verdict.number(result.mse)} ({percent(result.relative)})" if result else "–"
+    return f"{number(result.mse)} ({percent(result.relative)})" if result else "–"
 
 
 def _shade(result: Result | None) -> float:

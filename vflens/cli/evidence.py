@@ -285,7 +285,7 @@ def _scored(facts: Facts) -> str:
     subject = f"{impossible(facts.get('status', {}))}{facts['attack']} on {counted(facts['rows'], 'row')}"
     if "membership_auc" in facts:
         return f"{subject}: training rows ranked with AUC {facts['membership_auc']:.3f}; a guess has .5"
-    from vflens.experiments.results.verdict import number
+    from vflens.experiments.outcome.words import number
 
     blind = f"best blind guess ({facts['blind_guess']})"
     matched = "matched_" if any(name.startswith("matched_") for name in facts) else ""  # rows in no order

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 from rich.table import Table
 
+from vflens.experiments.outcome.words import number
 from vflens.experiments.results.titles import labels, rows_of
-from vflens.experiments.results.verdict import number, result_table
+from vflens.experiments.results.verdict import result_table
 
 if TYPE_CHECKING:  # its reader loads Arrow
     from vflens.experiments.results.record import RecordedRun

@@ -14,7 +14,7 @@ import numpy as np
 
 from vflens.errors import ConfigError, DataError
 from vflens.experiments.audit.bench import Answer, Bench, Plan
-from vflens.experiments.audit.rarity import Rarity, drawn
+from vflens.experiments.audit.described import stated_tolerance, table_description
 from vflens.experiments.audit.subject import (
     AuditSubject,
     check_rows,
@@ -22,14 +22,13 @@ from vflens.experiments.audit.subject import (
     load_subject,
     of_table,
     read_columns,
-    stated_tolerance,
-    table_description,
 )
 from vflens.experiments.weights.linear import LinearModel
 from vflens.experiments.weights.network import Graph
 from vflens.experiments.weights.read import AnyModel
 from vflens.experiments.weights.xgboost import TreeModel
 from vflens.names import repeated
+from vflens.numerics.measures.rarity import Rarity, drawn
 from vflens.tables.description import PartyFile
 from vflens.tables.files import digest_of
 from vflens.tables.table import Table

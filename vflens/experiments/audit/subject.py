@@ -4,28 +4,26 @@ run.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
-from pydantic import TypeAdapter
 
 from vflens.array import ScaledColumns
-from vflens.config import PartyConfig, PassiveConfig, load_description, load_party, read_toml, validate
-from vflens.config.compatibility import check_tolerance
+from vflens.config import load_party
 from vflens.datasets._resolve import dataset
 from vflens.errors import ConfigError, DataError
-from vflens.experiments.audit.label import Labelled, labelled
-from vflens.experiments.audit.rarity import VARYING, Rarity, drawn
+from vflens.experiments.audit.described import passive, stated_tolerance, table_description
 from vflens.experiments.results.folders import read_party
 from vflens.experiments.weights.linear import RAW_OUTPUTS
 from vflens.models.families.linear_regression import LINEAR_REGRESSION
 from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
 from vflens.models.family import ModelFamily, checked_model
 from vflens.numerics.linear_system import first_differences
+from vflens.numerics.measures.rarity import VARYING, Rarity, drawn
 from vflens.registry import DATASETS
 from vflens.score.worst import letters_of
 from vflens.services.folder import exclusive
@@ -95,7 +93,7 @@ class AuditSubject:
         return weight if as_it_is else first_differences(self.classes) @ weight
 
     def sample(self, rows: int, rng: np.random.Generator) -> AuditSubject:
-        """At most ``rows`` of its rows: see :func:`vflens.experiments.audit.rarity.drawn`."""
+        """At most ``rows`` of its rows: see :func:`vflens.numerics.measures.rarity.drawn`."""
         there = self.there or Rarity.of(self.x)
         chosen = drawn(self.x, self.few, rows, rng)
         other, labels, ids = (None if a is None else a[chosen] for a in (self.other, self.labels, self.ids))
@@ -144,7 +142,7 @@ def load_subject(
         encode: kinds by column (:mod:`vflens.tables.encodings`), before those of the description.
         missing: what becomes of gaps, before what the description says; None: as it says.
         label: the file's column of labels, with which models are trained; None: as the description says.
-        label_kind: its kind; see :func:`vflens.experiments.audit.label.labelled`.
+        label_kind: its kind; see :func:`vflens.experiments.audit.described.labelled`.
 
     Raises:
         ConfigError: an unknown source, a missing, wrong or contradictory number of classes, an unknown
@@ -256,64 +254,6 @@ def _party_table(spec: PartyFile) -> Table:
         raise
 
 
-def table_description(
-    path: Path,
-    columns: Sequence[str] | None,
-    id_column: str,
-    encode: Mapping[str, str],
-    missing: str | None = None,
-    *,
-    label: str | None = None,
-    label_kind: LabelKind | None = None,
-) -> Labelled:
-    """The description of the table in ``path``, or in the file that the TOML file ``path`` describes.
-
-    Raises:
-        ConfigError: the description, a kind or the choice of columns is wrong.
-        DataError: the label is not of its kind; see :func:`vflens.experiments.audit.label.labelled`.
-    """
-    spec = (
-        _description(path) if path.suffix == ".toml" else PartyFile(file=path.resolve(), id_column=id_column)
-    )
-    changes: Document = {"encode": {**spec.encode, **encode}}
-    if columns is not None:
-        changes["columns"] = tuple(columns)
-    if missing is not None:
-        changes["missing"] = missing
-    spec = validate(TypeAdapter(PartyFile), {**spec.model_dump(), **changes}, str(path))
-    return labelled(spec, label, label_kind, str(path))
-
-
-def _description(path: Path) -> PartyFile:
-    settings = read_toml(path)
-    if "role" in settings:
-        return _passive(load_party(path), f"{path} configures").data
-    return load_description(path)
-
-
-def stated_tolerance(path: Path, chosen: Table, whole: Callable[[], Table]) -> dict[str, float]:
-    """What the configuration of a passive party in ``path`` states of the ``chosen`` columns of its ``whole``
-    table; {} of another file.
-
-    Raises:
-        ConfigError: it states one of a column that the table has not.
-    """
-    if path.suffix != ".toml" or "role" not in read_toml(path):
-        return {}
-    stated = _passive(load_party(path), f"{path} configures").scoring.tolerance
-    names = {c.name for c in chosen.columns}
-    if stated.keys() - names:
-        check_tolerance(stated, [c.name for c in whole().columns], path.name)
-    return {name: width for name, width in stated.items() if name in names}
-
-
-def _passive(config: PartyConfig, file: str) -> PassiveConfig:
-    """``config``, if it is a passive party's; ``file`` begins the refusal of another."""
-    if not isinstance(config, PassiveConfig):
-        raise ConfigError(f"{file} the {config.role} party: an audit is a passive one's")
-    return config
-
-
 def of_table(name: str, table: Table, classes: int) -> AuditSubject:
     """The party called ``name`` with all columns of ``table``, scaled by their bounds or extremes.
 
@@ -344,7 +284,7 @@ def _of_dataset(name: str, columns: Sequence[str] | None) -> AuditSubject:
 
 
 def _of_run(folder: Path) -> AuditSubject:
-    config = _passive(load_party(folder / "config.toml"), f"{folder} belongs to")
+    config = passive(load_party(folder / "config.toml"), f"{folder} belongs to")
     with exclusive(config.out):  # two writers would spoil its logs
         federation = read_party(config.out).federation
         model = checked_model(federation.model)

@@ -10,13 +10,11 @@ from vflens.experiments.audit import charts
 from vflens.experiments.audit.advice import decision, findings, measure, protection, recommendation, wanted
 from vflens.experiments.audit.charts import KINDS, named
 from vflens.experiments.audit.defenses import reached
-from vflens.experiments.audit.rarity import RARE
-from vflens.experiments.outcome.words import counted_columns
+from vflens.experiments.outcome.words import counted_columns, in_own_unit, number
 from vflens.experiments.pages.page import plotly, templates, write_page
-from vflens.experiments.results.own_units import in_own_unit
 from vflens.experiments.results.results import BLIND_GUESSES
 from vflens.experiments.results.titles import rows_of
-from vflens.experiments.results.verdict import number
+from vflens.numerics.measures.rarity import RARE
 from vflens.plugins.attack import installed_attack
 from vflens.registry import ATTACKS
 from vflens.storage.files import write_whole

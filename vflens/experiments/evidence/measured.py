@@ -10,7 +10,8 @@ from typing import NamedTuple, TypeAlias
 from vflens.experiments.evidence.sources import of_runs
 from vflens.experiments.evidence.thresholds import BlindError, Evidence
 from vflens.experiments.outcome.decide import State, above_guess, better
-from vflens.experiments.results.own_units import ColumnAverage, column_averages, in_own_unit, is_exact
+from vflens.experiments.outcome.words import in_own_unit
+from vflens.experiments.results.own_units import ColumnAverage, column_averages, is_exact
 from vflens.experiments.results.record import RecordedRun
 from vflens.experiments.results.titles import rows_of
 from vflens.experiments.results.verdict import attacker, named

@@ -81,7 +81,7 @@ def write_table(file: Path, evidence: Sequence[Evidence]) -> None:
 
 def _csv(rows: Sequence[Facts]) -> bytes:
     """Names are those that others chose: a spreadsheet shows them, and runs none."""
-    from vflens.experiments.release.sink import as_shown
+    from vflens.storage.spreadsheet import as_shown
 
     shown = {name: as_shown(strings([row[name] for row in rows])).to_pylist() for name in _TEXTS}
     text = StringIO()
@@ -143,7 +143,7 @@ def compared(found: Facts) -> Table:
     """The result of :func:`compare_audits` for the terminal, without markup."""
     from rich.table import Table
 
-    from vflens.experiments.results.verdict import number
+    from vflens.experiments.outcome.words import number
 
     grid = Table("what differs", f"a: {found['a']}", f"b: {found['b']}", "b − a")
     for d in found["differences"]:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 from vflens.errors import ConfigError, ThresholdError, UndecidedError, VflensError
 from vflens.experiments.outcome.decide import State, above, above_guess, better, worst
-from vflens.experiments.results.own_units import IMPUTATION, FoundColumn, in_own_unit
+from vflens.experiments.outcome.words import in_own_unit, number
+from vflens.experiments.results.own_units import IMPUTATION, FoundColumn
 from vflens.experiments.results.titles import rows_of
-from vflens.experiments.results.verdict import number
 from vflens.names import did_you_mean, names_of
 from vflens.numerics.measures.advantage import exact
 from vflens.types import Document

@@ -20,6 +20,17 @@ def in_own_unit(value: float) -> str:
     return f"{round(value, digits):,.{max(0, digits)}f}"
 
 
+def number(value: float | None) -> str:
+    """A number as the papers print it: ".021", "1.234", "2.1e-06"; "–" for none, "∞" or "-∞" for infinite."""
+    if value is None or math.isnan(value):
+        return "–"
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
+    if 0 < abs(value) < 0.0005:
+        return f"{value:.1e}"
+    return f"{value:.3f}".replace("0.", ".", 1) if abs(value) < 0.9995 else f"{value:.3f}"
+
+
 def percent(share: float) -> str:
     """A share: "34 %", "0.4 %", "99.7 %"."""
     whole = 100 * share

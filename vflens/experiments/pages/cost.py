@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from vflens.experiments.outcome.words import number
 from vflens.experiments.results.results import UTILITY, worth
-from vflens.experiments.results.verdict import number
 from vflens.numerics.measures.intervals import interval
 from vflens.storage.metrics import Name
 from vflens.types import Facts

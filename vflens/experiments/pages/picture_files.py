@@ -10,10 +10,10 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from vflens.experiments.outcome.words import number
 from vflens.experiments.pages.pictures import pictures
 from vflens.experiments.results.record import RecordedRun
 from vflens.experiments.results.titles import labels
-from vflens.experiments.results.verdict import number
 from vflens.storage.files import write_whole
 from vflens.types import Document
 

@@ -29,9 +29,10 @@ from vflens.experiments.release.passes import (
     signs,
     write,
 )
-from vflens.experiments.release.sink import as_shown, replacing
+from vflens.experiments.release.sink import replacing
 from vflens.randomness import derive, secret_from_seed
 from vflens.storage.arrow import strings
+from vflens.storage.spreadsheet import as_shown
 from vflens.table_noise.mechanisms import Mechanism
 from vflens.table_noise.preserving import check_preserved, preserving_noise
 from vflens.tables.cells import suffix

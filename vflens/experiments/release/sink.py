@@ -18,10 +18,8 @@ from pyarrow import csv
 from vflens.errors import StorageError
 from vflens.storage.arrow import strings
 from vflens.storage.json_file import in_words
+from vflens.storage.spreadsheet import as_shown, formulas
 from vflens.tables.cells import SUFFIXES, suffix
-
-_FORMULA = r"^[=+\-@\t\r]"  # first characters of a text that a spreadsheet runs, unless it is a number
-_NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
 
 
 class _Writer(Protocol):
@@ -56,7 +54,7 @@ class TableSink:
 
     def _text(self, column: pa.Array) -> pa.Array:
         """A column of text for the file."""
-        self.formulas += pc.sum(_formulas(column)).as_py() or 0
+        self.formulas += pc.sum(formulas(column)).as_py() or 0
         return as_shown(column) if self._safe else column
 
     def __enter__(self) -> Self:
@@ -67,16 +65,6 @@ class TableSink:
     ) -> None:
         self._writer.close()
         self._file.close()
-
-
-def as_shown(column: pa.Array) -> pa.Array:
-    """Texts with an apostrophe before each that a spreadsheet would run: it then shows the text."""
-    return pc.if_else(_formulas(column), pc.binary_join_element_wise("'", column, ""), column)
-
-
-def _formulas(column: pa.Array) -> pa.Array:
-    number = pc.match_substring_regex(column, _NUMBER)
-    return pc.and_(pc.match_substring_regex(column, _FORMULA), pc.invert(number))
 
 
 def _header(names: Sequence[str]) -> bytes:

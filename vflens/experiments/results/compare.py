@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vflens.errors import ConfigError
+from vflens.experiments.outcome.words import number
 from vflens.experiments.results.record import RecordedRun, read_run
 from vflens.experiments.results.results import ColumnError, Result
 from vflens.experiments.results.titles import rows_of
-from vflens.experiments.results.verdict import number
 from vflens.storage.metrics import Name
 from vflens.types import Document, Facts
 

@@ -5,11 +5,11 @@ The first run with results is the baseline; runs without defences come first.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from vflens.experiments.outcome.decide import HARDLY
+from vflens.experiments.outcome.words import number
 from vflens.experiments.results import theory
 from vflens.experiments.results.best_defense import best_defense, worst_column
 from vflens.experiments.results.clear_training import (
@@ -118,17 +118,6 @@ def omissions(runs: Sequence[RecordedRun]) -> list[str]:
         for s in run.skipped:
             found.setdefault(f"{s.attack} in {s.adversary} on {s.target}: {s.reason}", []).append(label)
     return [f"an attack did not run, with {', '.join(where)}: {what}" for what, where in found.items()]
-
-
-def number(value: float | None) -> str:
-    """A number as the papers print it: ".021", "1.234", "2.1e-06"; "–" for none, "∞" or "-∞" for infinite."""
-    if value is None or math.isnan(value):
-        return "–"
-    if math.isinf(value):
-        return "∞" if value > 0 else "-∞"
-    if 0 < abs(value) < 0.0005:
-        return f"{value:.1e}"
-    return f"{value:.3f}".replace("0.", ".", 1) if abs(value) < 0.9995 else f"{value:.3f}"
 
 
 def result_table(runs: Sequence[RecordedRun]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:

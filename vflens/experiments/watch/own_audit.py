@@ -14,9 +14,9 @@ from vflens.errors import ConfigError, VflensError
 from vflens.experiments.audit import given_run
 from vflens.experiments.audit.advice import recommendation
 from vflens.experiments.audit.bench import Bench
+from vflens.experiments.audit.described import table_description
 from vflens.experiments.audit.given import Source, begun, joint, linear_subject, utc_now
 from vflens.experiments.audit.run import Keep, audit
-from vflens.experiments.audit.subject import table_description
 from vflens.experiments.audit.words import exposed_file, predicted, sentences, write_audit, write_exposed
 from vflens.experiments.evidence.declared import read_declared
 from vflens.experiments.evidence.dpia import assess

@@ -5,6 +5,7 @@ from dataclasses import fields
 
 from pydantic import ValidationError
 
+from vflens.experiments.outcome.words import number
 from vflens.experiments.pages.ledger import ledger
 from vflens.experiments.pages.pictures import pictures
 from vflens.experiments.pages.report_charts import percent
@@ -58,8 +59,8 @@ def alarms(run: RecordedRun) -> Iterator[str]:
         budget, epsilon = spent.budget, spent.epsilon
         if budget and epsilon is not None and epsilon >= _NEAR * budget:
             yield (
-                f"BUDGET: {shown(spent.party)} has spent ε = {verdict.number(epsilon)} of "
-                f"{verdict.number(budget)} on {spent.unit}"
+                f"BUDGET: {shown(spent.party)} has spent ε = {number(epsilon)} of "
+                f"{number(budget)} on {spent.unit}"
             )
 
 
@@ -92,7 +93,7 @@ def errors(run: RecordedRun) -> Document:
 
 def utility(run: RecordedRun) -> Document:
     """Figures of utility, the claims of defences, and the ε that was spent."""
-    figures = [(UTILITY[name], verdict.number(value)) for name, value in run.utility.items()]
+    figures = [(UTILITY[name], number(value)) for name, value in run.utility.items()]
     found = {"figures": figures, "claims": list(_claims(run)), "spent": run.privacy}
     return found if any(found.values()) else {}
 
@@ -133,4 +134,4 @@ def _parts(claim: Claim) -> Iterator[str]:
         if value is True:
             yield name
         elif value is not None and value is not False:
-            yield f"{name} {verdict.number(float(value))}"
+            yield f"{name} {number(float(value))}"

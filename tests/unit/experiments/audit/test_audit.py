@@ -27,7 +27,7 @@ from vflens.experiments.audit.models import simulate
 from vflens.experiments.audit.run import audit
 from vflens.experiments.audit.subject import AuditSubject, load_subject
 from vflens.experiments.audit.words import columns_table, sentences, table, write_audit
-from vflens.experiments.results.verdict import number
+from vflens.experiments.outcome.words import number
 from vflens.plugins.defense import Context, Defense
 from vflens.registry import ATTACKS, Registry
 from vflens.types import Array, ColumnInfo, Estimate, RowStatus

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from vflens.experiments.outcome.words import number
 from vflens.experiments.pages.cost import Cost, Use, use_of
-from vflens.experiments.results.verdict import number
 
 STEADY = [0.9, 0.9, 0.9, 0.9, 0.9]
 

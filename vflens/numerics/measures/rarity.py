@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from vflens.types import Array
+from vflens.array import Array
 
 Alike: TypeAlias = Callable[[Array], Array]
 

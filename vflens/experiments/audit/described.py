@@ -1,17 +1,21 @@
-"""The label column of an audited file: classes, or a number where it looks like one and nobody says which."""
+"""What a description says of an audited file: its label column, classes or a number; what counts as found."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 from pydantic import TypeAdapter
 
-from vflens.config import validate
+from vflens.config import PartyConfig, PassiveConfig, load_description, load_party, read_toml, validate
+from vflens.config.compatibility import check_tolerance
 from vflens.errors import ConfigError, DataError
 from vflens.tables.description import PartyFile
 from vflens.tables.files import column_profile
-from vflens.types import Array, LabelKind
+from vflens.tables.table import Table
+from vflens.types import Array, Document, LabelKind
 
 _MOST_VALUES = 20  # different ones that are classes unasked
 
@@ -78,3 +82,61 @@ def _extremes(column: str, numbers: Array) -> tuple[float, float]:
 
 def _with(spec: PartyFile, where: str, **changes: object) -> PartyFile:
     return validate(TypeAdapter(PartyFile), {**spec.model_dump(), **changes}, where)
+
+
+def table_description(
+    path: Path,
+    columns: Sequence[str] | None,
+    id_column: str,
+    encode: Mapping[str, str],
+    missing: str | None = None,
+    *,
+    label: str | None = None,
+    label_kind: LabelKind | None = None,
+) -> Labelled:
+    """The description of the table in ``path``, or in the file that the TOML file ``path`` describes.
+
+    Raises:
+        ConfigError: the description, a kind or the choice of columns is wrong.
+        DataError: the label is not of its kind; see :func:`vflens.experiments.audit.described.labelled`.
+    """
+    spec = (
+        _description(path) if path.suffix == ".toml" else PartyFile(file=path.resolve(), id_column=id_column)
+    )
+    changes: Document = {"encode": {**spec.encode, **encode}}
+    if columns is not None:
+        changes["columns"] = tuple(columns)
+    if missing is not None:
+        changes["missing"] = missing
+    spec = validate(TypeAdapter(PartyFile), {**spec.model_dump(), **changes}, str(path))
+    return labelled(spec, label, label_kind, str(path))
+
+
+def _description(path: Path) -> PartyFile:
+    settings = read_toml(path)
+    if "role" in settings:
+        return passive(load_party(path), f"{path} configures").data
+    return load_description(path)
+
+
+def stated_tolerance(path: Path, chosen: Table, whole: Callable[[], Table]) -> dict[str, float]:
+    """What the configuration of a passive party in ``path`` states of the ``chosen`` columns of its ``whole``
+    table; {} of another file.
+
+    Raises:
+        ConfigError: it states one of a column that the table has not.
+    """
+    if path.suffix != ".toml" or "role" not in read_toml(path):
+        return {}
+    stated = passive(load_party(path), f"{path} configures").scoring.tolerance
+    names = {c.name for c in chosen.columns}
+    if stated.keys() - names:
+        check_tolerance(stated, [c.name for c in whole().columns], path.name)
+    return {name: width for name, width in stated.items() if name in names}
+
+
+def passive(config: PartyConfig, file: str) -> PassiveConfig:
+    """``config``, if it is a passive party's; ``file`` begins the refusal of another."""
+    if not isinstance(config, PassiveConfig):
+        raise ConfigError(f"{file} the {config.role} party: an audit is a passive one's")
+    return config
