@@ -89,7 +89,7 @@ LEFT_OUT = {
 }
 #: What readers do between the lines, by the line before which they do it.
 BEFORE = {
-    "vflens dpia runs/digits --declared declared.toml --out dpia.html": "echo 'people = 1797' > declared.toml",
+    "vflens dpia runs/digits --declared declared.toml --out dpia.html": "echo 'prior = 0.5' > declared.toml",
     "vflens secrets init passive.toml": (
         "printf '\\n[data.encode]\\njob = \"one_hot\"\\n' >> passive.toml; "
         'for peer in active coordinator; do python -c "import re, sys, tomllib; from pathlib import Path; '
@@ -101,13 +101,15 @@ BEFORE = {
     "vflens certs trust passive.toml a-active.pem a-coordinator.pem": (
         "for one in a-active a-coordinator b-passive; do cp ${one#?-}/tls/certificate.pem $one.pem; done"
     ),
+    "vflens certs init active.toml": (  # another federation
+        "sed -i 's/^run = .*/run = \"hospitals\"/' active.toml passive.toml; rm -r active/tls passive/tls"
+    ),
     "vflens certs trust passive.toml bank.pem": "cp active/tls/certificate.pem bank.pem",
     "vflens certs sign certificate.csr --authority our-authority": "cp passive/tls/certificate.csr .",
 }
 #: Lines that are refused, with their exit codes.
 REFUSED = {
-    "vflens audit examples/bank_passive.csv --weights examples/recorded/secretflow/alice.pt": 2,
-    "vflens certs init active.toml": 2,  # the other page drew its certificate
+    "vflens audit examples/bank_passive.csv --weights examples/recorded/secretflow/alice.pt": 3,
 }
 
 #: Folders that a user may have where VFLens runs, under the names of ours.
