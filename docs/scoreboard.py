@@ -23,8 +23,8 @@ from vflens.datasets._resolve import dataset
 from vflens.errors import DataError
 from vflens.experiments.scoreboard.cells import kept, renewed, scored
 from vflens.experiments.scoreboard.changes import changes, said
-from vflens.experiments.scoreboard.entry import PUBLISHED
 from vflens.experiments.scoreboard.grid import DATA, FEDERATIONS, ScoreboardGrid
+from vflens.experiments.scoreboard.kinds import PUBLISHED, described
 from vflens.experiments.scoreboard.tuned import is_apart, tuned
 from vflens.experiments.sweeps.pool import Pool, Rows, write_rows
 from vflens.storage.arrow import parquet_rows
@@ -82,7 +82,11 @@ def main() -> None:
     """Run what is missing, and write the page."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=int, default=2, help="processes at a time")
-    parser.add_argument("--as-is", action="store_true", help="run nothing: write the page of the file")
+    parser.add_argument(
+        "--as-is",
+        action="store_true",
+        help="run nothing: write the page, and into the file what its attacks estimate",
+    )
     parser.add_argument("--since", help="a commit: write what changed since its results")
     parser.add_argument(
         "--only", nargs="+", default=[], metavar="NAME", help="run these attacks, and behind these defences"
@@ -107,7 +111,8 @@ def main() -> None:
         tune(given.jobs, given.tuned, given.federations)
     elif not given.as_is:
         run(given.jobs, given.only, given.federations)
-    rows, records = parquet_rows(RESULTS), recorded()
+    rows, records = described(parquet_rows(RESULTS)), recorded()
+    write_rows(RESULTS, rows)
     _write("scoreboard.md", page(ScoreboardGrid(), rows, records))
     if given.since is not None:
         _write("scoreboard-changes.md", changed(given.since, rows))

@@ -90,7 +90,8 @@ def words(found: Document) -> str:
     """:func:`status` for people."""
     restarts = found["restarts"]
     unit = ROLES[Role(found["role"])].of_setting.unit
-    step = "" if found["step"] is None else f", {unit} {found['step']} of {found['steps'] or '?'}"
+    over = found["step"] is None or found["phase"] == "finished"  # not every step is received by every party
+    step = "" if over else f", {unit} {found['step']} of {found['steps'] or '?'}"
     lines = [
         f"{found['role']} {found['party']}, run {found['run']}: {found['state']}"
         + (f" ({found['reason']})" if found["reason"] else ""),

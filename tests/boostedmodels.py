@@ -13,7 +13,7 @@ from vflens.numerics.boosting.trees import Tree
 from vflens.types import Array
 
 ETA, LAMBDA = 0.3, 1.0
-RECORDED = Path(__file__).parent / "recorded/xgboost"
+RECORDED = Path(__file__).parents[1] / "examples/recorded/xgboost"
 
 
 def saved(x: Array, y: Array, depths: Sequence[int], least_cover: float = 1.0) -> tuple[list[Tree], float]:

@@ -9,6 +9,7 @@ start together, answer the line that follows them, and end with Ctrl-C at the co
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -20,6 +21,7 @@ import tarfile
 import tempfile
 import time
 import venv
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import NoReturn
@@ -34,11 +36,80 @@ PAGES = (
     "docs/python.md",
     "docs/audit.md",
     "docs/release.md",
+    "docs/evidence.md",
+    "docs/threat-models.md",
+    "docs/sweeps.md",
+    "docs/submit.md",
+    "docs/operating.md",
+    "docs/verify-log.md",
+    "docs/others.md",
+    "docs/arrays.md",
+    "docs/trees.md",
+    "docs/horizontal.md",
 )
+#: Those of them whose Python blocks are one program.
+RUN_PYTHON = ("README.md", "docs/quickstart.md", "docs/own-plugins.md", "docs/python.md")
+#: Pages on parties of their own: their lines run in a folder of those, as far as one machine goes.
+HOSPITALS = ("docs/two-hospitals.md", "docs/certificates.md")
+#: The tutorials that the doors name, whose code runs as a program.
+TUTORIALS = ("audit", "messy", "neighbour", "ranked")
 
-#: Lines of the pages that do not run here, and why.
+_SEEN = "it needs a file of what another program saw"
+_MACHINES = "it needs the other organisation's machine: tests/e2e/test_two_hospitals.py runs it"
+_CLUSTER = "it needs a cluster"
+#: How lines of the pages begin that do not run here, and why.
 LEFT_OUT = {
     "make test": "the suite is no part of the wheel",
+    "python3 -m venv": "done already",
+    "pip install ./vflens": "done already",
+    "vflens examples copy": "done already",
+    "vflens demo": "the same as make demo",
+    "vflens export": "it needs the extra export, and a server",
+    "DASK_SCHEDULER_ADDRESS=": _CLUSTER,
+    "RAY_ADDRESS=": _CLUSTER,
+    "vflens sweep sweep.toml --out /shared": _CLUSTER,
+    "'parts=$(sbatch": _CLUSTER,
+    "sbatch": _CLUSTER,
+    "vflens score estimate.npz --truth truth.npz": _SEEN,
+    "vflens attack --arrays seen.npz --attack instance_spaces": _SEEN,
+    "vflens attack --arrays seen.npz --attack histograms": _SEEN,
+    "python -c 'import joblib": _SEEN,
+    "vflens serve client": "tests/e2e/test_horizontal_runs.py runs such",
+    "vflens serve server": "tests/e2e/test_horizontal_runs.py runs such",
+    "vflens predict --config examples/north.toml": "its client did not run here",
+    "vflens serve active --config active.toml": _MACHINES,
+    "vflens serve passive --config passive.toml": _MACHINES,
+    "vflens serve coordinator --config coordinator.toml": _MACHINES,
+    "vflens certs check": _MACHINES,
+    "vflens status --config passive.toml": _MACHINES,
+    "vflens report passive": _MACHINES,
+    "vflens verify-log passive": _MACHINES,
+    "mv next.pem": "the place is that of the party",
+    "vflens predict --to": _MACHINES,
+}
+#: What readers do between the lines, by the line before which they do it.
+BEFORE = {
+    "vflens dpia runs/digits --declared declared.toml --out dpia.html": "echo 'prior = 0.5' > declared.toml",
+    "vflens secrets init passive.toml": (
+        "printf '\\n[data.encode]\\njob = \"one_hot\"\\n' >> passive.toml; "
+        'for peer in active coordinator; do python -c "import re, sys, tomllib; from pathlib import Path; '
+        "given = next(p['token'] for p in tomllib.load(open(sys.argv[1] + '.toml', 'rb'))['peers'] "
+        "if p['name'] == 'passive'); file = Path('passive.toml'); file.write_text(re.sub('(name = .' + "
+        "sys.argv[1] + '.\\n(?:.*\\n){2})token = .*', lambda m: m[1] + f'token = \\x22{given}\\x22', "
+        'file.read_text()))" $peer; done'
+    ),
+    "vflens certs trust passive.toml a-active.pem a-coordinator.pem": (
+        "for one in a-active a-coordinator b-passive; do cp ${one#?-}/tls/certificate.pem $one.pem; done"
+    ),
+    "vflens certs init active.toml": (  # another federation
+        "sed -i 's/^run = .*/run = \"hospitals\"/' active.toml passive.toml; rm -r active/tls passive/tls"
+    ),
+    "vflens certs trust passive.toml bank.pem": "cp active/tls/certificate.pem bank.pem",
+    "vflens certs sign certificate.csr --authority our-authority": "cp passive/tls/certificate.csr .",
+}
+#: Lines that are refused, with their exit codes.
+REFUSED = {
+    "vflens audit examples/bank_passive.csv --weights examples/recorded/secretflow/alice.pt": 3,
 }
 
 #: Folders that a user may have where VFLens runs, under the names of ours.
@@ -46,6 +117,9 @@ OWN_FOLDERS = ("attacks", "cli", "clients", "coordinator", "defenses", "protos",
 
 #: Builds the distribution named first of the project here, into the folder named second.
 BUILD = "import sys, setuptools.build_meta as b; getattr(b, 'build_' + sys.argv[1])(sys.argv[2])"
+
+#: What no output may have: a tutorial prints what its commands do.
+_UNEXPECTED = ("Traceback (most recent call last)", "error: unexpected")
 
 #: Seconds for one line, and for the parties to begin and to end.
 LINE, BEGIN, END = 600.0, 120.0, 60.0
@@ -57,11 +131,23 @@ def blocks(page: str, language: str) -> list[str]:
     return fence.findall((ROOT / page).read_text(encoding="utf-8"))
 
 
-def lines() -> list[str]:
+def lines(pages: Sequence[str] = (*PAGES, *HOSPITALS)) -> list[str]:
     """Each console line once, without its comment and the path of the environment."""
-    found = (line for page in PAGES for body in blocks(page, "sh") for line in body.splitlines())
+    bodies = (body for page in pages for kind in ("sh", "console") for body in blocks(page, kind))
+    found = (line.removeprefix("$ ") for body in bodies for line in body.splitlines())
     words = (shlex.join(shlex.split(line, comments=True)) for line in found)
     return list(dict.fromkeys(line.removeprefix(".venv/bin/") for line in words if line))
+
+
+def left_out(line: str) -> str:
+    """Why ``line`` does not run here, "" if it does."""
+    return next((why for begin, why in LEFT_OUT.items() if line.startswith(begin)), "")
+
+
+def program(tutorial: str) -> str:
+    """The code of a notebook."""
+    notebook = json.loads((ROOT / f"docs/tutorials/{tutorial}.ipynb").read_text(encoding="utf-8"))
+    return "\n\n".join("".join(c["source"]) for c in notebook["cells"] if c["cell_type"] == "code")
 
 
 def commands(line: str) -> list[str]:
@@ -80,17 +166,33 @@ def main() -> None:
         _install(folder)
         _run(folder, ["vflens", "examples", "copy"], "vflens examples copy")
         _add_own_folders(folder)
-        terminals = Terminals(folder)
-        ends.callback(terminals.kill)
-        for line in lines():
-            if line in LEFT_OUT:
-                print(f"left out: {line}: {LEFT_OUT[line]}", flush=True)
-                continue
-            for command in commands(line):
-                terminals.enter(command)
-        for page in PAGES:
-            if program := "\n".join(blocks(page, "python")):
-                _run(folder, [".venv/bin/python", "-c", program], f"the Python blocks of {page}")
+        hospitals = _hospitals(folder)
+        for pages, place in ((PAGES, folder), (HOSPITALS, hospitals)):
+            terminals = Terminals(place)
+            ends.callback(terminals.kill)
+            for line in lines(pages):
+                if why := left_out(line):
+                    print(f"left out: {line}: {why}", flush=True)
+                    continue
+                for command in commands(line):
+                    terminals.enter(command)
+        for page in RUN_PYTHON:
+            code = "\n".join(blocks(page, "python"))
+            _run(folder, [".venv/bin/python", "-c", code], f"the Python blocks of {page}")
+        tutorials = folder / "docs/tutorials"
+        tutorials.mkdir(parents=True)
+        for name in TUTORIALS:
+            _run(tutorials, [str(folder / ".venv/bin/python"), "-c", program(name)], f"the tutorial {name}")
+
+
+def _hospitals(folder: Path) -> Path:
+    """A folder for all parties of two hospitals, with their tables."""
+    home = folder / "hospitals"
+    home.mkdir()
+    (home / ".venv").symlink_to(folder / ".venv")
+    for table in folder.glob("examples/bank_*.csv"):
+        shutil.copy(table, home)
+    return home
 
 
 def _install(folder: Path) -> None:
@@ -185,7 +287,9 @@ class Terminals:
             return
         if self.parties:
             self._wait_until_serving()
-        _run(self.folder, words, command)
+        if before := BEFORE.get(command):
+            _run(self.folder, ["sh", "-ec", before], f"what goes before {command}")
+        _run(self.folder, words, command, REFUSED.get(command, 0))
         self._interrupt()
 
     def kill(self) -> None:
@@ -218,7 +322,7 @@ class Terminals:
         return "".join((self.folder / f"{party}.log").read_text(encoding="utf-8") for party in self.parties)
 
 
-def _run(folder: Path, words: list[str], name: str) -> None:
+def _run(folder: Path, words: list[str], name: str, code: int = 0) -> None:
     begun = time.monotonic()
     try:
         ran = subprocess.run(
@@ -234,7 +338,7 @@ def _run(folder: Path, words: list[str], name: str) -> None:
         )
     except subprocess.TimeoutExpired:
         _fail(name, f"it did not end within {LINE:.0f} s\n")
-    if ran.returncode or "Traceback (most recent call last)" in ran.stdout:
+    if ran.returncode != code or any(bad in ran.stdout for bad in _UNEXPECTED):
         _fail(name, f"{ran.stdout}it ended with code {ran.returncode}\n")
     print(f"{time.monotonic() - begun:5.1f} s  {name}", flush=True)
 

@@ -153,6 +153,18 @@ def test_a_sampled_transcript_and_torn_lines_do_not_hide_the_step(home: Home) ->
     assert home.ask("passive")[1]["step"] == 3
 
 
+def test_a_finished_party_is_at_no_step(home: Home) -> None:
+    """No party receives every step: at the end it would seem to stand before it."""
+    folder = load_party(home.files["passive"]).out
+    (folder / "transcript").mkdir()
+    (folder / "transcript/index.jsonl").write_text('{"phase":"train","step":3}\n')
+    (folder / "state.json").write_text('{"stage": "finished"}')
+    write_status(folder, "finished")
+    said = words(home.ask("passive")[1])
+    assert "phase: finished; restarts: " in said
+    assert "step" not in said
+
+
 @pytest.mark.parametrize(
     ("file", "text", "unknown"),
     [

@@ -20,7 +20,7 @@ from vflens.protocol.horizontal.agreement import HorizontalAgreement
 from vflens.storage.journal import Reader
 
 ROOT = Path(__file__).parents[2]
-RECORDED, EXAMPLE = ROOT / "tests/recorded/flower", ROOT / "examples/flower"
+RECORDED, EXAMPLE = ROOT / "examples/recorded/flower", ROOT / "examples/flower"
 APP = EXAMPLE / "app.toml"
 
 

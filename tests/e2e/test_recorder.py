@@ -24,7 +24,7 @@ from vflens.types import Array, Exchange, Phase, Point, Released, sealed
 
 _FIXTURES = (refused, vflens)  # used by name
 ROOT = Path(__file__).parents[2]
-RECORDED, EXAMPLES = ROOT / "tests/recorded", ROOT / "examples"
+RECORDED, EXAMPLES = ROOT / "examples/recorded", ROOT / "examples"
 ALICE = RECORDED / "secretflow/alice"
 PARTIES: list[dict[str, Any]] = [
     {"name": "alice", "role": "passive", "columns": ["age", "income"]},

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import killing
 import memory
@@ -20,7 +21,7 @@ from google.protobuf.message import DecodeError
 from mutation import mutated
 from world import quick
 
-from vflens.protocol.acts import Deliver, Step, Submission
+from vflens.protocol.acts import Act, Deliver, Step, Submission
 from vflens.wire.messages import RPCS
 
 NUMBER = 1_998  # messages: as many in each round

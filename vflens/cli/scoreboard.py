@@ -45,8 +45,8 @@ def scoreboard(
 
 def _explored(page: Path, json: bool) -> None:
     from vflens.experiments.pages.page import write_page
-    from vflens.experiments.scoreboard.entry import PUBLISHED
     from vflens.experiments.scoreboard.explorer import explored
+    from vflens.experiments.scoreboard.kinds import PUBLISHED
     from vflens.storage.arrow import parquet_rows
 
     command = f"vflens scoreboard --page {page}"
@@ -56,8 +56,9 @@ def _explored(page: Path, json: bool) -> None:
 
 def _changed(since: Path, json: bool) -> None:
     from vflens.experiments.scoreboard.changes import changes, said
-    from vflens.experiments.scoreboard.entry import PUBLISHED, earlier
+    from vflens.experiments.scoreboard.entry import earlier
     from vflens.experiments.scoreboard.grid import ScoreboardGrid
+    from vflens.experiments.scoreboard.kinds import PUBLISHED
     from vflens.storage.arrow import parquet_rows
 
     found = changes(earlier(since), parquet_rows(PUBLISHED), ScoreboardGrid())

@@ -7,18 +7,40 @@ import re
 import wheel_check
 
 
+def _runs(line: str) -> bool:
+    return not wheel_check.left_out(line)
+
+
+def test_the_pages_of_the_three_doors_are_run() -> None:
+    doors = (wheel_check.ROOT / "docs/index.md").read_text(encoding="utf-8").partition("## All pages")[0]
+    named = {*re.findall(r"\]\(([\w/-]+\.(?:md|ipynb))\)", doors)}
+    run = {page.removeprefix("docs/") for page in (*wheel_check.PAGES, *wheel_check.HOSPITALS)}
+    run |= {f"tutorials/{name}.ipynb" for name in wheel_check.TUTORIALS}
+    assert len(named) >= 14
+    assert named <= run
+
+
+def test_a_tutorial_is_its_code() -> None:
+    for name in wheel_check.TUTORIALS:
+        compile(wheel_check.program(name), name, "exec")
+
+
 def test_what_is_left_out_stands_on_a_page() -> None:
-    assert set(wheel_check.LEFT_OUT) <= set(wheel_check.lines())
+    lines = wheel_check.lines()
+    assert all(any(line.startswith(begin) for line in lines) for begin in wheel_check.LEFT_OUT)
     assert all(wheel_check.LEFT_OUT.values())
+    assert {*wheel_check.BEFORE, *wheel_check.REFUSED} <= {*filter(_runs, lines)}
 
 
 def test_every_other_line_runs_vflens_or_installs_a_plugin() -> None:
-    kept = [line for line in wheel_check.lines() if line not in wheel_check.LEFT_OUT]
-    assert len(kept) > 15
+    kept = [*filter(_runs, wheel_check.lines())]
+    assert len(kept) > 70
     for line in kept:
         commands = wheel_check.commands(line)
         assert commands, line
-        assert all(re.match("vflens |pip install --editable ", command) for command in commands), line
+        assert all(
+            re.match("vflens |python examples/|pip install --editable ", command) for command in commands
+        ), line
 
 
 def test_make_stands_for_its_recipe() -> None:
@@ -28,7 +50,7 @@ def test_make_stands_for_its_recipe() -> None:
 
 def test_parties_that_serve_are_asked_and_then_reported() -> None:
     """In the order of the page: all parties, a question while they serve, the report of what they wrote."""
-    lines = wheel_check.lines()
+    lines = [*filter(_runs, wheel_check.lines())]
     serve = [i for i, line in enumerate(lines) if line.startswith("vflens serve ")]
     first, after = serve[0], serve[-1] + 1
     assert serve == list(range(first, after))

@@ -101,9 +101,9 @@ def try_defenses(bench: Bench, progress: Progress) -> tuple[list[Defended], Docu
         alone = plain.alone(bench.plan.rng("alone", i))
         by_itself = {f"{name}_alone": figure for name, figure in plain.figures(alone).items()}
         worth.append({**plain.figures(plain.released), **by_itself})
-        for trial in trials:
+        for j, trial in enumerate(trials, i * len(trials)):
             trial.on(plain, by_itself, i)
-        progress("defences tried", i + 1, COST_MODELS)
+            progress("defences tried on models", j + 1, COST_MODELS * len(trials))
     over_models = {name: interval([figures[name] for figures in worth]) for name in worth[0]}
     utility = {name: {"mean": mean, "half": half} for name, (mean, half) in over_models.items()}
     return [trial.result() for trial in trials], utility

@@ -14,6 +14,7 @@ import tomli_w
 from pydantic import ValidationError
 
 from vflens.errors import PluginError
+from vflens.experiments.outcome.words import number
 from vflens.experiments.pages import report_charts
 from vflens.experiments.pages.adversary import adversary
 from vflens.experiments.pages.ledger import ledger
@@ -65,7 +66,7 @@ def write_report(folders: Sequence[Path], out: Path) -> Path:
 
 def render(runs: Sequence[RecordedRun]) -> str:
     """The report as HTML."""
-    template = templates(number=v.number, quantity=_quantity).get_template("report.html.j2")
+    template = templates(number=number, quantity=_quantity).get_template("report.html.j2")
     names = dict(zip((r.name for r in runs), labels(runs), strict=True))
     traffic = {r.name: found for r in runs if (found := ledger(r))["lines"]}
     panels = charts(runs)
@@ -156,12 +157,12 @@ def _states(runs: Sequence[RecordedRun], names: Mapping[str, str]) -> Document:
 def _quantity(value: float | None, metric: str = "") -> str:
     """A number with its unit, by the metric's name: bytes, seconds, shares and counts."""
     if value is None or not math.isfinite(value):
-        return v.number(value)
+        return number(value)
     if "bytes" in metric:
         return in_bytes(value)
     if metric in (Name.STEPS, Name.PREDICT_ROWS):
         return f"{value:,.0f}"
-    return f"{value:,.1f}" if "second" in metric else v.number(value)
+    return f"{value:,.1f}" if "second" in metric else number(value)
 
 
 def _table(runs: Sequence[RecordedRun], values: Mapping[str, Mapping[str, float]]) -> Document:

@@ -9,9 +9,9 @@ from functools import cached_property
 from vflens.experiments.pages.cost import Cost, Use
 from vflens.experiments.scoreboard.cells import COST
 from vflens.experiments.scoreboard.grid import FEDERATIONS, UNDEFENDED, ScoreboardGrid
-from vflens.experiments.scoreboard.verdicts import CellResult, family_of, over_seeds, summary, words
+from vflens.experiments.scoreboard.kinds import kind_of
+from vflens.experiments.scoreboard.verdicts import CellResult, over_seeds, summary, words
 from vflens.experiments.sweeps.pool import Rows
-from vflens.plugins.attack import installed_attack
 
 FAMILIES = {"features": "columns", "means": "column means", "labels": "labels", "membership": "membership"}
 
@@ -90,9 +90,9 @@ class Board:
 
 def estimated(attack: str) -> str:
     """What ``attack`` estimates: a key of :data:`FAMILIES`."""
-    kind = installed_attack(attack)
+    kind = kind_of(attack)
     assert kind is not None
-    return family_of(kind)
+    return kind.estimates
 
 
 def boards(rows: Rows, grid: ScoreboardGrid) -> list[Board]:

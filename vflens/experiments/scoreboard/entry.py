@@ -10,8 +10,9 @@ from pathlib import Path
 
 from vflens.errors import ConfigError
 from vflens.experiments.scoreboard.board import FAMILIES, Board, boards, estimated
-from vflens.experiments.scoreboard.cells import scored
+from vflens.experiments.scoreboard.cells import COST, scored
 from vflens.experiments.scoreboard.grid import CLEAR, DATA, FEDERATIONS, PROTECTED, UNDEFENDED, ScoreboardGrid
+from vflens.experiments.scoreboard.kinds import PUBLISHED, kind_of
 from vflens.experiments.scoreboard.ranks import TIE, Threat, reads_grants
 from vflens.experiments.scoreboard.tuned import is_apart
 from vflens.experiments.scoreboard.verdicts import CellResult, words
@@ -20,9 +21,6 @@ from vflens.names import one_of
 from vflens.registry import ATTACKS
 from vflens.storage.arrow import parquet_rows
 from vflens.types import Document
-
-#: The page has a link to it in ``docs``: a wheel has the rows too, and there is one copy of them.
-PUBLISHED = Path(__file__).with_name("scoreboard.parquet")
 
 
 @dataclass(frozen=True)
@@ -96,7 +94,7 @@ def compared(file: Path, data: str, progress: Callable[[int, int], None]) -> tup
 
 
 def earlier(file: Path) -> Rows:
-    """The rows of ``file``, an earlier version of the published ones.
+    """The rows of ``file``, an earlier version of the published ones, without attacks that are gone since.
 
     Raises:
         ConfigError: it is none.
@@ -107,7 +105,8 @@ def earlier(file: Path) -> Rows:
         raise ConfigError(f"--since {file}: no Parquet file that can be read, give one ({error})") from None
     if not rows or not {"data", "federation", "defense", "attack", "seed", "figure"} <= rows[0].keys():
         raise ConfigError(f"--since {file}: not the results of a scoreboard, give its scoreboard.parquet")
-    return rows
+    known = {COST, *filter(kind_of, {row["attack"] for row in rows})}
+    return [row for row in rows if row["attack"] in known]
 
 
 def standings(attack: str, own: Rows, published: Rows, grid: ScoreboardGrid) -> list[EntryRank]:

@@ -13,16 +13,23 @@ _TITLE = "Scoreboard: every result"
 
 
 def explored(rows: Rows, *, data: str, command: str) -> str:
-    """The page of ``rows``, all of them in it: to find, filter, sort and draw."""
-    scored = [_row(row) for row in rows if row.get("blind") is not None]
+    """The page of ``rows``, all of them in it: to find, filter, sort and draw. It opens on the ranks in the
+    federation of the first row.
+    """
+    found = [row for row in rows if row.get("blind") is not None]
+    families = {name: FAMILIES[estimated(name)] for name in {row["attack"] for row in found}}
+    scored = [_row(row, families[row["attack"]]) for row in found]
+    first = {name: scored[0][name] for name in ("data", "federation", "defense")}
+    opening = {"x": "attack", "facet": "estimates", "colour": "scored_set", "only": first}
     lead = (
         f"{counted(len(scored), 'result')}. The relative error is the error of an attack over that of the "
         "best blind guess: 0 is exact, 1 no better than blind. The error of a share, AUC or R² is 1 less it."
     )
-    return render(_TITLE, Drawing(scored, [], lead), [], data=data, command=command)
+    drawing = Drawing(scored, [], lead)
+    return render(_TITLE, drawing, [], data=data, command=command, opening=opening)
 
 
-def _row(row: Document) -> Document:
+def _row(row: Document, estimates: str) -> Document:
     """A result under the names that the explorer has for a sweep's."""
     is_error = row["measure"] in ERRORS
     error, blind = (r if is_error else 1 - r for r in (row["figure"], row["blind"]))
@@ -32,7 +39,7 @@ def _row(row: Document) -> Document:
         "defense": row["defense"],
         "seed": row["seed"],
         "attack": row["attack"],
-        "estimates": FAMILIES[estimated(row["attack"])],
+        "estimates": estimates,
         "measure": row["measure"],
         "target": row["target"],
         "scored_set": row["rows"],

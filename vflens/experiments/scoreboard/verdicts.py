@@ -13,9 +13,9 @@ from functools import cached_property
 
 from vflens.experiments.pages.cost import DECIDED, FEWEST
 from vflens.experiments.results.titles import ON_GRANTS_ONLY
+from vflens.experiments.scoreboard.kinds import Kind, kind_of
 from vflens.experiments.sweeps.pool import Rows
 from vflens.numerics.measures.intervals import Pooled, finite_pair, least_first, pooled
-from vflens.plugins.attack import Attack, installed_attack
 from vflens.words import counted
 
 HIDES = 0.1  # of a blind guess's error: a smaller change is none
@@ -63,16 +63,16 @@ class CellResult:
     granted: bool = False
 
     @cached_property
-    def kind(self) -> type[Attack]:
-        """The class of the attack, looked up once: a page asks for it a hundred thousand times."""
-        kind = installed_attack(self.attack)
+    def kind(self) -> Kind:
+        """The kind of the attack, looked up once: a page asks for it a hundred thousand times."""
+        kind = kind_of(self.attack)
         assert kind is not None
         return kind
 
     @property
     def family(self) -> str:
-        """What is compared of the attack; see :func:`family_of`."""
-        return family_of(self.kind)
+        """What is compared of the attack: a key of :data:`vflens.experiments.scoreboard.board.FAMILIES`."""
+        return self.kind.estimates
 
     @cached_property
     def relative(self) -> Pooled:
@@ -95,11 +95,6 @@ class CellResult:
     def beats_blind(self) -> bool:
         """See :data:`RULE`."""
         return self.is_decided and self.mean + self.relative.half < 1
-
-
-def family_of(kind: type[Attack]) -> str:
-    """What attacks of ``kind`` are compared by: what they estimate, or "means" of columns alone."""
-    return "means" if kind.means_only else kind.estimates
 
 
 def over_seeds(rows: Rows) -> CellResult | None:

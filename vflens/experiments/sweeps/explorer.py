@@ -37,14 +37,17 @@ _WORDS = {
 _BLIND = {"relative": 1, "label_auc": 0.5, "membership_auc": 0.5, "mse": "blind", "label_accuracy": "blind"}
 
 
-def explained(seeds: int) -> Document:
-    """What the page needs to know of the figures, with the quantiles for means of up to ``seeds``."""
+def explained(seeds: int, opening: Document | None = None) -> Document:
+    """What the page needs to know of the figures, with the quantiles for means of up to ``seeds``;
+    ``opening``: what it shows first.
+    """
     return {
         "dimensions": _DIMENSIONS,
         "settings": OF_ROUNDS,
         "words": _WORDS,
         "blind": _BLIND,
         "quantiles": {n: quantile(n) for n in range(2, seeds + 1)},
+        "opening": opening or {},
     }
 
 

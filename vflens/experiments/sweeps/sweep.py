@@ -221,10 +221,20 @@ def _run_sweep(sweep: AnySweep, pool: Pool, out: Path, command: str) -> Document
     }
 
 
-def render(title: str, drawn: Drawing, refused: Sequence[str], *, data: str, command: str) -> str:
-    """The page: title, lead, notes, what has no result, every row, plots, tables, the command."""
+def render(
+    title: str,
+    drawn: Drawing,
+    refused: Sequence[str],
+    *,
+    data: str,
+    command: str,
+    opening: Document | None = None,
+) -> str:
+    """The page: title, lead, notes, what has no result, every row, plots, tables, the command; ``opening``:
+    what is chosen of its rows at first.
+    """
     seeds = len({r["seed"] for r in drawn.rows})
-    given = {"explained": explained(seeds), "packed": packed(drawn.rows), "plotly": plotly()}
+    given = {"explained": explained(seeds, opening), "packed": packed(drawn.rows), "plotly": plotly()}
     template = templates().get_template("sweep.html.j2")
     return template.render(title=title, drawing=drawn, refused=refused, data=data, command=command, **given)
 

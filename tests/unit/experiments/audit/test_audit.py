@@ -139,7 +139,10 @@ def test_one_seed_one_result(found: dict[str, Any]) -> None:
 def test_progress_reaches_its_end() -> None:
     told: list[tuple[str, int, int]] = []
     audit(_subject(), QUICK, lambda *event: told.append(event))
-    assert {stage for stage, done, total in told if done == total} == {"models attacked", "defences tried"}
+    assert {stage for stage, done, total in told if done == total} == {
+        "models attacked",
+        "defences tried on models",
+    }
     assert [done for stage, done, _ in told if stage == "models attacked"] == [1, 2, 3, 4]
 
 

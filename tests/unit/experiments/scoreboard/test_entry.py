@@ -14,8 +14,9 @@ from commandline import Run
 from vflens.errors import ConfigError
 from vflens.experiments.scoreboard import entry
 from vflens.experiments.scoreboard.cells import scored
-from vflens.experiments.scoreboard.entry import PUBLISHED, EntryRank, RivalError, compared, standings
+from vflens.experiments.scoreboard.entry import EntryRank, RivalError, compared, standings
 from vflens.experiments.scoreboard.grid import UNDEFENDED, ScoreboardGrid
+from vflens.experiments.scoreboard.kinds import PUBLISHED
 from vflens.experiments.sweeps.pool import Pool, Rows
 from vflens.registry import ATTACKS
 from vflens.storage.arrow import parquet_rows

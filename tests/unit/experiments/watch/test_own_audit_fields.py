@@ -20,7 +20,7 @@ from vflens.experiments.watch.own_audit_form import FieldError
 
 _FIXTURES = (chromium, page, refused)  # used by name
 ROOT = Path(__file__).parents[4]
-BANK, TREES = ROOT / "examples/bank_passive.csv", ROOT / "tests/recorded/xgboost/bank.ubj"
+BANK, TREES = ROOT / "examples/bank_passive.csv", ROOT / "examples/recorded/xgboost/bank.ubj"
 #: What the form has, the field at which it is refused, and the same on a terminal.
 TERMINAL: list[tuple[dict[str, Any], str, list[str]]] = [
     ({"thresholds": ["age > 101 %"]}, "thresholds", ["--fail-if", "age > 101 %"]),

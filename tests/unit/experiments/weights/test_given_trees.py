@@ -20,7 +20,7 @@ from vflens.experiments.weights.xgboost import TreeModel, read_xgboost
 
 _FIXTURES = (refused, vflens)  # used by name
 ROOT = Path(__file__).parents[4]
-RECORDED = ROOT / "tests/recorded/xgboost"
+RECORDED = ROOT / "examples/recorded/xgboost"
 BANK = ROOT / "examples/bank_passive.csv"
 MINE = ("--columns", "age,income,credit_score")
 

@@ -15,7 +15,7 @@ from vflens.types import Document
 _FIXTURES = (vflens,)  # used by name
 ROOT = Path(__file__).parents[4]
 BANK = ROOT / "examples/bank_passive.csv"
-TREES = ROOT / "tests/recorded/xgboost/bank.ubj"
+TREES = ROOT / "examples/recorded/xgboost/bank.ubj"
 MINE = ("--columns", "age,income,credit_score")
 LEAK = {"most_leak": 0.2, "least_error": None, "most_loss": 0.01}
 ERROR = {"most_leak": None, "least_error": 0.08, "most_loss": 0.01}

@@ -2,10 +2,10 @@
 // text, and Plotly's markup in them is escaped.
 // Answers the function that shows the rows anew.
 function explore(root) {
-  const {dimensions, settings, words, blind, quantiles} = JSON.parse(root.querySelector(".explained").textContent);
+  const {dimensions, settings, words, blind, quantiles, opening} = JSON.parse(root.querySelector(".explained").textContent);
   const PAGE_ROWS = 100, FACETS = 9, CURVES = 20;
   const COLOURS = ["#D55E00", "#0072B2", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"], DASHES = ["solid", "dot", "dashdot"];
-  const chosen = {find: "", only: {}, each: false, x: "", y: "", colour: "defense", facet: "attack", by: "", down: false, page: 0};
+  const chosen = {find: "", only: {}, each: false, x: "", y: "", colour: "defense", facet: "attack", by: "", down: false, page: 0, ...opening};
   const collator = new Intl.Collator(undefined, {numeric: true});
   const make = (tag, attributes = {}, text = "") => {
     const made = Object.assign(document.createElement(tag), attributes);
@@ -141,6 +141,9 @@ function explore(root) {
 
   // -- the curves ----------------------------------------------------------------------------------------------
   const style = (i) => ({color: COLOURS[i % 6], dash: DASHES[Math.floor(i / 6) % 3]});
+  // Over attacks: by rank, and without lines between them.
+  const byRank = (found) => found.sort((a, b) => (value(a, chosen.y) ?? Infinity) - (value(b, chosen.y) ?? Infinity));
+  const isDrawn = (x) => typeof x === "string" || Number.isFinite(x);
   // Points that differ only in what the curve runs along; with a figure as x it begins at the undefended federation.
   function curves(found, dims) {
     const along = isDimension(chosen.x) ? chosen.x : "strength";
@@ -154,20 +157,21 @@ function explore(root) {
       else made.set(key(point), [point]);
     }
     return [...made.values()].map((curve) => {
-      curve.sort((a, b) => (a.at[along] ?? 0) - (b.at[along] ?? 0));
+      if (along !== "attack") curve.sort((a, b) => (a.at[along] ?? 0) - (b.at[along] ?? 0));
       const start = starts.get(key(curve[0], "defense"));
       return {at: curve[0].at, points: start ? [start, ...curve] : curve};
     });
   }
   function trace({at, points: along}, colours, seen, dims) {
-    const drawable = along.filter((point) => Number.isFinite(value(point, chosen.x)) && Number.isFinite(value(point, chosen.y)));
+    const drawable = along.filter((point) => isDrawn(value(point, chosen.x)) && Number.isFinite(value(point, chosen.y)));
+    const names = chosen.x === "attack";
     const colour = String(at[chosen.colour] ?? ""), first = !seen.has(colour);
     seen.add(colour);
     const words = (point) => escaped(dims.filter((d) => point.at[d] !== undefined && point.at[d] !== null).map((d) => point.at[d]).join(", "));
-    return {type: "scatter", mode: "lines+markers", name: escaped(colour), legendgroup: escaped(colour), showlegend: first, marker: {size: 5},
-      x: drawable.map((point) => value(point, chosen.x)), y: drawable.map((point) => value(point, chosen.y)),
+    return {type: "scatter", mode: names ? "markers" : "lines+markers", name: escaped(colour), legendgroup: escaped(colour), showlegend: first, marker: {size: 5},
+      x: drawable.map((point) => (names ? escaped(point.at.attack) : value(point, chosen.x))), y: drawable.map((point) => value(point, chosen.y)),
       error_y: {type: "data", array: drawable.map((point) => figure(point, chosen.y).half), thickness: 1},
-      text: drawable.map(words), hovertemplate: "%{text}<br>%{x:.4g}, %{y:.4g}<extra></extra>", line: style(colours.indexOf(colour))};
+      text: drawable.map(words), hovertemplate: `%{text}<br>${names ? "" : "%{x:.4g}, "}%{y:.4g}<extra></extra>`, line: style(colours.indexOf(colour))};
   }
   function blindLevels(found) {
     const level = blind[chosen.y];
@@ -191,7 +195,7 @@ function explore(root) {
     const left = drawn.length > CURVES ? `; ${CURVES} of ${drawn.length} curves: filter for the others` : "";
     box.previousElementSibling.textContent = title + left;
     box.ariaLabel = `${title}: ${named(chosen.y)} over ${named(chosen.x)}${left}`;
-    const layout = {height: 360, xaxis: {title: {text: escaped(named(chosen.x))}}, yaxis: {title: {text: escaped(named(chosen.y))}, rangemode: "tozero"}, ...blindLevels(found)};
+    const layout = {height: 360, xaxis: {title: {text: escaped(named(chosen.x))}, categoryorder: "array", categoryarray: byRank([...found]).map(({at}) => escaped(at.attack))}, yaxis: {title: {text: escaped(named(chosen.y))}, rangemode: "tozero"}, ...blindLevels(found)};
     const traces = drawn.slice(0, CURVES).map((curve) => trace(curve, colours, seen, dims));
     react(box, traces, layout);
   }
@@ -239,9 +243,9 @@ function explore(root) {
       select(filters, name, named(name), values[name].map((one) => [String(one), String(one)]), chosen.only[name] ?? "", [["", "all"]], (one) => { chosen.only[name] = one; });
     const numeric = dims.filter((d) => d !== "seed" && values[d].length > 1 && values[d].every((one) => typeof one === "number"));
     const split = dims.filter((d) => d !== "seed" && d !== "strength");
-    chosen.x ||= figures.includes("accuracy") ? "accuracy" : "strength";
+    const options = {x: [...numeric, ...figures, "attack"], y: figures, colour: split, facet: split};
+    chosen.x ||= ["accuracy", "strength"].find((name) => options.x.includes(name)) ?? "attack";
     chosen.y ||= figures.includes("relative") ? "relative" : figures[0];
-    const options = {x: [...numeric, ...figures], y: figures, colour: split, facet: split};
     const none = {facet: [["", "one plot"]]};
     for (const [name, of] of Object.entries(options))
       select(axes, name, name === "facet" ? "plots by" : name, of.map((one) => [one, named(one)]), chosen[name], none[name] ?? [], (one) => { chosen[name] = one; });
