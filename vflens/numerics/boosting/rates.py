@@ -1,0 +1,135 @@
+"""The learning rate η and the penalty λ of boosted trees, which a file of XGBoost lacks, from its sums.
+
+A leaf's value is −η G / (H + λ), with G = Σ g_i and H = Σ h_i over its rows (Chen and Guestrin, 2016, equation 5).
+A file keeps H and −G / (H + λ) of inner nodes. G of a node is the sum of its children's, in every tree: equations
+that are linear in λ, 1/η and λ/η. Each is due to hold up to the rounding of its terms to single precision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from vflens.array import Array
+from vflens.numerics.boosting.trees import Tree
+
+EPS = float(np.finfo(np.float32).eps)
+_OFF = 4 * EPS  # of an equation, beside the sum of its terms: each has up to three roundings by half of EPS
+_LEAST = 3  # equations in two unknowns: one at least checks the formula
+
+
+class UntoldError(Exception):
+    """A file does not tell of its training; the message is the reason, as a clause."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rates:
+    """λ and 1/η as ``values`` (2,); the true ones lie within ± both columns of ``steps`` (2, 2) of them."""
+
+    values: Array
+    steps: Array
+
+    def gradients(self, tree: Tree) -> tuple[Array, Array]:
+        """G of each leaf (L,), and how far it may be off."""
+        value, weight = tree.value[tree.leaves], tree.cover[tree.leaves] + self.values[0]
+        G = -value * weight * self.values[1]
+        slopes = np.stack([value * self.values[1], value * weight], axis=1)
+        return G, np.abs(slopes @ self.steps).sum(axis=1) + 2 * EPS * np.abs(G)
+
+
+def rates(trees: Sequence[Tree]) -> Rates:
+    """The only λ ≥ 0 and η > 0 with which the sums of all trees come out.
+
+    Raises:
+        UntoldError: there are none, or others fit as well.
+    """
+    if any(tree.weight is None for tree in trees):
+        raise UntoldError("it lacks base_weights")
+    with np.errstate(all="ignore"):  # of numbers that no training gives
+        A, b, terms = (np.concatenate(part) for part in zip(*map(_equations, trees), strict=True))
+        holds = terms.any(axis=1)
+        A, b, terms = A[holds], b[holds], terms[holds]
+        if not (np.isfinite(A).all() and np.isfinite(terms).all()):
+            raise UntoldError("its sums are no training's")
+        if len(b) < _LEAST:
+            raise UntoldError("its trees have too few splits to tell the learning rate and the penalty")
+        fits = [fit for start in _starts(A, b, terms) if (fit := _fitted(A, b, terms, start))]
+    if not fits:
+        raise UntoldError(
+            "its sums do not follow from one learning rate and one L2 penalty alone, so other options were set, "
+            "or trees were changed"
+        )
+    first = fits[0]
+    if any((np.abs(fit.values - first.values) > np.abs(first.steps).sum(axis=1)).any() for fit in fits):
+        raise UntoldError("several learning rates and penalties give its sums")
+    return first
+
+
+def _starts(A: Array, b: Array, terms: Array) -> list[Array]:
+    """λ and 1/η (2,) near which the equations may hold.
+
+    The least squares leave one direction open where the third singular value is small. On this line two points
+    at most have λ/η as their third number.
+    """
+    rate = terms[:, 0].sum() / max(terms[:, 2].sum(), 1e-300)
+    size = terms[:, 0] + rate * terms[:, 2]
+    size[size == 0] = np.inf
+    A, b = A / size[:, None], b / size
+    unit = np.maximum(np.abs(A).max(axis=0), 1e-300)
+    left, found, right = np.linalg.svd(A / unit, full_matrices=False)
+    if not found[1] > found[0] * EPS:
+        return []
+    y = right[:2].T @ ((left[:, :2].T @ b) / found[:2]) / unit
+    n = right[2] / unit
+    ways = np.roots([-n[0] * n[1], n[2] - y[0] * n[1] - y[1] * n[0], y[2] - y[0] * y[1]]).real
+    linear = np.linalg.lstsq(A / unit, b, rcond=EPS)[0] / unit
+    return [linear[:2], *(y[:2] + way * n[:2] for way in ways)]
+
+
+def _fitted(A: Array, b: Array, terms: Array, start: Array) -> Rates | None:
+    """Least squares in λ and 1/η, each equation beside the size of its terms, by Gauss and Newton's steps."""
+    x = start
+    for _ in range(20):
+        size = terms @ np.abs([1, *x, x[0] * x[1]])
+        off = (A @ [*x, x[0] * x[1]] - b) / size
+        slopes = np.stack([A[:, 0] + x[1] * A[:, 2], A[:, 1] + x[0] * A[:, 2]], axis=1) / size[:, None]
+        unit = np.maximum(np.abs(slopes).max(axis=0), 1e-300)
+        if not (np.isfinite(off).all() and np.isfinite(slopes).all()):
+            return None
+        x = x - np.linalg.lstsq(slopes / unit, off, rcond=None)[0] / unit
+    if np.abs(off).max() > _OFF or not x[1] > 0:
+        return None
+    steps = _steps(slopes / unit) / unit[:, None]
+    return Rates(x, steps) if x[0] >= -np.abs(steps[0]).sum() else None
+
+
+def _steps(slopes: Array) -> Array:
+    """How far the unknowns may go (2, 2) before one of two equations is off; infinite where rank is lacking."""
+    one = np.hypot(*slopes.T).argmax()
+    area = slopes[one, 0] * slopes[:, 1] - slopes[one, 1] * slopes[:, 0]
+    pair = slopes[[one, np.abs(area).argmax()]]
+    if np.linalg.svd(pair, compute_uv=False)[1] < EPS:
+        return np.full((2, 2), np.inf)
+    found: Array = np.linalg.inv(pair) * 2 * _OFF
+    return found
+
+
+def _equations(tree: Tree) -> tuple[Array, Array, Array]:
+    """A (m, 3) and b (m,) with A (λ, 1/η, λ/η) = b: G of each inner node is the sum of its children's.
+
+    The last (m, 4) are the sizes of the terms of which b and A are differences.
+    """
+    assert tree.weight is not None
+    inner = np.flatnonzero(tree.feature >= 0)
+    children = np.stack([tree.left[inner], tree.right[inner]])
+    is_leaf, cover = tree.feature[children] < 0, tree.cover[children]
+    weight, value = np.where(is_leaf, 0, tree.weight[children]), np.where(is_leaf, tree.value[children], 0)
+    own, own_cover = tree.weight[inner], tree.cover[inner]
+    A = np.stack([weight.sum(axis=0) - own, (value * cover).sum(axis=0), value.sum(axis=0)], axis=1)
+    b: Array = own * own_cover - (weight * cover).sum(axis=0)
+    weight, value, own = np.abs(weight), np.abs(value), np.abs(own)
+    inside = (weight * cover).sum(axis=0) + own * own_cover
+    terms = [inside, weight.sum(axis=0) + own, (value * cover).sum(axis=0), value.sum(axis=0)]
+    return A, b, np.stack(terms, axis=1)
