@@ -5,9 +5,9 @@ Before the first tree all rows have the base score p. A row has g = p − y and 
 
     H = (n₀ + w n₁) p (1 − p)   and   G = (n₀ + w n₁) p − w n₁,
 
-and G follows from the leaf's value: see :mod:`vflens.numerics.boosting.rates`. TimberStrike (Di Gennaro et al.,
-2025, arXiv 2506.07605) begins so: first-tree probing. Of k classes each has its own trees: G is the same with
-p and y of that class, and XGBoost takes H = Σ 2 p_i (1 − p_i). Of squared error h = 1, so H is n.
+and G follows from the leaf's value: see :mod:`vflens.numerics.boosting.rates`. TimberStrike (Di Gennaro et
+al., 2025, arXiv 2506.07605) begins so: first-tree probing. Of k classes each has its own trees: G is the same with
+p and y of that class, and XGBoost takes H = Σ 2 p_i (1 − p_i). With squared error h = 1, so H is n.
 """
 
 from collections.abc import Sequence
@@ -37,6 +37,8 @@ def leaf_counts(
         UntoldError: the file does not fit the formulas, or single precision tells no whole numbers, as in
             leaves of 225,000 rows.
     """
+    if not weight > 0:
+        raise UntoldError(f"scale_pos_weight is {weight:g}")
     found, counts = rates(trees), []
     for k, p in enumerate(base.tolist()):
         first = trees[int(np.argmax(score == k))]
@@ -45,12 +47,25 @@ def leaf_counts(
             total = first.cover[first.leaves] / (min(len(base), 2) * p * (1 - p))
             off = (off + total * (_SINGLE + 4 * EPS * p / (1 - p))) / min(weight, 1)
             of_class = (total * p - G) / weight
-            rows = whole(total - (weight - 1) * of_class, off * max(weight, 1))
-        counts.append((rows, whole(of_class, off, rows)))
+            rows = _whole(total - (weight - 1) * of_class, off * max(weight, 1))
+        counts.append((rows, _whole(of_class, off, rows)))
     return counts
 
 
-def whole(numbers: Array, off: Array, most: Array | float = 2**53) -> Array:
+def leaf_rows(tree: Tree) -> Array:
+    """The rows int (L,) that end in each leaf of a tree of squared error: a row's hessian is 1.
+
+    Raises:
+        UntoldError: they are not whole.
+    """
+    cover, inner = tree.cover, tree.feature >= 0
+    parts = cover[tree.left[inner]] + cover[tree.right[inner]]
+    if (np.abs(parts - cover[inner]) > 2 * EPS * parts).any() or not (cover > 0).all():
+        raise UntoldError("its sum_hessian are no sums of rows")
+    return _whole(cover[tree.leaves], EPS * cover[tree.leaves])
+
+
+def _whole(numbers: Array, off: Array, most: Array | float = 2**53) -> Array:
     """The whole numbers (L,) from 0 to ``most`` next to these, which rounding may have moved by ``off``.
 
     Raises:

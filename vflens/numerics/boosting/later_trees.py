@@ -58,8 +58,8 @@ def proven_boxes(trees: Sequence[Tree], base: float) -> Boxes:
         base: the probability of class 1 before the first one.
 
     Raises:
-        UntoldError: the first tree tells nothing, see :func:`vflens.numerics.boosting.first_tree.leaf_counts`;
-            or no numbers fit a tree, so it had other rows or weights.
+        UntoldError: see :func:`vflens.numerics.boosting.first_tree.leaf_counts`; or no numbers fit a tree, so
+            it had other rows or weights.
     """
     found = rates(trees)
     ((rows, ones),) = leaf_counts(trees, np.zeros(len(trees), int), np.array([base]))

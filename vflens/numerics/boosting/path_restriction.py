@@ -14,7 +14,6 @@ import numpy as np
 
 from vflens.array import Array
 
-
 _MOST_LEAVES = 5_000_000  # that are compared with boxes and sums: a second
 
 
@@ -79,7 +78,7 @@ def restricted(
 
 
 class _Search:
-    """The leaves of all trees, one tree behind the other: K in sum. Those that are left are places (A,) of them."""
+    """The leaves of all trees, one tree behind the other: K in sum; places (A,) of those that are left."""
 
     def __init__(
         self, trees: Sequence[AgreeingLeaves], target: Array, tolerance: float, rng: np.random.Generator

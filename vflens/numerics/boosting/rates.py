@@ -1,8 +1,9 @@
 """The learning rate η and the penalty λ of boosted trees, which a file of XGBoost lacks, from its sums.
 
-A leaf's value is −η G / (H + λ), with G = Σ g_i and H = Σ h_i over its rows (Chen and Guestrin, 2016, equation 5).
-A file keeps H and −G / (H + λ) of inner nodes. G of a node is the sum of its children's, in every tree: equations
-that are linear in λ, 1/η and λ/η. Each is due to hold up to the rounding of its terms to single precision.
+A leaf's value is −η G / (H + λ), with G = Σ g_i and H = Σ h_i over its rows (Chen and Guestrin, 2016,
+equation 5). A file keeps H and −G / (H + λ) of inner nodes. G of a node is the sum of its children's, in every
+tree: equations that are linear in λ, 1/η and λ/η. Each holds up to the rounding of its terms to single
+precision.
 """
 
 from __future__ import annotations
@@ -58,8 +59,8 @@ def rates(trees: Sequence[Tree]) -> Rates:
         fits = [fit for start in _starts(A, b, terms) if (fit := _fitted(A, b, terms, start))]
     if not fits:
         raise UntoldError(
-            "its sums do not follow from one learning rate and one L2 penalty alone, so other options were set, "
-            "or trees were changed"
+            "its sums do not follow from one learning rate and one L2 penalty, so other options were set or "
+            "trees were changed"
         )
     first = fits[0]
     if any((np.abs(fit.values - first.values) > np.abs(first.steps).sum(axis=1)).any() for fit in fits):
@@ -70,8 +71,8 @@ def rates(trees: Sequence[Tree]) -> Rates:
 def _starts(A: Array, b: Array, terms: Array) -> list[Array]:
     """λ and 1/η (2,) near which the equations may hold.
 
-    The least squares leave one direction open where the third singular value is small. On this line two points
-    at most have λ/η as their third number.
+    The least squares leave one direction open where the third singular value is small. On this line two
+    points at most have λ/η as their third number.
     """
     rate = terms[:, 0].sum() / max(terms[:, 2].sum(), 1e-300)
     size = terms[:, 0] + rate * terms[:, 2]
@@ -106,7 +107,7 @@ def _fitted(A: Array, b: Array, terms: Array, start: Array) -> Rates | None:
 
 
 def _steps(slopes: Array) -> Array:
-    """How far the unknowns may go (2, 2) before one of two equations is off; infinite where rank is lacking."""
+    """How far the unknowns may go (2, 2) before one of two equations is off; infinite if rank is lacking."""
     one = np.hypot(*slopes.T).argmax()
     area = slopes[one, 0] * slopes[:, 1] - slopes[one, 1] * slopes[:, 0]
     pair = slopes[[one, np.abs(area).argmax()]]

@@ -5,6 +5,7 @@ To a choice of the one half belong those of the other whose sum makes up what is
 list (Horowitz and Sahni, 1974, J. ACM 21(2)).
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
@@ -60,10 +61,10 @@ class WholeSums:
         j = order[np.arange(len(i)) - np.repeat((end - begin).cumsum() - end, end - begin)]
         fits = self._whole(one[1, i] + other[1, j], one[2, i] + other[2, j])
         found = np.tile([[1], [0]], len(least))
-        for half, chosen in zip(halves, (i[fits], j[fits]), strict=True):
-            for place in half[::-1] if len(chosen) else ():
-                chosen, digit = np.divmod(chosen, sizes[place])
-                found[:, place] = least[place] + digit.min(), least[place] + digit.max()
+        if fits.any():
+            for half, chosen in zip(halves, (i[fits], j[fits]), strict=True):
+                for place, digit in _digits(chosen, half, sizes):
+                    found[:, place] = least[place] + digit.min(), least[place] + digit.max()
         return found
 
     def _whole(self, second: Array, total: Array) -> Array:
@@ -83,6 +84,13 @@ def _halves(sizes: Array) -> tuple[Array, Array]:
         parts[smaller].append(place)
         products[smaller] *= float(sizes[place])
     return np.array(parts[0], int), np.array(parts[1], int)
+
+
+def _digits(chosen: Array, half: Array, sizes: Array) -> Iterator[tuple[int, Array]]:
+    """Each place of a half, and its number in the choices with these places in ``_sums``."""
+    for place in half[::-1].tolist():
+        chosen, digit = np.divmod(chosen, sizes[place])
+        yield place, digit
 
 
 def _sums(weights: Array, least: Array, most: Array) -> Array:
