@@ -6,8 +6,8 @@ Before the first tree all rows have the base score p. A row has g = p − y and 
     H = (n₀ + w n₁) p (1 − p)   and   G = (n₀ + w n₁) p − w n₁,
 
 and G follows from the leaf's value: see :mod:`vflens.numerics.boosting.rates`. TimberStrike (Di Gennaro et
-al., 2025, arXiv 2506.07605) begins so: first-tree probing. Of k classes each has its own trees: G is the same with
-p and y of that class, and XGBoost takes H = Σ 2 p_i (1 − p_i). With squared error h = 1, so H is n.
+al., 2025, arXiv 2506.07605) begins so: first-tree probing. Of k classes each has its own trees: G is the same
+with p and y of that class, and XGBoost takes H = Σ 2 p_i (1 − p_i). With squared error h = 1, so H is n.
 """
 
 from collections.abc import Sequence
@@ -42,13 +42,13 @@ def leaf_counts(
     found, counts = rates(trees), []
     for k, p in enumerate(base.tolist()):
         first = trees[int(np.argmax(score == k))]
-        G, off = found.gradients(first)
         with np.errstate(all="ignore"):  # of numbers that no training gives
+            G, off = found.gradients(first)
             total = first.cover[first.leaves] / (min(len(base), 2) * p * (1 - p))
-            off = (off + total * (_SINGLE + 4 * EPS * p / (1 - p))) / min(weight, 1)
-            of_class = (total * p - G) / weight
-            rows = _whole(total - (weight - 1) * of_class, off * max(weight, 1))
-        counts.append((rows, _whole(of_class, off, rows)))
+            off_total = total * (_SINGLE + 4 * EPS * p / (1 - p))
+            of_class, off = (total * p - G) / weight, (off + off_total) / weight
+            rows = _whole(total - (weight - 1) * of_class, off_total + abs(weight - 1) * off)
+            counts.append((rows, _whole(of_class, off, rows)))
     return counts
 
 
@@ -71,10 +71,9 @@ def _whole(numbers: Array, off: Array, most: Array | float = 2**53) -> Array:
     Raises:
         UntoldError: they are none, or rounding hides which.
     """
-    with np.errstate(all="ignore"):
-        found = numbers.round()
-        if not (_WHOLE + off < 0.5).all():
-            raise UntoldError("single precision hides the number of rows in its leaves")
-        if (np.abs(numbers - found) > _WHOLE + off).any() or (found < 0).any() or (found > most).any():
-            raise UntoldError("its numbers of rows are not whole, so rows had weights or other first scores")
+    found = numbers.round()
+    if not (_WHOLE + off < 0.5).all():
+        raise UntoldError("single precision hides the number of rows in its leaves")
+    if (np.abs(numbers - found) > _WHOLE + off).any() or (found < 0).any() or (found > most).any():
+        raise UntoldError("its numbers of rows are not whole, so rows had weights or other first scores")
     return found.astype(int)

@@ -1,8 +1,8 @@
 """The learning rate η and the penalty λ of boosted trees, which a file of XGBoost lacks, from its sums.
 
 A leaf's value is −η G / (H + λ), with G = Σ g_i and H = Σ h_i over its rows (Chen and Guestrin, 2016,
-equation 5). A file keeps H and −G / (H + λ) of inner nodes. G of a node is the sum of its children's, in every
-tree: equations that are linear in λ, 1/η and λ/η. Each holds up to the rounding of its terms to single
+equation 5). A file keeps H and −G / (H + λ) of inner nodes. G of a node is the sum of its children's, in
+every tree: equations that are linear in λ, 1/η and λ/η. Each holds up to the rounding of its terms to single
 precision.
 """
 
