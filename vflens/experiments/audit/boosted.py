@@ -16,7 +16,7 @@ import numpy as np
 
 from vflens.experiments.audit.bench import Answer
 from vflens.experiments.audit.given import Joint, Reading
-from vflens.experiments.weights.xgboost import TreeTraining, TreeModel
+from vflens.experiments.weights.xgboost import TreeModel, TreeTraining
 from vflens.numerics.boosting.first_tree import leaf_counts, leaf_rows
 from vflens.numerics.boosting.later_trees import proven_boxes
 from vflens.numerics.boosting.path_restriction import AgreeingLeaves, Restricted, restricted
