@@ -32,7 +32,6 @@ def _measured(trees: list[Tree], base: float, x: Array, y: Array) -> list[float]
     by the first tree and by all.
     """
     found = proven_boxes(trees, base)
-    assert found is not None
     proven = trees[: found.leaves.shape[1]]
     reached = np.stack([ends(tree, x) for tree in proven], axis=1)
     box = (reached[:, None] == found.leaves).all(axis=2).argmax(axis=1)
@@ -59,8 +58,8 @@ def _boxes(trees: list[Tree], reached: Array, x: Array) -> tuple[float, float]:
 def test_people_of_the_recorded_model_are_those_of_the_page() -> None:
     model = read_xgboost(RECORDED / "bank.ubj")
     x, y = people()
-    assert model.base is not None
-    found = _measured(list(model.trees), float(model.base[0]), x.astype(np.float32), y)
+    assert model.training.base is not None
+    found = _measured(list(model.trees), float(model.training.base[0]), x.astype(np.float32), y)
     ((n, *stated),) = _rows("bank.ubj")
     assert n == len(y)
     assert found == pytest.approx(stated, abs=0.06)

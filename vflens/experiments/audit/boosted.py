@@ -8,6 +8,7 @@ of an unknown column.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -15,10 +16,11 @@ import numpy as np
 
 from vflens.experiments.audit.bench import Answer
 from vflens.experiments.audit.given import Joint, Reading
-from vflens.experiments.weights.xgboost import TreeModel
-from vflens.numerics.boosting.first_tree import leaf_counts
+from vflens.experiments.weights.xgboost import TreeModel, TreeTraining
+from vflens.numerics.boosting.first_tree import leaf_counts, leaf_rows
 from vflens.numerics.boosting.later_trees import proven_boxes
 from vflens.numerics.boosting.path_restriction import AgreeingLeaves, Restricted, restricted
+from vflens.numerics.boosting.rates import UntoldError, rates
 from vflens.numerics.boosting.trees import Tree
 from vflens.types import Array, Document, Progress
 
@@ -111,41 +113,77 @@ def attack_trees(model: TreeModel, joint: Joint, progress: Progress) -> tuple[li
     return [_reading(name, guesses, forest, joint) for name, guesses in read.items()], _share(blind)
 
 
-def training_rows(model: TreeModel, joint: Joint) -> list[Document]:
-    """Of each leaf of each ``class``'s first tree the training ``rows`` and their ``members`` of the class,
-    which the file tells, and the values ``low`` and ``high`` of the party's columns that lead there; [] where
-    the file does not tell. The only score of two classes is that of class 1.
+def told_of_training(model: TreeModel, joint: Joint) -> Document:
+    """What the file tells of training: ``training_rows``, ``training_boxes``, the reason why it is no more,
+    ``training_untold`` or None; how many ``pruned_nodes`` it keeps, which are not read, and ``unused_trees``,
+    which no score adds.
     """
-    told = None if model.base is None else leaf_counts(model.trees, model.score, model.base)
-    if told is None:
-        return []
+    found: Document = {"training_rows": [], "training_boxes": {}, "training_untold": None}
+    try:
+        found["training_rows"] = _rows(model.training, joint)
+        found["training_boxes"] = _later(model.training, joint)
+    except UntoldError as error:
+        found["training_untold"] = str(error)
+    unused = len(model.training.trees) - len(model.trees)
+    return {**found, "pruned_nodes": model.training.pruned, "unused_trees": unused}
+
+
+def _rows(of: TreeTraining, joint: Joint) -> list[Document]:
+    """Of each leaf of each ``class``'s first tree the training ``rows`` and their ``members`` of the class,
+    and the values ``low`` and ``high`` of the party's columns that lead there. The only score of two classes
+    is that of class 1.
+
+    Of squared error the ``rows`` alone, and how far the mean of their labels may be off, ``mean_label_off``,
+    or None where the file does not tell it.
+    """
+    if of.base is None:
+        raise UntoldError("it has no base_score that fits its loss")
+    if of.loss == "squared error":
+        if of.weight != 1:
+            raise UntoldError(f"scale_pos_weight is {of.weight:g} in a regression")
+        counts = [{"rows": leaf_rows(of.trees[0]), "mean_label_off": _labels(of)}]
+    else:
+        both = leaf_counts(of.trees, of.score, of.base, of.weight)
+        classes = [k + (len(both) == 1) for k in range(len(both))]
+        counts = [
+            {"class": np.full(len(rows), name), "rows": rows, "members": members}
+            for name, (rows, members) in zip(classes, both, strict=True)
+        ]
     low, high = _ranges(joint)
     leaves = []
-    for k, counts in enumerate(told):
-        lows, highs = model.trees[int(np.argmax(model.score == k))].boxes(joint.mine)
-        boxes = (lows.clip(low, high).tolist(), highs.clip(low, high).tolist())
-        leaves += [
-            {"class": k + (len(told) == 1), "rows": rows, "members": members, "low": least, "high": most}
-            for rows, members, least, most in zip(*(c.tolist() for c in counts), *boxes, strict=True)
-        ]
+    for k, columns in enumerate(counts):
+        lows, highs = of.trees[int(np.argmax(of.score == k))].boxes(joint.mine)
+        columns |= {"low": lows.clip(low, high), "high": highs.clip(low, high)}
+        values = zip(*(array.tolist() for array in columns.values()), strict=True)
+        leaves += [dict(zip(columns, of_leaf, strict=True)) for of_leaf in values]
     return leaves
 
 
-def training_boxes(model: TreeModel, joint: Joint) -> Document:
-    """What the first ``trees`` of logistic loss prove together; {} where no second tree is proven.
+def _labels(of: TreeTraining) -> Array:
+    """How far the mean label of each leaf (L,) of the first tree may be off; None where it is not told."""
+    off = np.full(len(of.trees[0].leaves), np.inf)
+    with suppress(UntoldError):
+        off = rates(of.trees).gradients(of.trees[0])[1] / of.trees[0].cover[of.trees[0].leaves]
+    return np.array([value if np.isfinite(value) else None for value in off.tolist()])
+
+
+def _later(of: TreeTraining, joint: Joint) -> Document:
+    """What the first ``trees`` of logistic loss tell together.
 
     That is ``boxes`` with the training ``rows`` in each, of which ``least`` to ``most`` have class 1, and the
     values ``low`` and ``high`` of the party's columns that lead there; the share of rows whose class is
     ``certain``; the mean ``width`` of a row's box, as a share of a column's range, and ``first_width``, that
     of a leaf of the first tree.
     """
-    if model.base is None or len(model.base) > 1:
+    if len(of.trees) == of.score.max() + 1:
         return {}
-    found = proven_boxes(model.trees, float(model.base[0]))
-    if found is None or found.leaves.shape[1] < 2:
-        return {}
-    low, high = _boxes(model, found.leaves, joint)
-    first_low, first_high = _boxes(model, found.leaves[:, :1], joint)
+    if of.alone or of.base is None:
+        raise UntoldError(of.alone)
+    found = proven_boxes(of.trees, float(of.base[0]))
+    if found.leaves.shape[1] < 2:
+        raise UntoldError("several numbers of rows fit the second tree, or more than a search looks at")
+    low, high = _boxes(of, found.leaves, joint)
+    first_low, first_high = _boxes(of, found.leaves[:, :1], joint)
     kept = {"rows": found.rows, "least": found.least, "most": found.most, "low": low, "high": high}
     of_boxes = zip(*(array.tolist() for array in kept.values()), strict=True)
     one_class = (found.most == 0) | (found.least == found.rows)
@@ -158,10 +196,10 @@ def training_boxes(model: TreeModel, joint: Joint) -> Document:
     }
 
 
-def _boxes(model: TreeModel, leaves: Array, joint: Joint) -> tuple[Array, Array]:
+def _boxes(of: TreeTraining, leaves: Array, joint: Joint) -> tuple[Array, Array]:
     """The values (C, d) of the party's columns that lead to ``leaves`` (C, t) of the first trees."""
-    ends = [tree.boxes(joint.mine) for tree in model.trees[: leaves.shape[1]]]
-    lows, highs = ([of[side][leaf] for of, leaf in zip(ends, leaves.T, strict=True)] for side in (0, 1))
+    ends = [tree.boxes(joint.mine) for tree in of.trees[: leaves.shape[1]]]
+    lows, highs = ([box[side][leaf] for box, leaf in zip(ends, leaves.T, strict=True)] for side in (0, 1))
     low, high = _ranges(joint)
     return np.max(lows, axis=0).clip(low, high), np.min(highs, axis=0).clip(low, high)
 

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from vflens.experiments.audit.advice import takes
-from vflens.experiments.audit.boosted import attack_trees, training_boxes, training_rows
+from vflens.experiments.audit.boosted import attack_trees, told_of_training
 from vflens.experiments.audit.defenses import reached
 from vflens.experiments.audit.given import Joint, Reading
 from vflens.experiments.audit.outcomes import (
@@ -85,8 +85,7 @@ def _readings(model: Graph | TreeModel, joint: Joint, progress: Progress) -> tup
     """What attacks make of each release; of trees the share of right branches of a blind guess."""
     if isinstance(model, TreeModel):
         readings, blind = attack_trees(model, joint, progress)
-        told = {"training_rows": training_rows(model, joint), "training_boxes": training_boxes(model, joint)}
-        return readings, {"blind_branches": blind, **told}
+        return readings, {"blind_branches": blind, **told_of_training(model, joint)}
     from vflens.experiments.audit.inverted import attack_network  # needs torch
 
     return [attack_network(model, joint, progress)], {}
@@ -100,7 +99,8 @@ def _outcome(joint: Joint, reading: Reading) -> AttackOutcome:
 
 def _described(model: Graph | TreeModel) -> str:
     if isinstance(model, TreeModel):
-        return f"{counted(len(model.trees), 'boosted tree')}"
+        used, trees = len(model.trees), counted(len(model.training.trees), "boosted tree")
+        return trees if used == len(model.training.trees) else f"{used} of {trees}"
     return f"a network of {counted(model.layers, 'matrix', many='matrices')}"
 
 
@@ -152,37 +152,74 @@ def sentences(found: Facts) -> list[str]:
         said.append(words + _paths(a, found))
     if found["others_drawn"]:
         said.append("The inputs of others are random: the file holds yours alone.")
+    if found.get("unused_trees"):
+        said.append(
+            "The file's best_iteration ends the scores there, as scikit-learn's wrapper releases them; "
+            "Booster.predict adds all trees."
+        )
     said.append("What its training gave away is not in these figures: they are of what the model releases.")
-    return [*said, *_training(found.get("training_rows", [])), *_later(found.get("training_boxes", {}))]
+    return [*said, *_training(found)] if "training_rows" in found else said
 
 
-def _training(leaves: Sequence[Facts]) -> list[str]:
-    """What the first tree of each class tells of the rows that trained it, by the class that gains most."""
+_IF = "If no row had a weight or a base margin of its own{} and every tree saw the same rows, "
+
+
+def _training(found: Facts) -> list[str]:
+    """What trees tell of the rows that trained them, and why it is no more."""
+    leaves, boxes, untold = (found[f"training_{key}"] for key in ("rows", "boxes", "untold"))
+    said = []
+    if leaves:
+        said.append(_IF.format("") + (_classes(leaves) if "class" in leaves[0] else _alone(leaves)))
+    if boxes:
+        said.append(_IF.format(", no value was missing") + _later(boxes))
+    if untold:
+        begin = "Its later trees tell no more here" if leaves else "Here it tells nothing of training rows"
+        said.append(f"The file was searched for its training. {begin}: {untold}.")
+    if found["pruned_nodes"]:
+        said.append(
+            f"It keeps {counted(found['pruned_nodes'], 'node')} that pruning cut, with the weights of "
+            "smaller groups of rows: they are not read here."
+        )
+    return said
+
+
+def _classes(leaves: Sequence[Facts]) -> str:
+    """What the first tree of each class tells, by the class that gains most."""
     by_class = {leaf["class"]: [of for of in leaves if of["class"] == leaf["class"]] for leaf in leaves}
-    if not by_class:
-        return []
-    told = {name: _right(of) for name, of in by_class.items()}
-    name = max(told, key=lambda k: told[k][0] - told[k][1])
-    right, blind = told[name]
+    shares = {name: _right(of) for name, of in by_class.items()}
+    name = max(shares, key=lambda k: shares[k][0] - shares[k][1])
+    right, blind = shares[name]
     rows = sum(leaf["rows"] for leaf in by_class[name])
-    classes = f" of each of {counted(len(told), 'class')}" if len(told) > 1 else ""
-    return [
-        f"The file tells how many of {counted(rows, 'training row', ',')} end in each leaf of the first tree"
+    classes = f" of each of {counted(len(shares), 'class')}" if len(shares) > 1 else ""
+    return (
+        f"the file tells how many of {counted(rows, 'training row', ',')} end in each leaf of the first tree"
         f"{classes} and how many of them have its class: whether a row has class {name}, a guess from the "
         f"leaf is right for {right:.1%}, the more frequent answer for {blind:.1%}."
-    ]
+    )
 
 
-def _later(found: Facts) -> list[str]:
-    """What later trees prove of these rows."""
-    if not found:
-        return []
-    return [
-        f"If none of their values was missing, its first {counted(found['trees'], 'tree')} prove how many of "
+def _alone(leaves: Sequence[Facts]) -> str:
+    """What the first tree of a regression tells."""
+    rows, alone = sum(leaf["rows"] for leaf in leaves), sum(leaf["rows"] == 1 for leaf in leaves)
+    labels = (
+        "the mean label of each leaf follows from its value, and so does the label of each of these"
+        if all(leaf["mean_label_off"] is not None for leaf in leaves)
+        else "their labels do not follow, since it hides the learning rate or the penalty"
+    )
+    return (
+        f"the file tells how many of {counted(rows, 'training row', ',')} end in each leaf of the first "
+        f"tree: {alone:,} end in one alone; {labels}."
+    )
+
+
+def _later(found: Facts) -> str:
+    """What later trees tell of these rows."""
+    return (
+        f"its first {counted(found['trees'], 'tree')} tell how many of "
         f"these rows stand in each of {counted(len(found['boxes']), 'box', ',')} of values, and the class of "
         f"{found['certain']:.1%}: a row's box leaves {found['width']:.1%} of the range of one of your "
         f"columns on average, its leaf of the first tree {found['first_width']:.1%}."
-    ]
+    )
 
 
 def _right(leaves: Sequence[Facts]) -> tuple[float, float]:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -18,18 +18,39 @@ from vflens.words import counted
 _LARGEST = 1 << 26  # bytes of a file: values in memory take up to 40 times as much
 _MOST_PLACES = 10**8  # of nodes on paths to leaves: a byte each, twice
 _MOST_INPUTS = 1 << 20  # an audited row holds a number for each
-_MARGINS = {"binary:logistic", "binary:logitraw", "reg:logistic", "reg:squarederror"}
-_CLASSES = {"multi:softprob", "multi:softmax"}
+_LOSSES = {
+    **dict.fromkeys(("binary:logistic", "binary:logitraw", "reg:logistic"), "logistic"),
+    **dict.fromkeys(("multi:softprob", "multi:softmax"), "softmax"),
+    "reg:squarederror": "squared error",
+}
 _ARRAYS = ("left_children", "right_children", "split_indices", "split_conditions")
 
 
 @dataclass(frozen=True, eq=False)
+class TreeTraining:
+    """All ``trees`` of a file as they were trained, and the ``score`` int (T,) to which each adds.
+
+    ``base`` (k,) is what the base score stands for: probabilities for the ``loss`` "logistic" or "softmax",
+    the first prediction for "squared error"; None if the file does not say it. A row of class 1 had the
+    ``weight``. ``alone`` says why a tree may not follow from the sum of those before it, "" if it does. The
+    file keeps ``pruned`` nodes besides.
+    """
+
+    trees: tuple[Tree, ...]
+    score: Array
+    loss: str
+    base: Array | None
+    weight: float
+    alone: str
+    pruned: int
+
+
+@dataclass(frozen=True, eq=False)
 class TreeModel:
-    """Trees whose leaves add up to k scores of a row; ``score`` int (T,) is the one to which each tree adds.
+    """Trees whose leaves add up to k released scores; ``score`` int (T,) is the one to which each adds.
 
     ``width`` is the number of inputs, ``names`` theirs, in order, or (). The scores lack the base score,
-    which an adversary who knows the model subtracts; ``base`` (k,) are the probabilities that it stands for,
-    None where the loss is neither logistic nor softmax.
+    which an adversary who knows the model subtracts. Trees after best_iteration are in ``training`` alone.
     """
 
     trees: tuple[Tree, ...]
@@ -37,7 +58,7 @@ class TreeModel:
     scores: int
     width: int
     names: tuple[str, ...]
-    base: Array | None = None
+    training: TreeTraining
 
     @property
     def classes(self) -> int:
@@ -98,13 +119,11 @@ def _no_number(text: str) -> NoReturn:
 def _model(found: Any) -> TreeModel:
     learner = found["learner"]
     objective, booster = learner["objective"]["name"], learner["gradient_booster"]
-    if booster["name"] != "gbtree":
-        raise _WrongError(f"gradient_booster.name is {booster['name']!r}, not 'gbtree'")
-    if objective not in _MARGINS | _CLASSES:
-        raise _WrongError(
-            f"objective.name is {objective!r}, not one of {', '.join(sorted(_MARGINS | _CLASSES))}"
-        )
-    facts, kept = learner["learner_model_param"], booster["model"]
+    if booster["name"] not in ("gbtree", "dart"):
+        raise _WrongError(f"gradient_booster.name is {booster['name']!r}, neither 'gbtree' nor 'dart'")
+    if objective not in _LOSSES:
+        raise _WrongError(f"objective.name is {objective!r}, not one of {', '.join(sorted(_LOSSES))}")
+    facts, kept = learner["learner_model_param"], booster.get("gbtree", booster)["model"]
     width, scores = int(facts["num_feature"]), max(1, int(facts["num_class"]))
     if width > _MOST_INPUTS:
         raise _WrongError(f"num_feature is {width:,}, more than {_MOST_INPUTS:,}")
@@ -120,26 +139,61 @@ def _model(found: Any) -> TreeModel:
         raise _WrongError(
             f"tree_info has not one of {counted(scores, 'score')} for each of {counted(len(trees), 'tree')}"
         )
-    if (scores > 1) != (objective in _CLASSES):
+    if (scores > 1) != (_LOSSES[objective] == "softmax"):
         raise _WrongError(f"num_class is {scores} with the objective {objective!r}")
     places = sum(len(tree.leaves) * len(tree.feature) for tree in trees)
     if places > _MOST_PLACES:
         raise _WrongError(f"its trees have {places:,} pairs of a leaf and a node, more than {_MOST_PLACES:,}")
-    return TreeModel(
-        trees, score, scores, width, names=_names(learner, width), base=_base(facts, objective, scores)
-    )
+    dropped = np.array(booster.get("weight_drop", np.ones(len(trees))), np.float64)
+    best = int(learner.get("attributes", {}).get("best_iteration", len(trees)))
+    if best < 0 or dropped.shape != score.shape or not (np.abs(dropped) <= 1).all():
+        raise _WrongError("best_iteration or weight_drop does not fit its trees")
+    released = [replace(tree, value=tree.value * by) for tree, by in zip(trees, dropped, strict=True)]
+    used = (best + 1) * _parallel(booster) * scores
+    pruned = sum(map(len, (t["left_children"] for t in kept["trees"]))) - sum(len(t.feature) for t in trees)
+    training = _training(learner, trees, score, dropped, pruned)
+    names = _names(learner, width)
+    return TreeModel(tuple(released[:used]), score[:used], scores, width, names=names, training=training)
+
+
+def _training(
+    learner: Mapping[str, Any], trees: tuple[Tree, ...], score: Array, dropped: Array, pruned: int
+) -> TreeTraining:
+    objective, booster = learner["objective"], learner["gradient_booster"]
+    loss, weight = _LOSSES[objective["name"]], objective.get("reg_loss_param", {}).get("scale_pos_weight", 1)
+    reasons = {
+        f"scale_pos_weight is {float(weight):g}": float(weight) != 1,
+        "several trees grew at a time": _parallel(booster) > 1,
+        "dart left trees out of others": bool((dropped != 1).any()),
+        "only those of one logistic score are searched": loss != "logistic",
+    }
+    alone = next((reason for reason, holds in reasons.items() if holds), "")
+    base = _base(learner["learner_model_param"], objective["name"], int(score.max()) + 1)
+    return TreeTraining(trees, score, loss=loss, base=base, weight=float(weight), alone=alone, pruned=pruned)
+
+
+def _parallel(booster: Mapping[str, Any]) -> int:
+    facts = booster.get("gbtree", booster)["model"].get("gbtree_model_param", {})
+    return max(1, int(facts.get("num_parallel_tree", 1)))
 
 
 def _base(facts: Mapping[str, Any], objective: str, scores: int) -> Array | None:
-    """A probability for the logistic loss; for softmax logits, of older versions one for all classes."""
-    if objective not in _CLASSES | {"binary:logistic"} or "base_score" not in facts:
+    """A probability for the logistic loss, but the margin for logitraw; for softmax logits, of older versions
+    one for all classes.
+    """
+    if "base_score" not in facts:
         return None
     base = np.array(str(facts["base_score"]).strip("[]").split(","), np.float64)
     if len(base) not in (1, scores):
         return None
-    if objective in _CLASSES:
+    with np.errstate(over="ignore"):  # a probability of 0
+        if objective == "binary:logitraw":
+            base = 1 / (1 + np.exp(-base))
+    if _LOSSES[objective] == "softmax":
         height = np.exp(base - base.max()) * np.ones(scores)
         base = height / height.sum()
+    if _LOSSES[objective] == "squared error":
+        return base if np.isfinite(base).all() else None
     return base if ((base > 0) & (base < 1)).all() else None
 
 

@@ -22,14 +22,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from vflens.array import Array
-from vflens.numerics.boosting.first_tree import Rates, leaf_counts, rates
+from vflens.numerics.boosting.first_tree import leaf_counts
+from vflens.numerics.boosting.rates import EPS, Rates, UntoldError, rates
 from vflens.numerics.boosting.trees import Tree
 from vflens.numerics.boosting.whole_sums import WholeSums, Work
 
-_EPS = float(np.finfo(np.float32).eps)
+_OTHERS = "no whole numbers fit a later tree: it had other rows than the first, or rows had weights"
 _LEAST = 1e-16  # XGBoost's least hessian
 _OFF = 1e-3  # of a bound that a linear program gives
 _MOST_PLACES = 200_000  # in the equations of these programs: tens of seconds
+_MOST_CELLS = 10**8  # of boxes, leaves and columns that are compared for a tree: a second
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +46,7 @@ class Boxes:
     most: Array
 
 
-def proven_boxes(trees: Sequence[Tree], base: float) -> Boxes | None:
+def proven_boxes(trees: Sequence[Tree], base: float) -> Boxes:
     """The boxes of as many of the ``trees`` as are proven.
 
     Proven means that no other numbers fit the file, if all trees were trained on the same rows, of equal
@@ -55,22 +57,22 @@ def proven_boxes(trees: Sequence[Tree], base: float) -> Boxes | None:
         trees: in order, of logistic loss.
         base: the probability of class 1 before the first one.
 
-    Returns:
-        None where the first tree tells nothing; see :func:`vflens.numerics.boosting.first_tree.leaf_counts`.
+    Raises:
+        UntoldError: see :func:`vflens.numerics.boosting.first_tree.leaf_counts`; or no numbers fit a tree, so
+            it had other rows or weights.
     """
     found = rates(trees)
-    counted = leaf_counts(trees, np.zeros(len(trees), int), np.array([base]))
-    if found is None or counted is None:
-        return None
-    columns = np.unique(np.concatenate([tree.feature[tree.feature >= 0] for tree in trees]))
-    (rows, ones), first = counted[0], trees[0]
+    ((rows, ones),) = leaf_counts(trees, np.zeros(len(trees), int), np.array([base]))
+    columns, first = np.unique(np.concatenate([tree.feature[tree.feature >= 0] for tree in trees])), trees[0]
     margin = np.float32(np.log(base / (1 - base))) + first.value[first.leaves].astype(np.float32)
     low, high = first.boxes(columns)
     now = _Partition(leaves=np.arange(len(rows))[:, None], rows=rows, margin=margin, low=low, high=high)
     members, work = [ones], Work()
     for tree in trees[1:]:
+        if now.low.size * len(tree.leaves) > _MOST_CELLS:
+            break
         table = _Table(tree, now, tree.boxes(columns), found)
-        if not table.solved(work):
+        if not (table.fits(int(ones.sum())) and table.solved(work)):
             break
         members.append(table.members())
         now = now.split(tree, columns, table.most)
@@ -111,19 +113,34 @@ class _Table:
         self._due = np.stack([cover, gradient])
         self._weights, off = _weights(now.margin)
         most = cover / self._weights[0].min()  # rows of a leaf
-        self._slack = np.stack([cover * (off[0] + _EPS), most * off[1] + off_gradient])
+        self._slack = np.stack([cover * (off[0] + EPS), most * off[1] + off_gradient])
         self.most = np.where(_meet(now.low, now.high, *boxes), now.rows[:, None], 0)
         self.least = np.zeros_like(self.most)
         self._fill()
         self._tried: dict[int, int] = {}
 
+    def fits(self, ones: int) -> bool:
+        """Whether single precision tells how many rows of a leaf have class 1: ``ones`` in all.
+
+        Raises:
+            UntoldError: the sums are not those of all rows.
+        """
+        off = self._weights @ self._rows - self._due.sum(axis=1) - [0, ones]
+        if (np.abs(off) > self._slack.sum(axis=1)).any():
+            raise UntoldError(_OTHERS)
+        return bool((self._slack[1] < 0.5).all())
+
     def solved(self, work: Work) -> bool:
-        """Whether every number is proven; all leaves are tried again until none of them has changed."""
+        """Whether every number is proven; all leaves are tried again until none of them has changed.
+
+        Raises:
+            UntoldError: no numbers fit.
+        """
         while waiting := [
             leaf for leaf in range(self.most.shape[1]) if self._open(leaf) != self._tried.get(leaf)
         ]:
-            if not all(self._fits(leaf, work) for leaf in waiting):
-                return False
+            for leaf in waiting:
+                self._narrow(leaf, work)
         return not (self.most - self.least).any()
 
     def members(self) -> Array:
@@ -134,21 +151,20 @@ class _Table:
     def _open(self, leaf: int) -> int:
         return int((self.most - self.least)[:, leaf].sum())
 
-    def _fits(self, leaf: int, work: Work) -> bool:
-        """Narrow the numbers of a leaf to those that fit; whether there are any."""
-        if (self.least > self.most).any():
-            return False
+    def _narrow(self, leaf: int, work: Work) -> None:
+        """Narrow the numbers of a leaf to those that fit."""
         at = np.flatnonzero(self.most[:, leaf])
         sums = WholeSums(self._weights[:, at], self._due[:, leaf], self._slack[:, leaf])
-        choices = sums.choices(self.least[at, leaf], self.most[at, leaf], work)
-        if choices is not None and len(choices):
-            self.least[at, leaf], self.most[at, leaf] = choices.min(axis=0), choices.max(axis=0)
+        ends = sums.ends(self.least[at, leaf], self.most[at, leaf], work)
+        if ends is not None:
+            self.least[at, leaf], self.most[at, leaf] = ends
         self._tried[leaf] = self._open(leaf)
         self._fill()
-        return choices is None or len(choices) > 0
 
     def _fill(self) -> None:
         """The rows of a box are those in all leaves."""
+        if (self.least > self.most).any():
+            raise UntoldError(_OTHERS)
         spare = self._rows - self.least.sum(axis=1)
         self.most = np.minimum(self.most, self.least + spare[:, None])
         short = self.most.sum(axis=1) - self._rows
@@ -194,6 +210,8 @@ def _of_class(now: _Partition, members: Sequence[Array]) -> tuple[Array, Array]:
     for box, unit in enumerate(np.eye(len(now.rows))):
         for end, sign in enumerate((1, -1)):
             found = linprog(sign * unit, A_eq=A, b_eq=b, bounds=ends.T)
+            if found.status == 2:
+                raise UntoldError(_OTHERS)
             if found.status == 0:
                 ends[end, box] = sign * found.fun
     return np.ceil(ends[0] - _OFF).astype(int), np.floor(ends[1] + _OFF).astype(int)

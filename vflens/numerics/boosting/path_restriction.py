@@ -14,6 +14,8 @@ import numpy as np
 
 from vflens.array import Array
 
+_MOST_LEAVES = 5_000_000  # that are compared with boxes and sums: a second
+
 
 @dataclass(frozen=True, eq=False)
 class AgreeingLeaves:
@@ -63,7 +65,7 @@ def restricted(
         low: least values.
         high: largest values.
         tolerance: by which a sum may miss its target: released scores are rounded.
-        most: boxes that are looked at; the work is proportional to it.
+        most: boxes that are looked at.
         rng: draws the choice.
     """
     search = _Search(trees, target, tolerance, rng)
@@ -76,72 +78,74 @@ def restricted(
 
 
 class _Search:
-    """The leaves of all trees, one tree behind the other: K in sum."""
+    """The leaves of all trees, one tree behind the other: K in sum; places (A,) of those that are left."""
 
     def __init__(
         self, trees: Sequence[AgreeingLeaves], target: Array, tolerance: float, rng: np.random.Generator
     ) -> None:
-        sizes = [len(tree.leaves) for tree in trees]
-        self._begins, self._tree = np.cumsum([0, *sizes[:-1]]), np.repeat(np.arange(len(trees)), sizes)
+        self._trees = len(trees)
+        self._tree = np.repeat(np.arange(self._trees), [len(tree.leaves) for tree in trees])
         self._leaves = np.concatenate([tree.leaves for tree in trees])
         self._low, self._high = (np.vstack([getattr(t, end) for t in trees]) for end in ("low", "high"))
         self._effects = np.vstack([tree.effects for tree in trees])
         self._target, self._tolerance, self._rng = target, tolerance, rng
+        self._compared = 0
         self.least, self.largest = np.full(self._low.shape[1], np.inf), np.full(self._low.shape[1], -np.inf)
         self.found = 0
         self.chosen: Array | None = None
 
     def run(self, low: Array, high: Array, most: int) -> bool:
         """Whether the search of the box from ``low`` to below ``high`` ends within ``most`` boxes."""
-        waiting = [(np.ones(len(self._tree), bool), low, high)]
-        while waiting and most:
+        waiting = [(np.arange(len(self._tree)), np.zeros(0, int), low, high)]
+        while waiting and most and self._compared < _MOST_LEAVES:
             most -= 1
-            narrowed = self._narrowed(*waiting.pop())
+            *both, low, high = waiting.pop()
+            narrowed = self._narrowed(np.sort(np.concatenate(both)), low, high)
             if narrowed is None:
                 continue
-            alive, low, high = narrowed
-            left = np.add.reduceat(alive, self._begins)
-            if left.max() == 1:
-                self._keep(alive, low, high)
+            left, low, high = narrowed
+            counts = np.bincount(self._tree[left])
+            if counts.max() == 1:
+                self._keep(left, low, high)
                 continue
-            tree = int(np.where(left > 1, left, len(alive) + 1).argmin())
-            of_tree = self._tree == tree
-            for leaf in np.flatnonzero(alive & of_tree):
-                only = alive & ~of_tree
-                only[leaf] = True
-                waiting.append((only, low, high))
+            of_tree = self._tree[left] == np.where(counts > 1, counts, len(left) + 1).argmin()
+            waiting += [(left[~of_tree], leaf, low, high) for leaf in left[of_tree, None]]
         return not waiting
 
-    def _narrowed(self, alive: Array, low: Array, high: Array) -> tuple[Array, Array, Array] | None:
+    def _narrowed(self, left: Array, low: Array, high: Array) -> tuple[Array, Array, Array] | None:
         """The leaves that are left in a box, and the part of it that they allow; None if a tree has none."""
         count = -1
-        while count != (count := int(alive.sum())):
-            alive = alive & self._reach_the_sum(alive)
-            alive &= (np.maximum(low, self._low) < np.minimum(high, self._high)).all(axis=1)
-            if not np.logical_or.reduceat(alive, self._begins).all():
+        while count != (count := len(left)):
+            self._compared += count
+            left = left[self._reach_the_sum(left)]
+            meet = np.maximum(low, self._low[left]) < np.minimum(high, self._high[left])
+            left = left[meet.all(axis=1)]
+            begins = self._begins(left)
+            if len(begins) < self._trees:
                 return None
-            low = np.maximum(low, self._ends(np.minimum, np.inf, self._low, alive).max(axis=0))
-            high = np.minimum(high, self._ends(np.maximum, -np.inf, self._high, alive).min(axis=0))
-        return alive, low, high
+            low = np.maximum(low, np.minimum.reduceat(self._low[left], begins, axis=0).max(axis=0))
+            high = np.minimum(high, np.maximum.reduceat(self._high[left], begins, axis=0).min(axis=0))
+        return left, low, high
 
-    def _reach_the_sum(self, alive: Array) -> Array:
-        """Which leaves (K,) reach the target with the least or largest effects of the other trees."""
-        lowest = self._ends(np.minimum, np.inf, self._effects, alive)
-        highest = self._ends(np.maximum, -np.inf, self._effects, alive)
+    def _begins(self, left: Array) -> Array:
+        """The place of the first leaf of each tree that has one."""
+        found: Array = np.flatnonzero(np.diff(self._tree[left], prepend=-1))
+        return found
+
+    def _reach_the_sum(self, left: Array) -> Array:
+        """Which leaves (A,) reach the target with the least or largest effects of the other trees."""
+        effects, begins, tree = self._effects[left], self._begins(left), self._tree[left]
+        lowest = np.minimum.reduceat(effects, begins, axis=0)
+        highest = np.maximum.reduceat(effects, begins, axis=0)
         others_low, others_high = lowest.sum(axis=0) - lowest, highest.sum(axis=0) - highest
-        due = self._target - self._effects
-        above = due >= others_low[self._tree] - self._tolerance
-        reached: Array = (above & (due <= others_high[self._tree] + self._tolerance)).all(axis=1)
+        due = self._target - effects
+        above = due >= others_low[tree] - self._tolerance
+        reached: Array = (above & (due <= others_high[tree] + self._tolerance)).all(axis=1)
         return reached
 
-    def _ends(self, end: np.ufunc, none: float, of: Array, alive: Array) -> Array:
-        """The least or largest ``of`` (K, c) among the leaves of each tree that are left: (T, c)."""
-        ends: Array = end.reduceat(np.where(alive[:, None], of, none), self._begins, axis=0)
-        return ends
-
-    def _keep(self, alive: Array, low: Array, high: Array) -> None:
+    def _keep(self, left: Array, low: Array, high: Array) -> None:
         """Count a choice; it replaces the drawn one with equal odds."""
         self.least, self.largest = np.minimum(self.least, low), np.maximum(self.largest, high)
         self.found += 1
         if self._rng.random() < 1 / self.found:
-            self.chosen = self._leaves[alive]
+            self.chosen = self._leaves[left]

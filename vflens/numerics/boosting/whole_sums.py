@@ -1,4 +1,4 @@
-"""Whole numbers within bounds, some of whose weighted sums are known: all choices, by meeting in the middle.
+"""Whole numbers within bounds, some of whose weighted sums are known: their bounds, by meeting in the middle.
 
 The numbers are cut into two halves, and the sums of all choices of each half are listed, one list in order.
 To a choice of the one half belong those of the other whose sum makes up what is due: a place in the ordered
@@ -39,8 +39,11 @@ class WholeSums:
     due: Array
     slack: Array
 
-    def choices(self, least: Array, most: Array, work: Work) -> Array | None:
-        """All n (s, k) from ``least`` to ``most`` int (k,); None if ``work`` does not allow to find them."""
+    def ends(self, least: Array, most: Array, work: Work) -> Array | None:
+        """The least and largest of each n int (2, k) among all choices from ``least`` to ``most`` int (k,).
+
+        The least exceed the largest where no choice fits; None if ``work`` does not allow to find them.
+        """
         sizes = most - least + 1
         halves = _halves(sizes)
         if not work.allows(sum(prod(sizes[half].tolist()) for half in halves)):
@@ -56,9 +59,13 @@ class WholeSums:
         i = np.repeat(np.arange(len(begin)), end - begin)
         j = order[np.arange(len(i)) - np.repeat((end - begin).cumsum() - end, end - begin)]
         fits = self._whole(one[1, i] + other[1, j], one[2, i] + other[2, j])
-        found = np.empty((int(fits.sum()), len(least)), np.int64)
+        if not fits.any():
+            return np.stack([least + 1, least])
+        found = np.stack([least, least])
         for half, chosen in zip(halves, (i[fits], j[fits]), strict=True):
-            found[:, half] = np.transpose(np.unravel_index(chosen, (1, *sizes[half])))[:, 1:] + least[half]
+            free = half[sizes[half] > 1]  # 21 at most: an array has 64 dimensions
+            digits = np.array(np.unravel_index(chosen, (1, *sizes[free])))[1:]
+            found[:, free] += np.stack([digits.min(axis=1), digits.max(axis=1)])
         return found
 
     def _whole(self, second: Array, total: Array) -> Array:
@@ -81,7 +88,7 @@ def _halves(sizes: Array) -> tuple[Array, Array]:
 
 
 def _sums(weights: Array, least: Array, most: Array) -> Array:
-    """Sums (r, s) of all choices with ``weights`` (r, k), in the order of ``numpy.unravel_index``."""
+    """Sums (r, s) of all choices with ``weights`` (r, k), the last number changes first."""
     sums = np.zeros((len(weights), 1))
     for weight, low, high in zip(weights.T, least, most, strict=True):
         added = weight[:, None] * np.arange(low, high + 1)

@@ -16,7 +16,7 @@ from vflens.errors import ConfigError, DataError, VflensError
 from vflens.experiments.audit.bench import Plan
 from vflens.experiments.audit.given import Source, joint
 from vflens.experiments.audit.subject import AuditSubject, load_subject
-from vflens.experiments.weights.xgboost import TreeModel
+from vflens.experiments.weights.xgboost import TreeModel, TreeTraining
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
 
@@ -57,7 +57,9 @@ def test_what_counts_as_found_is_what_the_configuration_says(tmp_path: Path) -> 
     assert _load(tmp_path / "p.toml", classes=2).tolerance == {"age": 2.0}
     assert _load(tmp_path / "p.toml", classes=2, columns=["income"]).tolerance == {}
     asked = Source(str(tmp_path / "p.toml"), 2, ["age", "income"], "id", None)
-    trees = TreeModel((), np.zeros(0, int), scores=1, width=2, names=("age", "income"))
+    none = np.zeros(0, int)
+    training = TreeTraining((), none, loss="logistic", base=None, weight=1.0, alone="", pruned=0)
+    trees = TreeModel((), none, scores=1, width=2, names=("age", "income"), training=training)
     assert joint(asked, trees, Plan(known=0)).bench.subject.tolerance == {"age": 2.0}
     (tmp_path / "p.toml").write_text(f"{text}\n[scoring.tolerance]\nagee = 2\n")
     for columns in (None, ["income"]):

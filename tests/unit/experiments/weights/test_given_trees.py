@@ -73,6 +73,7 @@ def test_an_audit_reads_paths_from_the_score(tmp_path: Path, vflens: Run) -> Non
 def _check_boxes(found: dict[str, Any]) -> None:
     """Boxes of six trees, by the party's columns alone; tests/unit/numerics/boosting/test_later_trees.py."""
     told = found["training_boxes"]
+    assert not any("prove" in sentence for sentence in found["verdict"])
     boxes, x = told["boxes"], people()[0][:, :3].astype(np.float32)
     assert (told["trees"], len(boxes)) == (6, 99)
     assert all(box["least"] == box["most"] for box in boxes)  # the number of each class is exact
@@ -89,7 +90,11 @@ def _check_boxes(found: dict[str, Any]) -> None:
         assert told[name] == pytest.approx(np.average(shares, axis=0, weights=of).mean())
     shown = f"the class of {pure / 180:.1%}: a row's box leaves {told['width']:.1%} of the range"
     assert shown in found["verdict"][-1]
-    assert found["verdict"][-1].startswith("If none of their values was missing, its first 6 trees prove")
+    condition = "If no row had a weight or a base margin of its own, no value was missing and every tree saw"
+    assert found["verdict"][-1].startswith(f"{condition} the same rows, its first 6 trees tell")
+    assert found["verdict"][-2].startswith(
+        "If no row had a weight or a base margin of its own and every tree"
+    )
 
 
 def test_inputs_that_no_tree_splits_cost_next_to_nothing(tmp_path: Path, vflens: Run) -> None:
@@ -120,7 +125,8 @@ def test_rows_with_all_inputs_are_cut_at_the_partys_columns(tmp_path: Path, vfle
     assert [(leaf["class"], leaf["rows"], leaf["members"]) for leaf in found["training_rows"]] == [
         *((0, 180, 1), (1, 100, 0), (1, 3, 2), (1, 77, 77), (2, 80, 0), (2, 100, 100))
     ]  # counted in test_first_tree.py
-    assert "whether a row has class 2, a guess from the leaf is right for 100.0%" in found["verdict"][-1]
+    assert "whether a row has class 2, a guess from the leaf is right for 100.0%" in found["verdict"][-2]
+    assert found["verdict"][-1].endswith("only those of one logistic score are searched.")
     alone = strict(vflens("audit", table, "--columns", "loan", *options).out)
     assert alone["columns"] == ["loan"]
 
@@ -141,7 +147,106 @@ def test_a_model_that_does_not_tell_of_training_is_audited_without(tmp_path: Pat
     given = ("--weights", tmp_path / "m.json", "--rows", "10", "--out", tmp_path / "audit.html")
     found = strict(vflens("audit", BANK, *MINE, *given, "--json").out)
     assert found["training_rows"] == []
-    assert found["verdict"][-1].startswith("What its training gave away")
+    assert found["training_untold"] == "it lacks base_weights"
+    assert found["verdict"][-1].endswith("it tells nothing of training rows: it lacks base_weights.")
+
+
+def _audited(tmp_path: Path, vflens: Run, model: Any) -> dict[str, Any]:
+    (tmp_path / "m.json").write_text(json.dumps(model), encoding="utf-8")
+    given = ("--weights", tmp_path / "m.json", "--rows", "10", "--out", tmp_path / "audit.html")
+    return strict(vflens("audit", BANK, *MINE, *given, "--json").out)
+
+
+def test_early_stopping_ends_the_score_and_not_what_training_tells(tmp_path: Path, vflens: Run) -> None:
+    """A file without the later trees is attacked alike."""
+    model = _model()
+    model["learner"]["attributes"] = {"best_iteration": "3"}
+    found = _audited(tmp_path, vflens, model)
+    assert found["model"] == "4 of 10 boosted trees"
+    assert any("best_iteration" in sentence for sentence in found["verdict"])
+    assert found["training_boxes"]["trees"] == 6
+    shorter = _model()
+    kept = shorter["learner"]["gradient_booster"]["model"]
+    del kept["trees"][4:], kept["tree_info"][4:]
+    assert _audited(tmp_path, vflens, shorter)["attacks"] == found["attacks"]
+
+
+def test_dart_scales_scores_and_not_what_training_tells(tmp_path: Path, vflens: Run) -> None:
+    model, plain = _model(), _audited(tmp_path, vflens, _model())
+    booster = model["learner"]["gradient_booster"]
+    dropped = [0.5, *[1.0] * 9]
+    booster.update(name="dart", gbtree={"model": booster.pop("model")}, weight_drop=dropped)
+    found = _audited(tmp_path, vflens, model)
+    assert found["training_rows"] == plain["training_rows"]
+    assert found["training_boxes"] == {}
+    assert found["training_untold"] == "dart left trees out of others"
+    (tmp_path / "m.json").write_text(json.dumps(model), encoding="utf-8")
+    read, whole = read_xgboost(tmp_path / "m.json"), read_xgboost(RECORDED / "bank.json")
+    for mine, its, factor in zip(read.trees, whole.trees, dropped, strict=True):
+        np.testing.assert_array_equal(mine.value, factor * its.value)
+
+
+@pytest.mark.parametrize(
+    ("facts", "reason"),
+    [
+        ({"reg_loss_param": {"scale_pos_weight": "2"}}, "its numbers of rows are not whole"),
+        ({"name": "binary:logitraw"}, "its numbers of rows are not whole"),
+        ({"name": "reg:squarederror"}, "its numbers of rows are not whole"),
+    ],
+)
+def test_an_objective_that_does_not_fit_tells_nothing(
+    tmp_path: Path, vflens: Run, facts: dict[str, Any], reason: str
+) -> None:
+    """The people had the logistic loss, and no weight."""
+    model = _model()
+    model["learner"]["objective"].update(facts)
+    found = _audited(tmp_path, vflens, model)
+    assert (found["training_rows"], found["training_boxes"]) == ([], {})
+    assert reason in found["verdict"][-1]
+
+
+@pytest.mark.parametrize(
+    ("weights", "alone", "labels"),
+    [(False, 2, "hides the learning rate"), (True, 2, "so does the label of each of these")],
+)
+def test_a_regression_tells_who_is_alone_in_a_leaf(
+    tmp_path: Path, vflens: Run, weights: bool, alone: int, labels: str
+) -> None:
+    """Six people of squared error, λ = 0, η = 1: a node's weight is the mean of its labels."""
+    model = _model()
+    learner = model["learner"]
+    learner["objective"] = {"name": "reg:squarederror", "reg_loss_param": {"scale_pos_weight": "1"}}
+    learner["learner_model_param"]["base_score"] = "0E0"
+    tree = {
+        **{"tree_param": {"size_leaf_vector": "1"}, "left_children": [1, 3, 5, -1, -1, -1, -1]},
+        **{"right_children": [2, 4, 6, -1, -1, -1, -1], "split_indices": [0, 1, 2, 0, 0, 0, 0]},
+        **{"sum_hessian": [6, 3, 3, 1, 2, 2, 1], "base_weights": [59 / 6, 3, 50 / 3, 1, 4, 10, 30]},
+        "split_conditions": [40.0, 3000.0, 600.0, 1, 4, 10, 30],
+    }
+    if not weights:
+        del tree["base_weights"]
+    learner["gradient_booster"]["model"].update(trees=[tree], tree_info=[0])
+    found = _audited(tmp_path, vflens, model)
+    assert [leaf["rows"] for leaf in found["training_rows"]] == [1, 2, 2, 1]
+    assert (
+        f"6 training rows end in each leaf of the first tree: {alone} end in one alone"
+        in found["verdict"][-1]
+    )
+    assert labels in found["verdict"][-1]
+
+
+def test_pruned_nodes_are_named(tmp_path: Path, vflens: Run) -> None:
+    """XGBoost's exact method leaves nodes in the file that no path reaches."""
+    model = _model()
+    for tree in model["learner"]["gradient_booster"]["model"]["trees"]:
+        for name, value in (("left_children", -1), ("right_children", -1), ("split_indices", 2147483647)):
+            tree[name] += [value] * 2
+        for name in ("split_conditions", "sum_hessian", "base_weights"):
+            tree[name] += [0.5] * 2
+        tree["split_type"] = []
+    found = _audited(tmp_path, vflens, model)
+    assert found["pruned_nodes"] == 20
+    assert "It keeps 20 nodes that pruning cut" in found["verdict"][-1]
 
 
 def _changes() -> list[tuple[str, Any]]:
@@ -149,7 +254,12 @@ def _changes() -> list[tuple[str, Any]]:
         return model["learner"]["gradient_booster"]["model"]
 
     return [
-        ("gradient_booster.name is 'dart'", lambda m: m["learner"]["gradient_booster"].update(name="dart")),
+        (
+            "gradient_booster.name is 'gblinear'",
+            lambda m: m["learner"]["gradient_booster"].update(name="gblinear"),
+        ),
+        ("weight_drop does not fit", lambda m: m["learner"]["gradient_booster"].update(weight_drop=[1])),
+        ("best_iteration or", lambda m: m["learner"].update(attributes={"best_iteration": "-1"})),
         ("objective.name is 'rank:ndcg'", lambda m: m["learner"]["objective"].update(name="rank:ndcg")),
         ("num_target is 2", lambda m: m["learner"]["learner_model_param"].update(num_target="2")),
         (

@@ -9,24 +9,33 @@ import pytest
 from boostedmodels import RECORDED, ends, people
 
 from vflens.experiments.weights.xgboost import read_xgboost
-from vflens.numerics.boosting.first_tree import leaf_counts
+from vflens.numerics.boosting.first_tree import leaf_counts, leaf_rows
+from vflens.numerics.boosting.rates import UntoldError
 from vflens.numerics.boosting.trees import Tree
 from vflens.types import Array
 
 
 def boosted(
-    seed: int, eta: float, penalty: float, *, heavy: float = 1.0, depth: int = 3, l1: float = 0
+    seed: int,
+    eta: float,
+    penalty: float,
+    *,
+    heavy: float = 1.0,
+    positive: float = 1.0,
+    depth: int = 3,
+    l1: float = 0,
+    many: int = 3,
 ) -> tuple[list[Tree], Array, Array]:
-    """Three trees of random splits with the numbers of XGBoost; of the first tree's leaves rows and ones.
+    """Trees of random splits with the numbers of XGBoost; of the first tree's leaves rows and ones.
 
-    ``heavy`` is the weight of one half of the rows.
+    ``heavy`` is the weight of one half of the rows, ``positive`` that of rows of class 1.
     """
     rng = np.random.default_rng(seed)
     x, n = rng.random((400, 4)), 400
     y = (rng.random(n) < 0.2 + 0.6 * (x[:, 0] > 0.5)).astype(float)
-    weights = np.where(rng.random(n) < 0.5, heavy, 1.0)
+    weights = np.where(rng.random(n) < 0.5, heavy, 1.0) * np.where(y == 1, positive, 1.0)
     margin, trees = np.full(n, np.log(0.3 / 0.7)), []
-    for _ in range(3):
+    for _ in range(many):
         p = 1 / (1 + np.exp(-margin))
         trees.append(
             _tree(x, weights * (p - y), weights * p * (1 - p), eta, penalty, depth=depth, l1=l1, rng=rng)
@@ -75,9 +84,53 @@ def test_counts_are_those_of_the_rows(seed: int, eta: float, penalty: float) -> 
     np.testing.assert_array_equal(_counts(trees), [[rows, ones]])
 
 
+@pytest.mark.parametrize("positive", [2.0, 3.0, 0.5, 3.5, 99 / 7, 120.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_weight_of_class_1_is_no_number_of_rows(seed: int, positive: float) -> None:
+    trees, rows, ones = boosted(seed, 0.3, 1.0, positive=positive)
+    base = np.array([0.3])
+    found = leaf_counts(trees, np.zeros(3, int), base, positive)
+    np.testing.assert_array_equal(found, [[rows, ones]])
+    with pytest.raises(UntoldError, match="scale_pos_weight is 0"):
+        leaf_counts(trees, np.zeros(3, int), base, 0.0)
+
+
+@pytest.mark.parametrize(("eta", "penalty"), [(0.1, 1.0), (0.03, 3.0), (0.3, 0.0)])
+@pytest.mark.parametrize("seed", range(5))
+def test_many_stumps_tell_the_counts(seed: int, eta: float, penalty: float) -> None:
+    """Children cancel in a stump: its equation is small beside its terms."""
+    trees, rows, ones = boosted(seed, eta, penalty, depth=1, many=50)
+    np.testing.assert_array_equal(_counts(trees), [[rows, ones]])
+
+
+@pytest.mark.parametrize(("depth", "many"), [(1, 1), (1, 2), (2, 1)])
+def test_too_few_splits_tell_the_truth_or_nothing(depth: int, many: int) -> None:
+    """One split is one equation in two unknowns: no seed may give counts."""
+    for seed in range(200):
+        trees, rows, ones = boosted(seed, 0.3, 1.0, depth=depth, many=many)
+        found = _counts(trees)
+        assert found is None or depth == 2
+        assert found is None or np.array_equal(found, [[rows, ones]])
+
+
+def test_leaves_of_squared_error_hold_as_many_rows_as_their_cover() -> None:
+    """A file without covers, or with covers that are no sums, tells nothing."""
+    cover = np.array([7.0, 3, 4, 1, 2])
+    tree = Tree(
+        *np.array([[0, 0, -1, -1, -1], [0] * 5, [1, 3, -1, -1, -1], [2, 4, -1, -1, -1]]), cover, cover
+    )
+    np.testing.assert_array_equal(leaf_rows(tree), [4, 1, 2])
+    for wrong in (np.ones(5), np.zeros(5), cover / 2, cover * [1, 1, 1, 1, 2]):
+        with pytest.raises(UntoldError):
+            leaf_rows(replace(tree, cover=wrong))
+
+
 def _counts(trees: list[Tree], base: float = 0.3) -> list[tuple[Array, Array]] | None:
-    """Those of ``trees`` of one score."""
-    return leaf_counts(trees, np.zeros(len(trees), int), np.array([base]))
+    """Those of ``trees`` of one score; None where they tell nothing."""
+    try:
+        return leaf_counts(trees, np.zeros(len(trees), int), np.array([base]))
+    except UntoldError:
+        return None
 
 
 @pytest.mark.parametrize("base", [[1 / 3, 1 / 3, 1 / 3], [0.02, 0.5, 0.48]])
@@ -95,11 +148,11 @@ def test_counts_of_each_class_are_those_of_the_rows(seed: int, base: list[float]
             trees.append(_tree(x, g, h, 0.3, 1.0, depth=k, l1=0, rng=rng))
             margins[:, k] += trees[-1].value[trees[-1].leaves][ends(trees[-1], x)]
     found = leaf_counts(trees, np.array([0, 1, 2] * 2), np.array(base))
-    assert found is not None
     for k, counts in enumerate(found):
         np.testing.assert_array_equal(counts, _true(trees[k], x, y == k))
     twisted = np.array([0, 2, 1] * 2)
-    assert leaf_counts(trees, twisted, np.array([0.1, 0.5, 0.4])) is None
+    with pytest.raises(UntoldError, match="not whole"):
+        leaf_counts(trees, twisted, np.array([0.1, 0.5, 0.4]))
 
 
 def _true(tree: Tree, x: Array, members: Array) -> list[Array]:
@@ -113,9 +166,9 @@ def test_counts_of_a_recorded_model_are_those_of_its_people(name: str) -> None:
     """XGBoost's own file: it names neither η nor λ. The labels are those of the examples' people."""
     model = read_xgboost(RECORDED / name)
     x, y = people()
-    assert model.base is not None
-    assert model.base == pytest.approx(y.mean())
-    found = leaf_counts(model.trees, model.score, model.base)
+    assert model.training.base == pytest.approx(y.mean())
+    assert model.training.base is not None
+    found = leaf_counts(model.trees, model.score, model.training.base)
     np.testing.assert_array_equal(found, [_true(model.trees[0], x.astype(np.float32), y)])
 
 
@@ -124,9 +177,9 @@ def test_counts_of_each_class_of_a_recorded_model_are_those_of_its_people() -> N
     model = read_xgboost(RECORDED / "classes.ubj")
     x = people()[0].astype(np.float32)
     y = np.digitize(x[:, 3], [1, 4])
-    assert model.base == pytest.approx(np.bincount(y) / len(y), abs=2e-6)
-    found = leaf_counts(model.trees, model.score, model.base)
-    assert found is not None
+    assert model.training.base == pytest.approx(np.bincount(y) / len(y), abs=2e-6)
+    assert model.training.base is not None
+    found = leaf_counts(model.trees, model.score, model.training.base)
     assert [len(rows) for rows, _ in found] == [1, 3, 2]
     for k, counts in enumerate(found):
         np.testing.assert_array_equal(counts, _true(model.trees[k], x, y == k))

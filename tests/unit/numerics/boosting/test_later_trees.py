@@ -12,6 +12,7 @@ from sklearn.datasets import load_breast_cancer
 from vflens.experiments.weights.xgboost import read_xgboost
 from vflens.numerics.boosting import later_trees
 from vflens.numerics.boosting.later_trees import Boxes, proven_boxes
+from vflens.numerics.boosting.rates import UntoldError
 from vflens.numerics.boosting.trees import Tree
 from vflens.numerics.boosting.whole_sums import Work
 from vflens.types import Array
@@ -53,7 +54,6 @@ def test_a_proven_table_is_the_only_one_that_fits(seed: int) -> None:
     first, second = (ends(tree, x) for tree in trees)
     tables = fitting(trees, base, np.bincount(first))
     found = proven_boxes(trees, base)
-    assert found is not None
     assert found.leaves.shape[1] == 2
     table = np.zeros(tables[0].shape, int)
     table[tuple(found.leaves.T)] = found.rows
@@ -80,7 +80,6 @@ def test_a_tree_is_not_proven_where_another_table_fits() -> None:
     trees = [first, second, third]
     assert len(fitting(trees[:2], base, rows)) > 1
     found = proven_boxes(trees, base)
-    assert found is not None
     np.testing.assert_array_equal(found.leaves, np.arange(4)[:, None])
     np.testing.assert_array_equal(found.rows, rows)
     np.testing.assert_array_equal([found.least, found.most], [ones, ones])
@@ -115,7 +114,6 @@ def test_boxes_of_real_columns_are_those_of_their_people(n: int) -> None:
     x = x.astype(np.float32)
     trees, base = saved(x, y, [3] * 8)
     found = proven_boxes(trees, base)
-    assert found is not None
     assert found.leaves.shape[1] >= 4
     rows, ones = counted(found, trees, x, y)
     np.testing.assert_array_equal(found.rows, rows)
@@ -126,9 +124,8 @@ def test_boxes_of_a_recorded_model_are_those_of_its_people() -> None:
     """XGBoost's own file; the people are those of the examples."""
     model = read_xgboost(RECORDED / "bank.ubj")
     x, y = people()
-    assert model.base is not None
-    found = proven_boxes(model.trees, float(model.base[0]))
-    assert found is not None
+    assert model.training.base is not None
+    found = proven_boxes(model.trees, float(model.training.base[0]))
     assert found.leaves.shape == (99, 6)
     rows, ones = counted(found, list(model.trees), x.astype(np.float32), y)
     np.testing.assert_array_equal(found.rows, rows)
@@ -136,14 +133,27 @@ def test_boxes_of_a_recorded_model_are_those_of_its_people() -> None:
     np.testing.assert_array_equal(found.most, ones)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_trees_of_other_rows_prove_nothing(seed: int) -> None:
+    """The second tree lacks one person."""
+    x, y = (part[:60] for part in load_breast_cancer(return_X_y=True))
+    (first,), base = saved(x, y, [3])
+    reached = ends(first, x)
+    kept = np.arange(60) != np.random.default_rng(seed).integers(60)
+    p = 1 / (1 + np.exp(-np.log(base / (1 - base)) - first.value[first.leaves][reached]))
+    second = grown(x[kept], (p - y)[kept], (p * (1 - p))[kept], 3)
+    assert proven_boxes([first, grown(x, p - y, p * (1 - p), 3)], base).leaves.shape[1] == 2
+    with pytest.raises(UntoldError, match="other rows than the first"):
+        proven_boxes([first, second], base)
+
+
 def test_a_search_that_is_cut_short_proves_less_and_nothing_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = people()
     model = read_xgboost(RECORDED / "bank.ubj")
-    assert model.base is not None
+    assert model.training.base is not None
     monkeypatch.setattr(later_trees, "Work", lambda: Work(100_000))
     monkeypatch.setattr(later_trees, "_MOST_PLACES", 100)
-    found = proven_boxes(model.trees, float(model.base[0]))
-    assert found is not None
+    found = proven_boxes(model.trees, float(model.training.base[0]))
     assert 1 < found.leaves.shape[1] < 6
     rows, _ = counted(found, list(model.trees), x.astype(np.float32), y)
     np.testing.assert_array_equal(found.rows, rows)
