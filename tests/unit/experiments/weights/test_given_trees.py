@@ -154,7 +154,8 @@ def test_a_model_that_does_not_tell_of_training_is_audited_without(tmp_path: Pat
 def _audited(tmp_path: Path, vflens: Run, model: Any) -> dict[str, Any]:
     (tmp_path / "m.json").write_text(json.dumps(model), encoding="utf-8")
     given = ("--weights", tmp_path / "m.json", "--rows", "10", "--out", tmp_path / "audit.html")
-    return strict(vflens("audit", BANK, *MINE, *given, "--json").out)
+    found: dict[str, Any] = strict(vflens("audit", BANK, *MINE, *given, "--json").out)
+    return found
 
 
 def test_early_stopping_ends_the_score_and_not_what_training_tells(tmp_path: Path, vflens: Run) -> None:

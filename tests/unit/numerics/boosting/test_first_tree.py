@@ -116,9 +116,9 @@ def test_too_few_splits_tell_the_truth_or_nothing(depth: int, many: int) -> None
 def test_leaves_of_squared_error_hold_as_many_rows_as_their_cover() -> None:
     """A file without covers, or with covers that are no sums, tells nothing."""
     cover = np.array([7.0, 3, 4, 1, 2])
-    tree = Tree(
-        *np.array([[0, 0, -1, -1, -1], [0] * 5, [1, 3, -1, -1, -1], [2, 4, -1, -1, -1]]), cover, cover
-    )
+    feature, threshold = np.array([0, 0, -1, -1, -1]), np.zeros(5)
+    left, right = np.array([1, 3, -1, -1, -1]), np.array([2, 4, -1, -1, -1])
+    tree = Tree(feature, threshold, left, right, value=cover, cover=cover)
     np.testing.assert_array_equal(leaf_rows(tree), [4, 1, 2])
     for wrong in (np.ones(5), np.zeros(5), cover / 2, cover * [1, 1, 1, 1, 2]):
         with pytest.raises(UntoldError):
