@@ -19,6 +19,7 @@ from vflens.numerics.boosting.trees import Tree
 EPS = float(np.finfo(np.float32).eps)
 _OFF = 4 * EPS  # of an equation, beside the sum of its terms: each has up to three roundings by half of EPS
 _LEAST = 3  # equations in two unknowns: one at least checks the formula
+_FEW = "its splits are too few to tell the learning rate and the penalty"
 
 
 class UntoldError(Exception):
@@ -50,71 +51,59 @@ def rates(trees: Sequence[Tree]) -> Rates:
         raise UntoldError("it lacks base_weights")
     with np.errstate(all="ignore"):  # of numbers that no training gives
         A, b, terms = (np.concatenate(part) for part in zip(*map(_equations, trees), strict=True))
-        holds = terms.any(axis=1)
-        A, b, terms = A[holds], b[holds], terms[holds]
-        if not (np.isfinite(A).all() and np.isfinite(terms).all()):
+        if not np.isfinite([A.sum(), terms.sum()]).all() or (terms < 0).any():
             raise UntoldError("its sums are no training's")
+        A, b, terms = (part[terms.any(axis=1)] for part in (A, b, terms))
         if len(b) < _LEAST:
-            raise UntoldError("its trees have too few splits to tell the learning rate and the penalty")
+            raise UntoldError(_FEW)
         fits = [fit for start in _starts(A, b, terms) if (fit := _fitted(A, b, terms, start))]
     if not fits:
-        raise UntoldError(
-            "its sums do not follow from one learning rate and one L2 penalty, so other options were set or "
-            "trees were changed"
-        )
-    first = fits[0]
-    if any((np.abs(fit.values - first.values) > np.abs(first.steps).sum(axis=1)).any() for fit in fits):
-        raise UntoldError("several learning rates and penalties give its sums")
+        raise UntoldError("no learning rate with an L2 penalty gives its sums: it was trained otherwise")
+    first, off = fits[0], np.abs(fits[0].steps).sum(axis=1)
+    if not np.isfinite(off).all() or any((np.abs(fit.values - first.values) > off).any() for fit in fits):
+        raise UntoldError(_FEW)
     return first
 
 
 def _starts(A: Array, b: Array, terms: Array) -> list[Array]:
     """λ and 1/η (2,) near which the equations may hold.
 
-    The least squares leave one direction open where the third singular value is small. On this line two
-    points at most have λ/η as their third number.
+    The two least singular vectors of (A, −b) span what nearly solves them, up to a factor: two points of this
+    line at most have λ/η as their third number.
     """
-    rate = terms[:, 0].sum() / max(terms[:, 2].sum(), 1e-300)
-    size = terms[:, 0] + rate * terms[:, 2]
-    size[size == 0] = np.inf
-    A, b = A / size[:, None], b / size
-    unit = np.maximum(np.abs(A).max(axis=0), 1e-300)
-    left, found, right = np.linalg.svd(A / unit, full_matrices=False)
-    if not found[1] > found[0] * EPS:
+    size = terms[:, 0] + terms[:, 2] * (terms[:, 0].sum() / max(terms[:, 2].sum(), 1e-300))
+    M = np.column_stack([A, -b]) / np.where(size > 0, size, np.inf)[:, None]
+    unit = np.abs(M).max(axis=0)
+    if not np.isfinite(unit).all():
         return []
-    y = right[:2].T @ ((left[:, :2].T @ b) / found[:2]) / unit
-    n = right[2] / unit
-    ways = np.roots([-n[0] * n[1], n[2] - y[0] * n[1] - y[1] * n[0], y[2] - y[0] * y[1]]).real
-    linear = np.linalg.lstsq(A / unit, b, rcond=EPS)[0] / unit
-    return [linear[:2], *(y[:2] + way * n[:2] for way in ways)]
+    unit[unit == 0] = 1
+    q, p, *_ = np.linalg.eigh((M / unit).T @ (M / unit))[1].T / unit
+    both = (np.polymul([p[i], q[i]], [p[j], q[j]]) for i, j in ((2, 3), (0, 1)))
+    return [(q + t * p)[:2] / (q + t * p)[3] for t in np.roots(np.polysub(*both)).real]
 
 
-def _fitted(A: Array, b: Array, terms: Array, start: Array) -> Rates | None:
+def _fitted(A: Array, b: Array, terms: Array, x: Array) -> Rates | None:
     """Least squares in λ and 1/η, each equation beside the size of its terms, by Gauss and Newton's steps."""
-    x = start
     for _ in range(20):
         size = terms @ np.abs([1, *x, x[0] * x[1]])
         off = (A @ [*x, x[0] * x[1]] - b) / size
         slopes = np.stack([A[:, 0] + x[1] * A[:, 2], A[:, 1] + x[0] * A[:, 2]], axis=1) / size[:, None]
-        unit = np.maximum(np.abs(slopes).max(axis=0), 1e-300)
         if not (np.isfinite(off).all() and np.isfinite(slopes).all()):
             return None
-        x = x - np.linalg.lstsq(slopes / unit, off, rcond=None)[0] / unit
-    if np.abs(off).max() > _OFF or not x[1] > 0:
-        return None
-    steps = _steps(slopes / unit) / unit[:, None]
-    return Rates(x, steps) if x[0] >= -np.abs(steps[0]).sum() else None
+        x = x - np.linalg.lstsq(slopes, off, rcond=None)[0]
+    steps = _steps(slopes)
+    fits = np.abs(off).max() <= _OFF and x[1] > 0 and x[0] >= -np.abs(steps[0]).sum()
+    return Rates(x, steps) if fits else None
 
 
 def _steps(slopes: Array) -> Array:
     """How far the unknowns may go (2, 2) before one of two equations is off; infinite if rank is lacking."""
-    one = np.hypot(*slopes.T).argmax()
+    one = (np.abs(slopes) / np.abs(slopes).max(axis=0)).sum(axis=1).argmax()
     area = slopes[one, 0] * slopes[:, 1] - slopes[one, 1] * slopes[:, 0]
-    pair = slopes[[one, np.abs(area).argmax()]]
-    if np.linalg.svd(pair, compute_uv=False)[1] < EPS:
-        return np.full((2, 2), np.inf)
-    found: Array = np.linalg.inv(pair) * 2 * _OFF
-    return found
+    other = np.abs(area).argmax()
+    (a, b), (c, d) = slopes[one], slopes[other]
+    steps: Array = np.array([[d, -b], [-c, a]]) * 2 * _OFF / area[other]
+    return np.where(np.isfinite(steps), steps, np.inf)
 
 
 def _equations(tree: Tree) -> tuple[Array, Array, Array]:

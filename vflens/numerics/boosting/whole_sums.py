@@ -5,7 +5,6 @@ To a choice of the one half belong those of the other whose sum makes up what is
 list (Horowitz and Sahni, 1974, J. ACM 21(2)).
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from math import prod
 
@@ -43,7 +42,7 @@ class WholeSums:
     def ends(self, least: Array, most: Array, work: Work) -> Array | None:
         """The least and largest of each n int (2, k) among all choices from ``least`` to ``most`` int (k,).
 
-        1 and 0 where no choice fits; None if ``work`` does not allow to find them.
+        The least exceed the largest where no choice fits; None if ``work`` does not allow to find them.
         """
         sizes = most - least + 1
         halves = _halves(sizes)
@@ -60,11 +59,13 @@ class WholeSums:
         i = np.repeat(np.arange(len(begin)), end - begin)
         j = order[np.arange(len(i)) - np.repeat((end - begin).cumsum() - end, end - begin)]
         fits = self._whole(one[1, i] + other[1, j], one[2, i] + other[2, j])
-        found = np.tile([[1], [0]], len(least))
-        if fits.any():
-            for half, chosen in zip(halves, (i[fits], j[fits]), strict=True):
-                for place, digit in _digits(chosen, half, sizes):
-                    found[:, place] = least[place] + digit.min(), least[place] + digit.max()
+        if not fits.any():
+            return np.stack([least + 1, least])
+        found = np.stack([least, least])
+        for half, chosen in zip(halves, (i[fits], j[fits]), strict=True):
+            free = half[sizes[half] > 1]  # 21 at most: an array has 64 dimensions
+            digits = np.array(np.unravel_index(chosen, (1, *sizes[free])))[1:]
+            found[:, free] += np.stack([digits.min(axis=1), digits.max(axis=1)])
         return found
 
     def _whole(self, second: Array, total: Array) -> Array:
@@ -84,13 +85,6 @@ def _halves(sizes: Array) -> tuple[Array, Array]:
         parts[smaller].append(place)
         products[smaller] *= float(sizes[place])
     return np.array(parts[0], int), np.array(parts[1], int)
-
-
-def _digits(chosen: Array, half: Array, sizes: Array) -> Iterator[tuple[int, Array]]:
-    """Each place of a half, and its number in the choices with these places in ``_sums``."""
-    for place in half[::-1].tolist():
-        chosen, digit = np.divmod(chosen, sizes[place])
-        yield place, digit
 
 
 def _sums(weights: Array, least: Array, most: Array) -> Array:
