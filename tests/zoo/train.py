@@ -170,9 +170,13 @@ OPTIONS: Mapping[str, Change] = {
     "lossguide": with_params(grow_policy=["lossguide"], max_leaves=[3, 8, 31], max_depth=[0]),
     "max_bin": with_params(max_bin=[4, 16]),
     "base_score": with_params(base_score=[0.01, 0.2, 0.5, 0.9]),
-    "colsample": with_params(colsample_bytree=[0.5, 1.0], colsample_bylevel=[0.5], colsample_bynode=[0.7, 1.0]),
+    "colsample": with_params(
+        colsample_bytree=[0.5, 1.0], colsample_bylevel=[0.5], colsample_bynode=[0.7, 1.0]
+    ),
     "monotone": monotone,
-    "dart": with_params(booster=["dart"], rate_drop=[0.1, 0.5], skip_drop=[0.0, 0.5], normalize_type=["tree", "forest"]),
+    "dart": with_params(
+        booster=["dart"], rate_drop=[0.1, 0.5], skip_drop=[0.0, 0.5], normalize_type=["tree", "forest"]
+    ),
     "early stopping": then("stop"),
     "num_parallel_tree": with_params(num_parallel_tree=[2, 5], colsample_bynode=[0.5, 1.0]),
     "learning rates": then("schedule"),
@@ -201,7 +205,9 @@ OPTIONS: Mapping[str, Change] = {
     "weights fraction": with_weights(lambda rng, n: rng.uniform(0.2, 2, n)),
     "weights zero": with_weights(lambda rng, n: (rng.random(n) < 0.8).astype(float)),
     "softprob weights": both(
-        several, with_params(objective=["multi:softprob"]), with_weights(lambda rng, n: rng.integers(1, 3, n) * 1.0)
+        several,
+        with_params(objective=["multi:softprob"]),
+        with_weights(lambda rng, n: rng.integers(1, 3, n) * 1.0),
     ),
     "squared error weights": both(numbers, with_weights(lambda rng, n: rng.integers(1, 3, n) * 1.0)),
     "subsample": drawn(subsample=[0.5, 0.9, 0.97]),
