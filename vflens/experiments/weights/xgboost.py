@@ -146,7 +146,7 @@ def _model(found: Any) -> TreeModel:
         raise _WrongError(f"its trees have {places:,} pairs of a leaf and a node, more than {_MOST_PLACES:,}")
     dropped = np.array(booster.get("weight_drop", np.ones(len(trees))), np.float64)
     best = int(learner.get("attributes", {}).get("best_iteration", len(trees)))
-    if best < 0 or dropped.shape != score.shape or not np.isfinite(dropped).all():
+    if best < 0 or dropped.shape != score.shape or not (np.abs(dropped) <= 1).all():
         raise _WrongError("best_iteration or weight_drop does not fit its trees")
     released = [replace(tree, value=tree.value * by) for tree, by in zip(trees, dropped, strict=True)]
     used = (best + 1) * _parallel(booster) * scores

@@ -47,8 +47,8 @@ def leaf_counts(
             total = first.cover[first.leaves] / (min(len(base), 2) * p * (1 - p))
             off_total = total * (_SINGLE + 4 * EPS * p / (1 - p))
             of_class, off = (total * p - G) / weight, (off + off_total) / weight
-            rows = _whole(total - (weight - 1) * of_class, off_total + abs(weight - 1) * off)
-            counts.append((rows, _whole(of_class, off, rows)))
+            rows = _whole(total - (weight - 1) * of_class, off_total + abs(weight - 1) * off, 1)
+            counts.append((rows, _whole(of_class, off, 0, rows)))
     return counts
 
 
@@ -62,11 +62,11 @@ def leaf_rows(tree: Tree) -> Array:
     parts = cover[tree.left[inner]] + cover[tree.right[inner]]
     if (np.abs(parts - cover[inner]) > 2 * EPS * parts).any() or not (cover > 0).all():
         raise UntoldError("its sum_hessian are no sums of rows")
-    return _whole(cover[tree.leaves], EPS * cover[tree.leaves])
+    return _whole(cover[tree.leaves], EPS * cover[tree.leaves], 1)
 
 
-def _whole(numbers: Array, off: Array, most: Array | float = 2**53) -> Array:
-    """The whole numbers (L,) from 0 to ``most`` next to these, which rounding may have moved by ``off``.
+def _whole(numbers: Array, off: Array, least: int, most: Array | float = np.inf) -> Array:
+    """The whole numbers (L,) from ``least`` to ``most`` next to these; rounding moved them by ``off``.
 
     Raises:
         UntoldError: they are none, or rounding hides which.
@@ -74,6 +74,6 @@ def _whole(numbers: Array, off: Array, most: Array | float = 2**53) -> Array:
     found = numbers.round()
     if not (_WHOLE + off < 0.5).all():
         raise UntoldError("single precision hides the number of rows in its leaves")
-    if (np.abs(numbers - found) > _WHOLE + off).any() or (found < 0).any() or (found > most).any():
+    if (np.abs(numbers - found) > _WHOLE + off).any() or ((found < least) | (found > most)).any():
         raise UntoldError("its numbers of rows are not whole, so rows had weights or other first scores")
     return found.astype(int)

@@ -159,18 +159,16 @@ class _Table:
         if ends is not None:
             self.least[at, leaf], self.most[at, leaf] = ends
         self._tried[leaf] = self._open(leaf)
-        if (self.least > self.most).any():
-            raise UntoldError(_OTHERS)
         self._fill()
 
     def _fill(self) -> None:
         """The rows of a box are those in all leaves."""
+        if (self.least > self.most).any():
+            raise UntoldError(_OTHERS)
         spare = self._rows - self.least.sum(axis=1)
         self.most = np.minimum(self.most, self.least + spare[:, None])
         short = self.most.sum(axis=1) - self._rows
         self.least = np.maximum(self.least, self.most - short[:, None])
-        if (self.least > self.most).any():
-            raise UntoldError(_OTHERS)
 
 
 def _meet(low: Array, high: Array, other_low: Array, other_high: Array) -> Array:
@@ -212,6 +210,8 @@ def _of_class(now: _Partition, members: Sequence[Array]) -> tuple[Array, Array]:
     for box, unit in enumerate(np.eye(len(now.rows))):
         for end, sign in enumerate((1, -1)):
             found = linprog(sign * unit, A_eq=A, b_eq=b, bounds=ends.T)
+            if found.status == 2:
+                raise UntoldError(_OTHERS)
             if found.status == 0:
                 ends[end, box] = sign * found.fun
     return np.ceil(ends[0] - _OFF).astype(int), np.floor(ends[1] + _OFF).astype(int)

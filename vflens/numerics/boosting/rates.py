@@ -78,8 +78,10 @@ def _starts(A: Array, b: Array, terms: Array) -> list[Array]:
         return []
     unit[unit == 0] = 1
     q, p, *_ = np.linalg.eigh((M / unit).T @ (M / unit))[1].T / unit
-    both = (np.polymul([p[i], q[i]], [p[j], q[j]]) for i, j in ((2, 3), (0, 1)))
-    return [(q + t * p)[:2] / (q + t * p)[3] for t in np.roots(np.polysub(*both)).real]
+    one, other = (np.convolve([p[i], q[i]], [p[j], q[j]]) for i, j in ((2, 3), (0, 1)))
+    a, b, c = one - other
+    far = -(b + np.copysign(np.sqrt(max(b * b - 4 * a * c, 0)), b)) / 2
+    return [(q + t * p)[:2] / (q + t * p)[3] for t in (far / a, c / far)]
 
 
 def _fitted(A: Array, b: Array, terms: Array, x: Array) -> Rates | None:
