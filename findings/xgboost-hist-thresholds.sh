@@ -3,7 +3,7 @@
 # Guess: a threshold in a saved model lies midway between two values of the training table.
 # Behaviour: that of "exact" does, but each one of "hist" is a value that a training row has, to the last bit.
 # Whoever has the file has exact values of people: here of 36 splits, 36.
-# Output seen: hist: 36 of 36 thresholds are values of rows; exact: 1 of 39
+# Output seen: hist: 36 of 36 thresholds are values of rows; exact: 1 of 38
 set -eu
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

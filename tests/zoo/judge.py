@@ -35,7 +35,7 @@ _SINGLE = 4e-6  # of a label in single precision, beside the largest
 
 
 class Model(NamedTuple):
-    """A file and its truth: rows ``x`` (n, D), labels ``y`` (n,), ``leaf`` (n, k) of each score's first tree."""
+    """A file and its truth: rows ``x`` (n, D), labels ``y`` (n,), ``leaf`` (n, k) of first trees."""
 
     file: Path
     about: Mapping[str, Any]
@@ -178,18 +178,22 @@ def by_command(model: Model) -> list[str]:
     if ran.returncode:
         return [f"the command ends with {ran.returncode}: {ran.stderr[-300:]}"]
     printed = json.loads(ran.stdout)
-    counts = [
-        ([tuple(leaf.get(key) for key in ("class", "rows", "members")) for leaf in of["training_rows"]],
-         [tuple(box[key] for key in ("rows", "least", "most")) for box in of["training_boxes"].get("boxes", [])])
-        for of in (found, printed)
-    ]  # fmt: skip
-    if counts[0] != counts[1]:
+    if _counts(found) != _counts(printed):
         return ["the command prints other counts"]
     return (
         []
         if printed["verdict"][-len(_training(found)) :] == _training(found)
         else ["it prints other sentences"]
     )
+
+
+def _counts(of: Document) -> list[list[tuple[Any, ...]]]:
+    """The numbers of leaves and boxes."""
+    parts = (
+        (of["training_rows"], ("class", "rows", "members")),
+        (of["training_boxes"].get("boxes", []), ("rows", "least", "most")),
+    )
+    return [[tuple(one.get(key) for key in keys) for one in listed] for listed, keys in parts]
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""What the audit says of training, beside the rows that trained models of XGBoost: the small part of ``make zoo``."""
+"""What the audit says of training, beside the rows that trained XGBoost's models: a part of ``make zoo``."""
 
 from __future__ import annotations
 
