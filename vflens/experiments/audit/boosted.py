@@ -16,7 +16,7 @@ import numpy as np
 
 from vflens.experiments.audit.bench import Answer
 from vflens.experiments.audit.given import Joint, Reading
-from vflens.experiments.weights.xgboost import Training, TreeModel
+from vflens.experiments.weights.xgboost import TreeModel, TreeTraining
 from vflens.numerics.boosting.first_tree import leaf_counts, leaf_rows
 from vflens.numerics.boosting.later_trees import proven_boxes
 from vflens.numerics.boosting.path_restriction import AgreeingLeaves, Restricted, restricted
@@ -128,7 +128,7 @@ def told_of_training(model: TreeModel, joint: Joint) -> Document:
     return {**found, "pruned_nodes": model.training.pruned, "unused_trees": unused}
 
 
-def _rows(of: Training, joint: Joint) -> list[Document]:
+def _rows(of: TreeTraining, joint: Joint) -> list[Document]:
     """Of each leaf of each ``class``'s first tree the training ``rows`` and their ``members`` of the class,
     and the values ``low`` and ``high`` of the party's columns that lead there. The only score of two classes
     is that of class 1.
@@ -159,7 +159,7 @@ def _rows(of: Training, joint: Joint) -> list[Document]:
     return leaves
 
 
-def _labels(of: Training) -> Array:
+def _labels(of: TreeTraining) -> Array:
     """How far the mean label of each leaf (L,) of the first tree may be off; None where it is not told."""
     off = np.full(len(of.trees[0].leaves), np.inf)
     with suppress(UntoldError):
@@ -167,7 +167,7 @@ def _labels(of: Training) -> Array:
     return np.array([value if np.isfinite(value) else None for value in off.tolist()])
 
 
-def _later(of: Training, joint: Joint) -> Document:
+def _later(of: TreeTraining, joint: Joint) -> Document:
     """What the first ``trees`` of logistic loss tell together.
 
     That is ``boxes`` with the training ``rows`` in each, of which ``least`` to ``most`` have class 1, and the
@@ -196,7 +196,7 @@ def _later(of: Training, joint: Joint) -> Document:
     }
 
 
-def _boxes(of: Training, leaves: Array, joint: Joint) -> tuple[Array, Array]:
+def _boxes(of: TreeTraining, leaves: Array, joint: Joint) -> tuple[Array, Array]:
     """The values (C, d) of the party's columns that lead to ``leaves`` (C, t) of the first trees."""
     ends = [tree.boxes(joint.mine) for tree in of.trees[: leaves.shape[1]]]
     lows, highs = ([box[side][leaf] for box, leaf in zip(ends, leaves.T, strict=True)] for side in (0, 1))

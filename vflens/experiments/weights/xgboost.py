@@ -27,7 +27,7 @@ _ARRAYS = ("left_children", "right_children", "split_indices", "split_conditions
 
 
 @dataclass(frozen=True, eq=False)
-class Training:
+class TreeTraining:
     """All ``trees`` of a file as they were trained, and the ``score`` int (T,) to which each adds.
 
     ``base`` (k,) is what the base score stands for: probabilities for the ``loss`` "logistic" or "softmax",
@@ -58,7 +58,7 @@ class TreeModel:
     scores: int
     width: int
     names: tuple[str, ...]
-    training: Training
+    training: TreeTraining
 
     @property
     def classes(self) -> int:
@@ -158,7 +158,7 @@ def _model(found: Any) -> TreeModel:
 
 def _training(
     learner: Mapping[str, Any], trees: tuple[Tree, ...], score: Array, dropped: Array, pruned: int
-) -> Training:
+) -> TreeTraining:
     objective, booster = learner["objective"], learner["gradient_booster"]
     loss, weight = _LOSSES[objective["name"]], objective.get("reg_loss_param", {}).get("scale_pos_weight", 1)
     reasons = {
@@ -169,7 +169,7 @@ def _training(
     }
     alone = next((reason for reason, holds in reasons.items() if holds), "")
     base = _base(learner["learner_model_param"], objective["name"], int(score.max()) + 1)
-    return Training(trees, score, loss, base, float(weight), alone, pruned)
+    return TreeTraining(trees, score, loss=loss, base=base, weight=float(weight), alone=alone, pruned=pruned)
 
 
 def _parallel(booster: Mapping[str, Any]) -> int:

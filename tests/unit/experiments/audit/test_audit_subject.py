@@ -16,7 +16,7 @@ from vflens.errors import ConfigError, DataError, VflensError
 from vflens.experiments.audit.bench import Plan
 from vflens.experiments.audit.given import Source, joint
 from vflens.experiments.audit.subject import AuditSubject, load_subject
-from vflens.experiments.weights.xgboost import Training, TreeModel
+from vflens.experiments.weights.xgboost import TreeModel, TreeTraining
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
 
@@ -58,7 +58,7 @@ def test_what_counts_as_found_is_what_the_configuration_says(tmp_path: Path) -> 
     assert _load(tmp_path / "p.toml", classes=2, columns=["income"]).tolerance == {}
     asked = Source(str(tmp_path / "p.toml"), 2, ["age", "income"], "id", None)
     none = np.zeros(0, int)
-    training = Training((), none, loss="logistic", base=None, weight=1.0, alone="", pruned=0)
+    training = TreeTraining((), none, loss="logistic", base=None, weight=1.0, alone="", pruned=0)
     trees = TreeModel((), none, scores=1, width=2, names=("age", "income"), training=training)
     assert joint(asked, trees, Plan(known=0)).bench.subject.tolerance == {"age": 2.0}
     (tmp_path / "p.toml").write_text(f"{text}\n[scoring.tolerance]\nagee = 2\n")
