@@ -107,10 +107,8 @@ def _of_leaves(model: Model, leaves: Sequence[Document]) -> list[str]:
                 (int(r.sum()), int(member[r].sum())) for r in (_inside(model.x, leaf) for leaf in of_class)
             )
         if any("class" not in leaf for leaf in of_class):  # a regression has no members
-            true = Counter(dict(Counter(rows for rows, _ in true.elements())))  # type: ignore[arg-type]
-            stated: Counter[Any] = Counter(leaf["rows"] for leaf in of_class)
-        else:
-            stated = Counter((leaf["rows"], leaf["members"]) for leaf in of_class)
+            true = Counter((rows, 0) for rows, _ in true.elements())
+        stated = Counter((leaf["rows"], leaf.get("members", 0)) for leaf in of_class)
         false += [
             f"class {name}: a leaf of {pair}, in truth {sorted(true - stated)}" for pair in stated - true
         ]
@@ -172,8 +170,17 @@ def by_command(model: Model) -> list[str]:
         table, page = Path(folder, "table.csv"), Path(folder, "page.html")
         rows = [",".join(map(repr, [i, *row])) for i, row in enumerate(model.x.astype(float).tolist())]
         table.write_text("\n".join([",".join(["id", *names]), *rows]), encoding="utf-8")
-        given = ["audit", table, "--columns", ",".join(names), "--weights", model.file, "--rows", "10"]
-        command = [Path(sys.executable).with_name("vflens"), *given, "--out", page, "--json"]
+        given = [
+            "audit",
+            str(table),
+            "--columns",
+            ",".join(names),
+            "--weights",
+            str(model.file),
+            "--rows",
+            "10",
+        ]
+        command = [str(Path(sys.executable).with_name("vflens")), *given, "--out", str(page), "--json"]
         ran = subprocess.run(command, capture_output=True, text=True, check=False)
     if ran.returncode:
         return [f"the command ends with {ran.returncode}: {ran.stderr[-300:]}"]

@@ -248,7 +248,8 @@ def first_leaves(booster: Any, x: Array, scores: int, parallel: int) -> Array:
     rows = xgboost.DMatrix(x)
     rows.feature_names = booster.feature_names
     leaves = booster.predict(rows, pred_leaf=True, iteration_range=(0, 1)).reshape(len(x), -1)
-    return leaves[:, : scores * parallel : parallel].astype(np.int16)
+    first: Array = leaves[:, : scores * parallel : parallel].astype(np.int16)
+    return first
 
 
 def main() -> None:
@@ -258,7 +259,8 @@ def main() -> None:
     parser.add_argument("--small", action="store_true", help="few rows, few trees")
     asked = parser.parse_args()
     asked.folder.mkdir(parents=True, exist_ok=True)
-    told, truth = {}, {}
+    told: Params = {}
+    truth: Params = {}
     for at, (option, change) in enumerate(OPTIONS.items()):
         for number in range(asked.of_each):
             rng = np.random.default_rng([SEED, at, number])
