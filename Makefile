@@ -23,7 +23,7 @@ export OPENBLAS_NUM_THREADS := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup links demo demo-deep flower-check secretflow-check fate-check psi-check mpyc-check spu-check test quick test-counts facts kills soak golden kernels wheel-check fmt lint types proto check-proto bench bench-guard test-docs docs scoreboard paper-size reproduced check lock audit-deps containers clean
+.PHONY: help setup links demo demo-deep flower-check secretflow-check fate-check psi-check mpyc-check spu-check zoo test quick test-counts facts kills soak golden kernels wheel-check fmt lint types proto check-proto bench bench-guard test-docs docs scoreboard paper-size reproduced check lock audit-deps containers clean
 
 help:           ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -186,6 +186,16 @@ spu-check: .venv-spu/.ready $(VENV)/.core   ## the same beside SPU's
 .venv-spu/.ready:
 	$(PYTHON) -m venv .venv-spu
 	.venv-spu/bin/pip install -q spu==0.9.5
+	touch $@
+
+zoo: .venv-zoo/.ready $(VENV)/.core   ## what the audit says of the training of 636 models of XGBoost beside the rows that trained them; minutes
+	.venv-zoo/bin/python tests/zoo/train.py build/zoo
+	PYTHONPATH=. $(BIN)/python tests/zoo/judge.py build/zoo --commands 20 --report tests/zoo/report.txt
+
+# Without its dependencies: XGBoost names a library for graphics cards.
+.venv-zoo/.ready:
+	$(PYTHON) -m venv .venv-zoo
+	.venv-zoo/bin/pip install -q --no-deps xgboost==3.2.0 numpy==2.4.6 scipy==1.17.1
 	touch $@
 
 # The generator is pinned to the oldest runtime that pyproject.toml admits.
