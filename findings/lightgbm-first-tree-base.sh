@@ -1,7 +1,6 @@
 #!/bin/sh
 # LightGBM 4.6.0, binary loss, boost_from_average (the default).
-# Guess: the score that trees begin from stands in a field of its own, as XGBoost's base_score does, and a leaf of the
-# first tree has -learning_rate G / H.
+# Guess: the score that trees begin from stands in a field of its own, as XGBoost's base_score does.
 # Behaviour: no field has it. It is added to every leaf of the first tree, whose shrinkage is said to be 1. Read by the
 # formula of the page, that tree's gradients, and the members of its leaves, come out wrong.
 # Output seen: members of class 1 in the leaves: 222 without the base, 202 with it, true 202

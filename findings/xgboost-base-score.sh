@@ -1,8 +1,7 @@
 #!/bin/sh
 # XGBoost 3.2.0, binary:logistic, base_score left to XGBoost.
-# Guess: it is the mean label; with scale_pos_weight = 3 the mean in which a row of class 1 weighs three times, as it
-# is with sample weights of 3.
-# Behaviour: with weights it is that mean. With scale_pos_weight it is neither mean, but one Newton step from 1/2:
+# Guess: it is the mean label, whatever weighs the rows.
+# Behaviour: with weights it is the weighted mean. With scale_pos_weight it is no mean, but one Newton step from 1/2:
 # 1 / (1 + exp(2 - 4 m)) for the weighted mean m. So the two ways to weigh one class train different models.
 # Output seen: plain .4333; weights .6964 (mean .6964); scale_pos_weight .6869 (step .6869)
 set -eu
