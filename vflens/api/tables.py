@@ -22,6 +22,7 @@ from vflens.experiments.audit import advice, words
 from vflens.experiments.audit.bench import Plan
 from vflens.experiments.audit.run import audit as run_audit
 from vflens.experiments.audit.subject import subject_of
+from vflens.experiments.outcome.finding import Finding
 from vflens.experiments.release.options import ReleaseOptions
 from vflens.experiments.release.page import headline
 from vflens.experiments.release.run import release as release_file
@@ -52,6 +53,11 @@ class Audit:
     def decision(self) -> str:
         """Join as planned, join with a defence, or not as planned; in words."""
         return advice.decision(self.facts)
+
+    @property
+    def findings(self) -> list[Finding]:
+        """What is found of each column beside a blind guess, with its state, the most exposed first."""
+        return advice.findings(self.facts)
 
     @property
     def flaws(self) -> list[str]:
