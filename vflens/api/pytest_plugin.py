@@ -83,7 +83,7 @@ class Hiding:
 
 def _assert_held(outcomes: Sequence[Outcome]) -> None:
     __tracebackhide__ = True
-    said = [o.sentence for o in outcomes if o.state != "held"]
+    said = [o.sentence for o in outcomes if o.judged != "held"]
     if said:
         raise AssertionError("\n".join(said))
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from vflens.experiments.audit.bench import MOST_COLUMNS
 from vflens.experiments.audit.charts import named
 from vflens.experiments.audit.defenses import reached
-from vflens.experiments.outcome.finding import Finding, State
+from vflens.experiments.outcome.decide import State
+from vflens.experiments.outcome.finding import Finding
 from vflens.experiments.outcome.words import number, percent, title
 from vflens.models.settings import ON_SHARES
 from vflens.score.service import MIN_ROWS

@@ -10,7 +10,8 @@ import numpy as np
 from vflens.experiments.audit.bench import Answer
 from vflens.experiments.audit.subject import AuditSubject
 from vflens.experiments.outcome import words
-from vflens.experiments.outcome.finding import Finding, Quantity, State
+from vflens.experiments.outcome.decide import State
+from vflens.experiments.outcome.finding import Finding, Quantity
 from vflens.experiments.results.results import half_width
 from vflens.numerics.entropy import conditional_entropy, nearest_letters
 from vflens.numerics.measures.advantage import exact

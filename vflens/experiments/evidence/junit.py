@@ -12,7 +12,7 @@ from vflens.experiments.outcome.decide import State
 from vflens.storage.files import write_whole
 
 #: A broken threshold is a failure; one that is not decided an error: the test could not be made.
-_ELEMENTS = {State.BROKEN: "failure", State.UNDECIDED: "error"}
+_ELEMENTS = {State.FOUND: "failure", State.UNDECIDED: "error"}
 
 
 def write_junit(file: Path, outcomes: Sequence[Outcome]) -> None:
@@ -28,7 +28,7 @@ def write_junit(file: Path, outcomes: Sequence[Outcome]) -> None:
         named = {"classname": printable(o.where), "name": printable(o.threshold)}
         case = ElementTree.SubElement(suite, "testcase", named)
         if kind := _ELEMENTS.get(o.state):
-            ElementTree.SubElement(case, kind, {"message": printable(o.sentence), "type": o.state.value})
+            ElementTree.SubElement(case, kind, {"message": printable(o.sentence), "type": o.judged})
     suites = ElementTree.Element("testsuites", numbers)
     suites.append(suite)
     text = ElementTree.tostring(suites, encoding="utf-8", xml_declaration=True)

@@ -5,15 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vflens.experiments.evidence.measured import INFERENCE, LINKABILITY, SINGLING_OUT, Reconstruction
-from vflens.experiments.outcome.decide import State as Decided
-from vflens.experiments.outcome.finding import State
+from vflens.experiments.outcome.decide import State
 from vflens.words import counted
 
-_STATES = {
-    Decided.BROKEN: State.FOUND,
-    Decided.UNDECIDED: State.UNDECIDED,
-    Decided.HELD: State.NOT_FOUND,
-}
 #: Subjects that are no column, behind the columns.
 _OTHERS = {
     "all columns": "",  # its columns stand one by one
@@ -75,10 +69,10 @@ def _cell(here: Sequence[Reconstruction]) -> str:
     """The state of the worst of ``here``, and its figure beside a blind guess's; of two alike the error."""
     if not here:
         return State.UNTESTED
-    worst = min(here, key=lambda m: (list(Decided).index(m.state), m.statistic == "worst case"))
+    worst = min(here, key=lambda m: (list(State).index(m.state), m.statistic == "worst case"))
     value, _, guess = worst.words()
-    if worst.state is Decided.HELD:
+    if worst.state is State.NOT_FOUND:
         return State.NOT_FOUND
     figures = value if worst.figure.share else f"± {value}" if value != "exactly" else value
     beside = guess if worst.figure.share else f"± {guess}"
-    return f"{_STATES[worst.state]} ({figures}; a guess {beside})"
+    return f"{worst.state} ({figures}; a guess {beside})"

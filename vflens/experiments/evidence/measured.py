@@ -116,7 +116,7 @@ def _unless_failed(
     """``found`` of a ``source``; as of thresholds nothing is held while an attack failed."""
     why = f"{', '.join(failed)} failed and may find more"
     for m in (m._replace(source=source) for m in found):
-        yield m._replace(state=State.UNDECIDED, why=why) if failed and m.state is State.HELD else m
+        yield m._replace(state=State.UNDECIDED, why=why) if failed and m.state is State.NOT_FOUND else m
 
 
 def _readers(run: RecordedRun) -> Who:

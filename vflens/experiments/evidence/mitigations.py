@@ -220,7 +220,7 @@ def _most_found(
     of the ``attacks`` that were scored. What is in 0.0 % of rows, as the table rounds it, is not found.
     """
     here = [m for m in measured if m.statistic == "worst case" and _is_at(m, where)]
-    members = [m for m in measured if m.term == LINKABILITY and m.state is State.BROKEN and _is_at(m, where)]
+    members = [m for m in measured if m.term == LINKABILITY and m.state is State.FOUND and _is_at(m, where)]
     found = [m for m in here if round(m.figure.value, 3) > 0] or members
     if found:
         return max(found, key=lambda m: m.figure.value - m.figure.baseline), ""

@@ -28,6 +28,7 @@ _NUMBER = re.compile(r"[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?|\.[0-9]+")  # float()
 _GUESSES = ("blind", IMPUTATION)
 _EXAMPLE = "give COLUMN within NUMBER > SHARE %, such as 'income within 5 > 10 %'"
 BEATS_BLIND = "no attack beats a blind guess"
+_JUDGED = {State.FOUND: "broken", State.UNDECIDED: "undecided", State.NOT_FOUND: "held"}
 _MORE_ROWS = "predict and score more rows, or allow more"
 _MEND = "mend the attacks that failed"
 _NO_INTERVAL = "judge columns with --fail-if, since an error without an interval decides nothing"
@@ -92,7 +93,12 @@ class Outcome:
     @property
     def json(self) -> Document:
         """It under stable keys."""
-        return {**vars(self), "state": self.state.value}
+        return {**vars(self), "state": self.judged}
+
+    @property
+    def judged(self) -> str:
+        """The state of the threshold: "broken", "undecided" or "held"."""
+        return _JUDGED[self.state]
 
 
 def read_threshold(text: str) -> Threshold:
@@ -215,10 +221,10 @@ def _needed(t: Threshold) -> str:
 
 def _outcome(text: str, e: Evidence, state: State, words: str, remedy: str) -> Outcome:
     """Nothing is held while an attack failed: it may find more than the others."""
-    if e.failed and state is State.HELD:
+    if e.failed and state is State.NOT_FOUND:
         state, remedy = State.UNDECIDED, _MEND
         words = f"{', '.join(e.failed)} failed and may find more; of the others {words}"
-    said = "not decided" if state is State.UNDECIDED else state
+    said = state if state is State.UNDECIDED else _JUDGED[state]
     sentence = f"{text}, {e.where}: {said}, {words}"
     remedy = remedy if state is State.UNDECIDED else ""
     return Outcome(threshold=text, where=e.where, state=state, sentence=sentence, remedy=remedy)
@@ -295,8 +301,8 @@ def _error_words(b: BlindError) -> str:
 def refusal(outcomes: Sequence[Outcome]) -> VflensError | None:
     """The error that ends a command after ``outcomes``; None where all are held."""
     count = {state: sum(o.state == state for o in outcomes) for state in State}
-    if count[State.BROKEN]:
-        said = f"{counted(count[State.BROKEN], 'threshold is', many='thresholds are')} broken"
+    if count[State.FOUND]:
+        said = f"{counted(count[State.FOUND], 'threshold is', many='thresholds are')} broken"
         return ThresholdError(f"{said}: add a defence, share fewer columns, or allow more")
     if count[State.UNDECIDED]:
         said = f"{counted(count[State.UNDECIDED], 'threshold is', many='thresholds are')} not decided"

@@ -19,9 +19,9 @@ from vflens.words import counted
 
 _TOO_FEW = "the rows are too few to say"
 _SAID = {
-    State.BROKEN: "can find, beyond a blind guess",
+    State.FOUND: "can find, beyond a blind guess",
     State.UNDECIDED: "may find, but {why}",
-    State.HELD: "takes at most 5 % of what a blind guess leaves open, by the attacks that ran",
+    State.NOT_FOUND: "takes at most 5 % of what a blind guess leaves open, by the attacks that ran",
 }
 _PEOPLE = {
     WHOLE: "found with all their columns",

@@ -1,6 +1,7 @@
-"""Whether a threshold is broken, held, or open: by the bound of an interval, never by the measured figure.
+"""Whether something is found, not found, or not decided: by the bound of an interval, never by a figure.
 
-Several attacks are tried against one threshold. It is broken if the lower bound of one lies beyond it: each
+A threshold is broken by what is found beyond it, and held where nothing is. Several attacks are tried against
+one threshold. It is broken if the lower bound of one lies beyond it: each
 bound is at 1 − .025/tries, so that noise breaks a kept threshold with at most 2.5 %. It is held if the upper
 bounds of all lie within it: the bound of the worst one alone is wrong with at most 2.5 %, so that noise
 passes a broken threshold as rarely.
@@ -19,23 +20,24 @@ HARDLY = 0.05  # of what a blind guess leaves open: an attack that takes less is
 
 
 class State(StrEnum):
-    """What is known of a threshold."""
+    """What is known of a finding; nothing else is said of one."""
 
-    BROKEN = "broken"
-    UNDECIDED = "undecided"
-    HELD = "held"
+    FOUND = "found"
+    UNDECIDED = "not decided"
+    NOT_FOUND = "not found"
+    UNTESTED = "not tested"
 
 
 def worst(states: Iterable[State]) -> State:
-    """Broken before undecided before held; held of nothing."""
-    return min(states, key=list(State).index, default=State.HELD)
+    """Found before not decided before not found; not found of nothing."""
+    return min(states, key=list(State).index, default=State.NOT_FOUND)
 
 
 def above(share: float, n: int, most: float, tries: int = 1) -> State:
     """Whether more than ``most`` is found, from a ``share`` of ``n`` rows."""
     if exact(share, n, tries)[0] > most:
-        return State.BROKEN
-    return State.HELD if exact(share, n)[1] <= most else State.UNDECIDED
+        return State.FOUND
+    return State.NOT_FOUND if exact(share, n)[1] <= most else State.UNDECIDED
 
 
 def above_guess(share: float, guess: float, n: int, tries: int = 1) -> State:
@@ -45,10 +47,10 @@ def above_guess(share: float, guess: float, n: int, tries: int = 1) -> State:
     leaves nothing.
     """
     if guess >= 1:
-        return State.HELD
+        return State.NOT_FOUND
     if advantage(share, guess, n, partial(exact, tries=tries)).low > 0:
-        return State.BROKEN
-    return State.HELD if advantage(share, guess, n, exact).high <= HARDLY else State.UNDECIDED
+        return State.FOUND
+    return State.NOT_FOUND if advantage(share, guess, n, exact).high <= HARDLY else State.UNDECIDED
 
 
 def better(error: float, half_width: float | None, blind: float, n: int, tries: int = 1) -> State:
@@ -58,9 +60,9 @@ def better(error: float, half_width: float | None, blind: float, n: int, tries: 
     leaves nothing to find.
     """
     if blind == 0:
-        return State.HELD
+        return State.NOT_FOUND
     if n < MIN_ROWS or half_width is None:
         return State.UNDECIDED
     if error + half_width * normal_quantile(tries) / normal_quantile() < blind:
-        return State.BROKEN
-    return State.HELD if error - half_width >= (1 - HARDLY) * blind else State.UNDECIDED
+        return State.FOUND
+    return State.NOT_FOUND if error - half_width >= (1 - HARDLY) * blind else State.UNDECIDED

@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
 
-from vflens.experiments.outcome import decide
+from vflens.experiments.outcome.decide import State, above_guess, better
 from vflens.score.service import MIN_ROWS
 from vflens.types import Document, Facts
 
@@ -15,27 +14,11 @@ _EXACT = 1 - 1e-6  # of the blind guess's error taken away: what rounding and so
 _MOST_ROWS = 10**9  # no number of rows is named beyond this
 
 
-class State(StrEnum):
-    """What is known of a finding; nothing else is said of one."""
-
-    FOUND = "found"
-    UNDECIDED = "not decided"
-    NOT_FOUND = "not found"
-    UNTESTED = "not tested"
-
-
 class Quantity(StrEnum):
     """What a finding is of."""
 
     ERROR = "error"  # of a column: root mean squared, in its own unit
     RIGHT = "right"  # of a column that takes few values: the share of right ones
-
-
-_STATES = {
-    decide.State.BROKEN: State.FOUND,
-    decide.State.UNDECIDED: State.UNDECIDED,
-    decide.State.HELD: State.NOT_FOUND,
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,10 +88,9 @@ class Finding:
     def _at(self, rows: int) -> State:
         """The state of these figures on ``rows`` rows."""
         if self.is_share:
-            return _STATES[decide.above_guess(self.value, self.blind, rows, self.tries)]
+            return above_guess(self.value, self.blind, rows, self.tries)
         half = (self.high**2 - self.value**2) * math.sqrt(self.rows / rows)
-        judge = partial(decide.better, self.value**2, half, self.blind**2)
-        return _STATES[judge(rows, self.tries)]
+        return better(self.value**2, half, self.blind**2, rows, self.tries)
 
     @classmethod
     def of_json(cls, facts: Facts) -> Finding:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from vflens.experiments.outcome.finding import Finding, State
+from vflens.experiments.outcome.decide import State
+from vflens.experiments.outcome.finding import Finding
 from vflens.types import Phase
 from vflens.words import counted
 

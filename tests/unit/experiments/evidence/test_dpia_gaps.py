@@ -145,7 +145,7 @@ def test_a_failed_attack_leaves_nothing_settled(tmp_path: Path) -> None:
         assess([_run(tmp_path / name, metrics=metrics).parties[0].folder.parent], Declaration())
         for name, metrics in {"a": held, "b": [*held, broke]}.items()
     )
-    assert {m.state for m in whole.measured} == {State.HELD}
+    assert {m.state for m in whole.measured} == {State.NOT_FOUND}
     assert {(m.state, m.why) for m in part.measured} == {(State.UNDECIDED, "mine failed and may find more")}
 
 
@@ -184,7 +184,7 @@ def test_an_attack_that_tried_few_rows_is_why_nobody_knows() -> None:
             for m in of_audit_record(found, of_audit(found), "audit a")
             if m.what.startswith("income within")
         )
-        assert (of_column.state, of_column.why) == (State.UNDECIDED if why else State.HELD, why)
+        assert (of_column.state, of_column.why) == (State.UNDECIDED if why else State.NOT_FOUND, why)
 
 
 @pytest.mark.parametrize(
@@ -232,7 +232,7 @@ def test_what_is_found_in_no_row_is_not_found_most(
     rows = [_cell(d, s, 0.8, 1) for d in ("undefended", "noise") for s in (0, 1)]
     place = "with noise, horizontal.local_epochs = 1, seed 0", "a party", "columns", "inference", "worst case"
     found = [
-        Reconstruction(*place, what, "lmmse", 99, "rows", RiskFigure(share, 0.0, 1.0, guess), State.HELD)
+        Reconstruction(*place, what, "lmmse", 99, "rows", RiskFigure(share, 0.0, 1.0, guess), State.NOT_FOUND)
         for what, (share, guess) in shares.items()
     ]
     (tried,) = of_sweep_tried(rows, [], found, "undefended", "sweep s")

@@ -20,7 +20,7 @@ SHARE = RiskFigure(0.97, 0.95, 0.99, 0.55)
 ERROR = RiskFigure(3.0, 2.5, 3.5, 17.0, share=False, unit="root mean squared error, unit of age")
 
 
-def _made(what: str = "age", state: State = State.BROKEN, **changes: Any) -> Reconstruction:
+def _made(what: str = "age", state: State = State.FOUND, **changes: Any) -> Reconstruction:
     place = {"where": "with no defence", "recipient": "the server", "target": "columns of a.csv"}
     measured = {"term": INFERENCE, "statistic": "average", "attack": "ls", "rows": 200, "of": "predict rows"}
     found = {"what": what, "state": state, "figure": ERROR, "source": "run a"}
@@ -30,7 +30,7 @@ def _made(what: str = "age", state: State = State.BROKEN, **changes: Any) -> Rec
 def test_each_cell_is_one_of_four_words_with_its_figure() -> None:
     found = [
         _made(),
-        _made("income", State.HELD),
+        _made("income", State.NOT_FOUND),
         _made("income", State.UNDECIDED, recipient="a client", figure=SHARE, statistic="worst case"),
     ]
     head, body = rows(found)
@@ -47,11 +47,11 @@ def test_each_cell_is_one_of_four_words_with_its_figure() -> None:
 def test_the_worst_state_of_a_column_is_said_and_of_two_alike_the_error() -> None:
     share = _made("age within 2.0", statistic="worst case", figure=SHARE)
     assert rows([share, _made()])[1] == [("age", "found (± 3.0; a guess ± 17)")]
-    assert rows([share, _made("age", State.HELD)])[1] == [("age", "found (97.0 %; a guess 55.0 %)")]
+    assert rows([share, _made("age", State.NOT_FOUND)])[1] == [("age", "found (97.0 %; a guess 55.0 %)")]
 
 
 def test_people_and_membership_stand_behind_columns() -> None:
-    whole = _made("whole rows", term=SINGLING_OUT, figure=SHARE, state=State.HELD)
+    whole = _made("whole rows", term=SINGLING_OUT, figure=SHARE, state=State.NOT_FOUND)
     member = _made("membership (AUC)", term=LINKABILITY, figure=SHARE)
     every = _made("all columns", figure=ERROR)
     lines = [line[0] for line in rows([member, whole, every, _made()])[1]]
@@ -60,14 +60,14 @@ def test_people_and_membership_stand_behind_columns() -> None:
 
 def test_random_models_stand_back_where_trained_ones_are() -> None:
     random, trained = (_made(target=f"columns of a.csv, {kind} models") for kind in ("random", "trained"))
-    assert rows([random, trained._replace(state=State.HELD)])[1] == [("age", "not found")]
+    assert rows([random, trained._replace(state=State.NOT_FOUND)])[1] == [("age", "not found")]
     assert rows([random])[1] == [("age", "found (± 3.0; a guess ± 17)")]
 
 
 @pytest.mark.parametrize("state", list(State))
 def test_seeds_of_one_federation_share_a_column(state: State) -> None:
     seeds = [_made(where=f"with rounding 1, seed {seed}") for seed in (0, 1)]
-    head, body = rows([seeds[0]._replace(state=State.HELD), seeds[1]._replace(state=state)])
+    head, body = rows([seeds[0]._replace(state=State.NOT_FOUND), seeds[1]._replace(state=state)])
     assert head == ("what", "the server (with rounding 1)")
     assert body[0][1].startswith({"broken": "found", "undecided": "not decided", "held": "not found"}[state])
 

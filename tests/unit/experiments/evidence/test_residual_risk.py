@@ -35,10 +35,10 @@ def _measured(
 @pytest.mark.parametrize(
     ("state", "said"),
     [
-        (State.BROKEN, "the active party can find, beyond a blind guess: income within 5.0"),
+        (State.FOUND, "the active party can find, beyond a blind guess: income within 5.0"),
         (State.UNDECIDED, "the active party may find, but the rows are too few to say: income"),
         (
-            State.HELD,
+            State.NOT_FOUND,
             "the active party takes at most 5 % of what a blind guess leaves open, by the attacks that ran: ",
         ),
     ],
@@ -64,7 +64,7 @@ def test_an_error_of_rounding_is_said_as_on_the_terminal(
 ) -> None:
     """The terminal takes a millionth of the root mean squared error of a blind guess for exact."""
     figure = RiskFigure(error, error, error, blind, share=False, unit=unit)
-    of_age = _measured(State.BROKEN, "age")._replace(statistic="average", figure=figure)
+    of_age = _measured(State.FOUND, "age")._replace(statistic="average", figure=figure)
     if unit.startswith("root"):
         shown = OwnError("passive", "lmmse", "age", error, blind).found
         assert (shown == "exactly") == (said == "exactly")
@@ -74,7 +74,11 @@ def test_an_error_of_rounding_is_said_as_on_the_terminal(
 
 
 def test_the_residual_risk_begins_with_what_can_be_reconstructed() -> None:
-    found = [_measured(State.HELD, "age"), _measured(State.BROKEN, "income"), _measured(State.BROKEN, "job")]
+    found = [
+        _measured(State.NOT_FOUND, "age"),
+        _measured(State.FOUND, "income"),
+        _measured(State.FOUND, "job"),
+    ]
     first, second = residual(found)
     assert first.endswith("beyond a blind guess: income (worst case), job (worst case) (columns of passive).")
     assert "at most 5 % of what a blind guess leaves open" in second
@@ -82,14 +86,16 @@ def test_the_residual_risk_begins_with_what_can_be_reconstructed() -> None:
 
 
 def test_whole_rows_of_training_and_of_predictions_are_told_apart() -> None:
-    found = [_measured(state, WHOLE)._replace(term="singling out") for state in (State.BROKEN, State.HELD)]
+    found = [
+        _measured(state, WHOLE)._replace(term="singling out") for state in (State.FOUND, State.NOT_FOUND)
+    ]
     leaks, holds = residual([found[0], found[1]._replace(of="train rows")])
     assert "beyond a blind guess: whole rows (worst case, predict rows) (columns of passive)." in leaks
     assert "by the attacks that ran: whole rows (worst case, train rows) (columns of passive)." in holds
 
 
 def test_two_sources_are_told_apart() -> None:
-    mine = _measured(State.BROKEN)
+    mine = _measured(State.FOUND)
     found = [mine, mine._replace(source="audit a.json"), mine._replace(source="audit b.json")]
     assert [s.split(",")[0] for s in residual(found)] == ["Audit a.json", "Audit b.json", "Run r"]
     people = combined([m._replace(term="singling out", what=WHOLE) for m in found], Declaration(people=9))
@@ -109,7 +115,7 @@ def test_who_ran_it_is_asked_for_by_name() -> None:
 
 
 def test_people_are_counted_only_where_they_are_declared() -> None:
-    rows = [_measured(State.BROKEN, what)._replace(term="singling out") for what in (WHOLE, SINGLED)]
+    rows = [_measured(State.FOUND, what)._replace(term="singling out") for what in (WHOLE, SINGLED)]
     whole, singled = combined(rows, Declaration(people=1000))
     assert (
         "of 1,000 people 300 to 500 (95 % interval) are found with all their columns (expected 400; by a "
@@ -117,7 +123,7 @@ def test_people_are_counted_only_where_they_are_declared() -> None:
     )
     assert "are found with all their columns, as nobody else is" in singled
     assert combined(rows, Declaration()) == []
-    (nothing,) = combined([_measured(State.BROKEN)], Declaration(people=1000))
+    (nothing,) = combined([_measured(State.FOUND)], Declaration(people=1000))
     assert nothing.endswith("people, 1,000, is combined with nothing: no whole rows were scored.")
 
 
@@ -135,8 +141,8 @@ def _posterior(named: float, alarms: float) -> float:
 def test_a_prior_is_combined_by_counting_people() -> None:
     """Of a million people 20,000 are in the table: half of these are named, and a tenth of the others."""
     figure = RiskFigure(0.5, 0.43, 0.57, 0.1)
-    named = _measured(State.BROKEN, NAMED)._replace(term="linkability", figure=figure, rows=200)
-    (sentence,) = combined([_measured(State.BROKEN), named], Declaration(prior=0.02))
+    named = _measured(State.FOUND, NAMED)._replace(term="linkability", figure=figure, rows=200)
+    (sentence,) = combined([_measured(State.FOUND), named], Declaration(prior=0.02))
     right, wrong = 20_000 * 0.5, 980_000 * 0.1
     assert "with the declared prior, 2 %, for a person to be a training row, one whom lmmse names" in sentence
     assert f"is one with {100 * right / (right + wrong):.2g} % (" in sentence
@@ -167,7 +173,7 @@ def test_of_membership_the_share_of_training_rows_that_are_named_is_told(tmp_pat
 
 
 def test_a_prior_without_an_attack_on_membership_is_said_to_be_combined_with_nothing() -> None:
-    (sentence,) = combined([_measured(State.BROKEN)], Declaration(prior=0.02))
+    (sentence,) = combined([_measured(State.FOUND)], Declaration(prior=0.02))
     assert sentence.startswith("The declared prior, 2 %, is combined with nothing: no attack on membership")
     assert "was not tested" in sentence
 
@@ -214,7 +220,7 @@ EVIL = (
 @pytest.mark.parametrize("text", EVIL)
 def test_names_add_no_markup(tmp_path: Path, text: str) -> None:
     """What Markdown shows is the text; it has no code, link, list, heading or HTML of it."""
-    evil = _measured(State.BROKEN, text)
+    evil = _measured(State.FOUND, text)
     made = Dpia(Declaration(purpose=text), [evil], [Mitigation("run r", text, evil, {})])
     made.untested.append(text)
     files = write_dpia(made, tmp_path / "d.html")

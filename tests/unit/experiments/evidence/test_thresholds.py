@@ -93,7 +93,7 @@ def test_a_column_has_one_distance() -> None:
 
 @pytest.mark.parametrize(
     ("share", "rows", "state"),
-    [(0.15, 1000, State.BROKEN), (0.15, 20, State.UNDECIDED), (0.05, 1000, State.HELD)],
+    [(0.15, 1000, State.FOUND), (0.15, 20, State.UNDECIDED), (0.05, 1000, State.NOT_FOUND)],
 )
 def test_the_sentence_names_figure_interval_rows_and_guess(share: float, rows: int, state: State) -> None:
     (outcome,) = judge([read_threshold("income within 5 > 10 %")], False, [_evidence(_found(share, rows))])
@@ -115,13 +115,13 @@ def test_nothing_is_held_while_an_attack_failed() -> None:
     errors = (BlindError("lmmse", "columns of passive", 1000, 0.1, blind=0.1, half_width=0.001),)
     evidence = Evidence("with no defence", False, ("income",), (_found(0.2),), errors, failed=("mine", "own"))
     kept, broken, blind = judge(thresholds, True, [evidence])
-    assert (kept.state, broken.state, blind.state) == (State.UNDECIDED, State.BROKEN, State.UNDECIDED)
+    assert (kept.state, broken.state, blind.state) == (State.UNDECIDED, State.FOUND, State.UNDECIDED)
     assert kept.sentence.startswith(
         "income > 50 %, with no defence: not decided, mine, own failed and may find more; of the others lmmse"
     )
     assert "failed" not in broken.sentence
     whole = Evidence("with no defence", False, ("income",), (_found(0.2),), errors)
-    assert judge(thresholds, True, [whole])[0].state is State.HELD
+    assert judge(thresholds, True, [whole])[0].state is State.NOT_FOUND
 
 
 def test_an_attack_that_tries_some_rows_says_how_many_decide() -> None:
@@ -155,9 +155,9 @@ def test_imputation_is_the_guess_where_it_finds_more_than_a_constant() -> None:
         imputed: [o.state for o in judge(texts, False, [_evidence(_found(0.3, imputation=imputed))])]
         for imputed in (0.31, 0.28, 0.02)
     }
-    assert judged == {0.31: [State.HELD] * 2, 0.28: [State.UNDECIDED] * 2, 0.02: [State.BROKEN] * 2}
+    assert judged == {0.31: [State.NOT_FOUND] * 2, 0.28: [State.UNDECIDED] * 2, 0.02: [State.FOUND] * 2}
     alone = judge(texts[:1], False, [_evidence(_found(0.3, imputation=None))])
-    assert [o.state for o in alone] == [State.BROKEN]
+    assert [o.state for o in alone] == [State.FOUND]
 
 
 def test_imputation_that_did_not_run_decides_nothing() -> None:
@@ -189,9 +189,9 @@ def test_an_undefended_federation_beside_a_defended_one_is_the_baseline() -> Non
     defended = _evidence(_found(0.01), where="with rounding", defended=True)
     threshold = [read_threshold("income > 10 %")]
     assert [(o.where, o.state) for o in judge(threshold, False, [base, defended])] == [
-        ("with rounding", State.HELD)
+        ("with rounding", State.NOT_FOUND)
     ]
-    assert [o.state for o in judge(threshold, False, [base])] == [State.BROKEN]
+    assert [o.state for o in judge(threshold, False, [base])] == [State.FOUND]
 
 
 def _blind(error: float, **changes: object) -> BlindError:
@@ -202,11 +202,11 @@ def _blind(error: float, **changes: object) -> BlindError:
 @pytest.mark.parametrize(
     ("errors", "state", "said"),
     [
-        ([_blind(0.03), _blind(0.06)], State.BROKEN, "lmmse errs by .030 (± .001) on 1,000 rows"),
-        ([_blind(0.061)], State.HELD, "a blind guess by .060"),
+        ([_blind(0.03), _blind(0.06)], State.FOUND, "lmmse errs by .030 (± .001) on 1,000 rows"),
+        ([_blind(0.061)], State.NOT_FOUND, "a blind guess by .060"),
         ([_blind(0.058, half_width=0.02)], State.UNDECIDED, "(± .020)"),
         ([_blind(0.058, half_width=None)], State.UNDECIDED, "(no interval)"),
-        ([_blind(0.9, blind=0.5, share=True)], State.BROKEN, "is right in 90.0 % (88.0 % … 91.8 %) of 1,000"),
+        ([_blind(0.9, blind=0.5, share=True)], State.FOUND, "is right in 90.0 % (88.0 % … 91.8 %) of 1,000"),
         ([], State.UNDECIDED, "no attack was scored beside a blind guess"),
     ],
 )
@@ -220,10 +220,10 @@ def test_a_broken_threshold_goes_before_an_open_one() -> None:
     def error(*states: State) -> object:
         return refusal([Outcome("t", "w", s, "") for s in states])
 
-    assert isinstance(error(State.UNDECIDED, State.BROKEN, State.BROKEN), ThresholdError)
-    assert "2 thresholds are broken: " in str(error(State.UNDECIDED, State.BROKEN, State.BROKEN))
-    assert isinstance(error(State.UNDECIDED, State.HELD), UndecidedError)
-    assert error(State.HELD) is None
+    assert isinstance(error(State.UNDECIDED, State.FOUND, State.FOUND), ThresholdError)
+    assert "2 thresholds are broken: " in str(error(State.UNDECIDED, State.FOUND, State.FOUND))
+    assert isinstance(error(State.UNDECIDED, State.NOT_FOUND), UndecidedError)
+    assert error(State.NOT_FOUND) is None
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_junit_needs_a_place_before_the_work(place: str) -> None:
 
 
 def test_junit_has_a_case_for_each_outcome(tmp_path: Path) -> None:
-    states = {State.HELD: None, State.BROKEN: "failure", State.UNDECIDED: "error"}
+    states = {State.NOT_FOUND: None, State.FOUND: "failure", State.UNDECIDED: "error"}
     write_junit(tmp_path / "j.xml", [Outcome(f"a < {s}\x1b", "with <b>", s, f"said {s}") for s in states])
     root = ElementTree.parse(tmp_path / "j.xml").getroot()
     (suite,) = root
@@ -358,7 +358,7 @@ def test_nothing_of_a_sweep_is_held_while_something_failed(
     (cell,) = of_sweep([row], "undefended", [{**place, **refused}])
     assert cell.failed == failed
     outcomes = judge([read_threshold("income > 50 %")], True, [cell])
-    assert {o.state for o in outcomes} == ({State.UNDECIDED} if failed else {State.HELD})
+    assert {o.state for o in outcomes} == ({State.UNDECIDED} if failed else {State.NOT_FOUND})
 
 
 def test_a_federation_of_a_sweep_without_rows_is_not_decided() -> None:

@@ -41,20 +41,20 @@ def test_noise_decides_no_threshold_that_is_met_exactly(attacks: int) -> None:
         return worst(above(f, 200, 0.1, attacks) for f in found)
 
     rates = _rates(draw)
-    assert rates[State.BROKEN] < NOISE
-    assert rates[State.HELD] < NOISE
+    assert rates[State.FOUND] < NOISE
+    assert rates[State.NOT_FOUND] < NOISE
 
 
 def test_twenty_attacks_without_a_correction_would_break_it() -> None:
     """The heart of the rule: without the correction for tries noise breaks a kept threshold often."""
     rng = np.random.default_rng(2)
     broken = [
-        any(above(f, 200, 0.1) is State.BROKEN for f in rng.binomial(200, 0.1, 20) / 200) for _ in range(500)
+        any(above(f, 200, 0.1) is State.FOUND for f in rng.binomial(200, 0.1, 20) / 200) for _ in range(500)
     ]
     assert np.mean(broken) > 0.25
 
 
-@pytest.mark.parametrize(("share", "state"), [(0.2, State.BROKEN), (0.05, State.HELD)])
+@pytest.mark.parametrize(("share", "state"), [(0.2, State.FOUND), (0.05, State.NOT_FOUND)])
 def test_many_rows_decide_and_few_do_not(share: float, state: State) -> None:
     def rates(n: int) -> dict[State, float]:
         return _rates(lambda rng: above(rng.binomial(n, share) / n, n, 0.1), 500)
@@ -65,7 +65,7 @@ def test_many_rows_decide_and_few_do_not(share: float, state: State) -> None:
 
 def test_no_row_found_in_ten_is_no_proof_of_few() -> None:
     assert above(0.0, 10, 0.1) is State.UNDECIDED
-    assert above(0.0, 100, 0.1) is State.HELD
+    assert above(0.0, 100, 0.1) is State.NOT_FOUND
     assert above(1.0, 2, 0.9) is State.UNDECIDED
 
 
@@ -80,16 +80,16 @@ def test_noise_beats_no_guess(guess: float) -> None:
         found = rng.binomial(150, guess, (20, 2)) / 150
         return worst(above_guess(f, g, 150, tries=20) for f, g in found.tolist())
 
-    assert _rates(draw_many, 500)[State.BROKEN] < 2 * NOISE
+    assert _rates(draw_many, 500)[State.FOUND] < 2 * NOISE
     rates = _rates(draw)
-    assert rates[State.BROKEN] < NOISE
+    assert rates[State.FOUND] < NOISE
     assert rates[State.UNDECIDED] > 0.6
 
 
 def test_a_guess_that_is_always_right_leaves_nothing() -> None:
-    assert above_guess(1.0, 1.0, 20) is State.HELD
-    assert above_guess(0.9, 0.2, 100) is State.BROKEN
-    assert above_guess(0.2, 0.2, 100_000) is State.HELD
+    assert above_guess(1.0, 1.0, 20) is State.NOT_FOUND
+    assert above_guess(0.9, 0.2, 100) is State.FOUND
+    assert above_guess(0.2, 0.2, 100_000) is State.NOT_FOUND
 
 
 def _judged(rng: np.random.Generator, scale: float, n: int, attacks: int = 1) -> State:
@@ -100,24 +100,24 @@ def _judged(rng: np.random.Generator, scale: float, n: int, attacks: int = 1) ->
 
 
 def test_noise_beats_no_blind_error() -> None:
-    assert _rates(lambda rng: _judged(rng, 1.0, 300))[State.BROKEN] < NOISE
-    assert _rates(lambda rng: _judged(rng, 1.0, 300, attacks=8), 1000)[State.BROKEN] < 2 * NOISE
-    assert _rates(lambda rng: _judged(rng, 0.95, 300))[State.HELD] < NOISE  # more than hardly better
+    assert _rates(lambda rng: _judged(rng, 1.0, 300))[State.FOUND] < NOISE
+    assert _rates(lambda rng: _judged(rng, 1.0, 300, attacks=8), 1000)[State.FOUND] < 2 * NOISE
+    assert _rates(lambda rng: _judged(rng, 0.95, 300))[State.NOT_FOUND] < NOISE  # more than hardly better
 
 
 def test_a_better_attack_is_found_and_an_equal_one_is_held() -> None:
-    assert _rates(lambda rng: _judged(rng, 0.7, 300), 300)[State.BROKEN] > 0.99
-    assert _rates(lambda rng: _judged(rng, 1.0, 20_000), 100)[State.HELD] > 0.9
+    assert _rates(lambda rng: _judged(rng, 0.7, 300), 300)[State.FOUND] > 0.99
+    assert _rates(lambda rng: _judged(rng, 1.0, 20_000), 100)[State.NOT_FOUND] > 0.9
 
 
 def test_fewer_than_fifty_rows_and_no_interval_decide_nothing() -> None:
     assert better(0.0, 0.001, 1.0, 49) is State.UNDECIDED
     assert better(0.0, None, 1.0, 1000) is State.UNDECIDED
-    assert better(0.0, 0.001, 1.0, 50) is State.BROKEN
-    assert better(0.0, None, 0.0, 5) is State.HELD  # a constant column
+    assert better(0.0, 0.001, 1.0, 50) is State.FOUND
+    assert better(0.0, None, 0.0, 5) is State.NOT_FOUND  # a constant column
 
 
 def test_the_worst_state_comes_first() -> None:
-    assert worst([State.HELD, State.UNDECIDED, State.BROKEN]) is State.BROKEN
-    assert worst([State.HELD, State.UNDECIDED]) is State.UNDECIDED
-    assert worst([]) is State.HELD
+    assert worst([State.NOT_FOUND, State.UNDECIDED, State.FOUND]) is State.FOUND
+    assert worst([State.NOT_FOUND, State.UNDECIDED]) is State.UNDECIDED
+    assert worst([]) is State.NOT_FOUND
