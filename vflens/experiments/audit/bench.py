@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from pydantic import Field
@@ -18,7 +18,10 @@ from vflens.plugins.attack import FAIR_GUESS, Attack, installed_attack, knowing
 from vflens.plugins.declared import Audited
 from vflens.randomness import secret_from_seed, stream
 from vflens.registry import ATTACKS, Registry
-from vflens.types import Array, Document, Facts, Knowledge, Phase, Setting
+from vflens.types import Array, Document, Facts, Knowledge, Phase, Progress, Setting
+
+#: Receives what runs now, before it does.
+Tell: TypeAlias = Callable[[str], None]
 
 #: Of attacks on training in the clear: their work grows with the cube of the columns, minutes from here on.
 MOST_COLUMNS = 128
@@ -122,6 +125,12 @@ class Bench:
         return [c.name for c in self.subject.columns]
 
     @property
+    def categories(self) -> dict[str, list[str]]:
+        """The columns of the file that have several one-hot columns, and these."""
+        whole = self.subject.whole
+        return {name: [self.names[j] for j in places] for name, places in whole if len(places) > 1}
+
+    @property
     def truth(self) -> Array:
         """The attacked rows (n, d)."""
         attacked: Array = self.subject.x[self.rows]
@@ -189,6 +198,7 @@ class Bench:
         world: World,
         kind: str,
         model: int,
+        tell: Tell = lambda name: None,
         *,
         slow: bool = True,
         only: str = "",
@@ -202,9 +212,10 @@ class Bench:
             if (most is not None and not slow) or only not in ("", name):
                 continue
             tried = self.rows[: most and (self.plan.slow_rows or most)]
+            tell(name)
             yield from self._estimated(world, (name, attack), tried, (kind, model))
 
-    def of_training(self, world: World, model: int) -> list[Answer]:
+    def of_training(self, world: World, model: int, tell: Tell = lambda name: None) -> list[Answer]:
         """The same of attacks on the messages of training of a trained ``world``, of its training rows but
         those known.
 
@@ -215,12 +226,11 @@ class Bench:
         if model and len(self.subject.columns) > _FEW_COLUMNS:
             return []
         if world.training not in self.read:
-            rows = np.setdiff1d(world.trained, self.known)
-            self.read[world.training] = [
-                found
-                for named in self.training_attacks.items()
-                for found in self._estimated(world, named, rows, ("training", model))
-            ]
+            rows, answers = np.setdiff1d(world.trained, self.known), list[Answer]()
+            for named in self.training_attacks.items():
+                tell(named[0])
+                answers += self._estimated(world, named, rows, ("training", model))
+            self.read[world.training] = answers
         return self.read[world.training]
 
     def _estimated(
@@ -238,6 +248,11 @@ class Bench:
         if attack.up_to_affine:
             rows, values = rows[1::2], after_affine_map(values, self.subject.x[rows])
         yield Answer(name, rows, values)
+
+
+def running(progress: Progress, stage: str, done: int, total: int) -> Tell:
+    """What says of a ``stage``, ``done`` of whose ``total`` parts are done, what of it runs now."""
+    return lambda what: progress(f"{stage}: {what}", done, total)
 
 
 def made_for(defense: str) -> list[str]:
