@@ -126,9 +126,9 @@ class Bench:
 
     @property
     def categories(self) -> dict[str, list[str]]:
-        """The columns of the file that have several one-hot columns, and these."""
-        whole = self.subject.whole
-        return {name: [self.names[j] for j in places] for name, places in whole if len(places) > 1}
+        """The columns of the file that became one-hot columns, and these."""
+        named = {name: [self.names[j] for j in places] for name, places in self.subject.whole}
+        return {name: of for name, of in named.items() if of != [name]}
 
     @property
     def truth(self) -> Array:
@@ -212,8 +212,7 @@ class Bench:
             if (most is not None and not slow) or only not in ("", name):
                 continue
             tried = self.rows[: most and (self.plan.slow_rows or most)]
-            tell(name)
-            yield from self._estimated(world, (name, attack), tried, (kind, model))
+            yield from self._estimated(world, (name, attack), tried, (kind, model), tell)
 
     def of_training(self, world: World, model: int, tell: Tell = lambda name: None) -> list[Answer]:
         """The same of attacks on the messages of training of a trained ``world``, of its training rows but
@@ -226,20 +225,27 @@ class Bench:
         if model and len(self.subject.columns) > _FEW_COLUMNS:
             return []
         if world.training not in self.read:
-            rows, answers = np.setdiff1d(world.trained, self.known), list[Answer]()
-            for named in self.training_attacks.items():
-                tell(named[0])
-                answers += self._estimated(world, named, rows, ("training", model))
-            self.read[world.training] = answers
+            rows = np.setdiff1d(world.trained, self.known)
+            self.read[world.training] = [
+                found
+                for named in self.training_attacks.items()
+                for found in self._estimated(world, named, rows, ("training", model), tell)
+            ]
         return self.read[world.training]
 
     def _estimated(
-        self, world: World, named: tuple[str, Attack], rows: Array, draws: tuple[str, int]
+        self, world: World, named: tuple[str, Attack], rows: Array, draws: tuple[str, int], tell: Tell
     ) -> Iterator[Answer]:
         """What one attack says of ``rows``; nothing where it lacks knowledge or fails."""
         name, attack = named
+        tell(name)
+        rng = self.plan.rng("attack", *draws, name)
+
+        def steps(stage: str, done: int, total: int) -> None:
+            tell(f"{name}, {stage} {done}/{total}")
+
         try:
-            values = world.attack(attack, rows, self.known, self.plan.rng("attack", *draws, name)).values
+            values = world.attack(attack, rows, self.known, rng, steps).values
         except KnowledgeError:
             return
         except PluginError as error:

@@ -105,7 +105,7 @@ def try_defenses(bench: Bench, progress: Progress) -> tuple[list[Defended], Docu
         worth.append({**plain.figures(plain.released), **by_itself})
         for j, trial in enumerate(trials, i * len(trials)):
             trial.on(plain, by_itself, i, running(progress, stage, j, total))
-            progress(stage, j + 1, total)
+    progress(stage, total, total)
     over_models = {name: interval([figures[name] for figures in worth]) for name in worth[0]}
     utility = {name: {"mean": mean, "half": half} for name, (mean, half) in over_models.items()}
     return [trial.result() for trial in trials], utility
@@ -149,7 +149,7 @@ class _Trial:
         self._worth: list[tuple[str, Use, Use]] = []  # measure, of the model before and after
         self._errors: dict[
             str, list[tuple[Array, Array, float]]
-        ] = {}  # by column, taken of whole ones; blind
+        ] = {}  # by column; taken of whole ones; blind
 
     def on(self, plain: World, alone: Facts, model: int, tell: Tell) -> None:
         """The next undefended model ``plain``; ``alone`` has the figures of the active party's own."""
@@ -227,11 +227,8 @@ class _Trial:
         attack, mse = min(beating.items(), key=lambda item: item[1], default=("", blind))
         leaks = [worst_column(taken) for _, taken, _ in ran.values()]
         leak, place, alike = max(leaks, default=(0.0, 0, 0.0))
-        worst: Document = {
-            "leak": leak,
-            "column": bench.subject.whole[place][0] if leak else "",
-            "alike": alike,
-        }
+        column = bench.subject.whole[place][0] if leak else ""
+        worst: Document = {"leak": leak, "column": column, "alike": alike}
         return {"attack": attack, "mse": mse, "tried": tuple(ran), **worst}
 
 

@@ -51,7 +51,7 @@ def audit(
     counting = [r for r in reached if _counts(r, bench)]
     facts = _facts(bench)
     worst_model = max(counting, key=lambda r: (round(r.leak, 9), -r.mse))
-    worst = list(_worst(bench, counting, progress))
+    worst = list(_worst(bench, counting))
     keep({w.case.scored_set: {w.case.attack: w.exposed} for w in worst})
     return {
         **facts,
@@ -171,6 +171,7 @@ def _reached(bench: Bench, progress: Progress) -> Iterator[AttackOutcome]:
             for name, mse in _closed_forms(moments, bench.subject.system(world.weight)).items():
                 closed.setdefault(name, []).append(mse)
             done += 1
+        if done == total:
             progress(stage, done, total)
         yield from (summary(name, kind, of, bench.subject, closed.get(name)) for name, of in found.items())
 
@@ -189,25 +190,22 @@ def _of_training(bench: Bench, progress: Progress) -> Iterator[AttackOutcome]:
     yield from (summary(name, "trained", of, bench.subject, phase=Phase.TRAIN) for name, of in found.items())
 
 
-def _worst(bench: Bench, counting: Sequence[AttackOutcome], progress: Progress) -> Iterator[Worst]:
+def _worst(bench: Bench, counting: Sequence[AttackOutcome]) -> Iterator[Worst]:
     """The worst case of the strongest attack on predictions, and of that on training in the clear."""
     for phase in (Phase.PREDICT, Phase.TRAIN):
         best = min((r for r in counting if r.phase == phase), key=_by_error, default=None)
-        if best and (worst := worst_case(bench, phase, list(_answers(bench, best, progress)))):
+        if best and (worst := worst_case(bench, phase, list(_answers(bench, best)))):
             yield worst
 
 
-def _answers(bench: Bench, outcome: AttackOutcome, progress: Progress) -> Iterator[Answer]:
+def _answers(bench: Bench, outcome: AttackOutcome) -> Iterator[Answer]:
     """What the attack of ``outcome`` says again of the first few of its models."""
-    stage, models = f"worst cases of {outcome.phase}", min(ATTACKED_MODELS, outcome.models)
-    for i in range(models):
-        tell = running(progress, stage, i, models)
+    for i in range(min(ATTACKED_MODELS, outcome.models)):
         world = simulate(bench.subject, outcome.kind, bench.plan.rng(outcome.kind, i))
         if outcome.phase == Phase.TRAIN:
-            yield from (a for a in bench.of_training(world, i, tell) if a.attack == outcome.attack)
+            yield from (a for a in bench.of_training(world, i) if a.attack == outcome.attack)
         else:
-            yield from bench.estimates(world, outcome.kind, i, tell, only=outcome.attack)
-        progress(stage, i + 1, models)
+            yield from bench.estimates(world, outcome.kind, i, only=outcome.attack)
 
 
 def _errors(bench: Bench, answer: Answer) -> ModelErrors:

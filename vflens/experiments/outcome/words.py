@@ -22,8 +22,8 @@ def in_own_unit(value: float) -> str:
 
 
 def number(value: float | None) -> str:
-    """A number as the papers print it: ".021", "1.234", "2.1e-06"; "0" where rounding alone leaves more, "–" for none,
-    "∞" or "-∞" for infinite.
+    """A number as the papers print it: ".021", "1.234", "2.1e-06"; "0" of what rounding leaves, "–" for
+    none, "∞" or "-∞" for infinite.
     """
     if value is None or math.isnan(value):
         return "–"
