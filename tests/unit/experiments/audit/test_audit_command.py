@@ -33,7 +33,7 @@ def test_the_command(
     assert _vflens(monkeypatch, csv, *given) == 0
     text = capsys.readouterr().out
     assert text.startswith("Whoever reads training finds")
-    first, table = text.index("While training is in the clear"), text.index("│ blind guess")
+    first, table = text.index("While training is in the clear"), text.index("┃ column")
     assert first < table
     for word in ("The strongest attack here", "Worst case of", "is left out", "unclipped", "lmmse: "):
         assert word not in text
