@@ -168,16 +168,9 @@ def summary(
         half = 1.96 * per_row.std(ddof=min(1, len(per_row) - 1)) / np.sqrt(len(per_row))
         low, high = max(mse[0] - half, 0.0), mse[0] + half
     within = np.mean([f.within for f in found], axis=0)
-    told: Document = {}
-    if closed is not None:
-        unclipped = np.array([f.unclipped for f in found])
-        away = np.abs(unclipped - closed) / np.maximum(closed, 1e-12)
-        told = {"closed": float(np.mean(closed)), "unclipped": float(unclipped.mean())}
-        told["disagreement"] = float(away.max())
     errors, blind = np.array([f.square.mean(axis=0) for f in found]), np.array([f.blind for f in found])
-    wrong = np.array([f.wrong for f in found])
-    leak, column, alike = worst_column(shares(wrong[:, 0], wrong[:, 1]))
-    right = zip(subject.whole, (1 - wrong.mean(axis=0)).T.tolist(), strict=True)
+    wrong = np.stack([f.wrong for f in found], axis=1)
+    leak, column, alike = worst_column(shares(*wrong))
     return AttackOutcome(
         attack=attack,
         kind=kind,
@@ -201,9 +194,25 @@ def summary(
         column_stderr=tuple(np.mean([_stderr(f.square) for f in found], axis=0).tolist()),
         phase=phase,
         released=released,
-        categories={name: (own, guess) for (name, places), (own, guess) in right if len(places) > 1},
-        **told,
+        categories=_categories(subject, 1 - wrong.mean(axis=1)),
+        **_beside_theory(found, closed),
     )
+
+
+def _beside_theory(found: Sequence[ModelErrors], closed: Sequence[float] | None) -> Document:
+    """The mean ``closed`` form of an attack that has one, its error unclipped, and how far both disagree."""
+    if closed is None:
+        return {}
+    unclipped = np.array([f.unclipped for f in found])
+    away = np.abs(unclipped - closed) / np.maximum(closed, 1e-12)
+    means = {"closed": float(np.mean(closed)), "unclipped": float(unclipped.mean())}
+    return {**means, "disagreement": float(away.max())}
+
+
+def _categories(subject: AuditSubject, right: Array) -> dict[str, tuple[float, float]]:
+    """What is ``right`` (2, w) of each column of categories."""
+    places = {j: name for j, (name, of) in enumerate(subject.whole) if len(of) > 1}
+    return {name: (float(right[0, j]), float(right[1, j])) for j, name in places.items()}
 
 
 def _stderr(values: Array) -> Array:
