@@ -13,6 +13,7 @@ from pydantic import Field
 from vflens.errors import KnowledgeError
 from vflens.numerics.factorization import Factors, factorize
 from vflens.plugins.attack import Attack
+from vflens.plugins.steps import Steps
 from vflens.plugins.views.vertical import AdversaryView
 from vflens.types import Array, Estimate, Knowledge, Phase, Point, RowStatus, statuses
 from vflens.words import counted
@@ -90,4 +91,5 @@ class ClearFeatures(Attack):
                 f"are needed for {counted(d, 'column')}"
             )
         compact = [(np.searchsorted(rows, batch), z) for batch, z in steps]
-        return ClearFactors(rows, factorize(compact, len(rows), d, self.sweeps))
+        done = Steps(view.progress, "sweeps", self.sweeps)
+        return ClearFactors(rows, factorize(compact, len(rows), d, self.sweeps, done=done))

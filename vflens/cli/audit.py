@@ -96,6 +96,9 @@ TrainingOption = Annotated[
     typer.Option("--training", help="clear: its messages are read; secure: nobody sees them"),
 ]
 Seed = Annotated[int, typer.Option(min=0, help="one seed, one result")]
+Details = Annotated[
+    bool, typer.Option("--details", help="print what each attack reaches, bounds and worst cases too")
+]
 Page = Annotated[Path, typer.Option(help="the page to write")]
 Weights = Annotated[
     Path | None,
@@ -134,6 +137,7 @@ def audit(
     tolerance: Tolerance = None,
     seed: Seed = 0,
     out: Page = Path("audit.html"),
+    details: Details = False,
     show_ids: ShowIds = False,
     table: TableFile = None,
     fail_if: FailIf = None,
@@ -177,7 +181,7 @@ def audit(
     plan.wanted()  # fail before, not after, the work
     model = None if weights is None else read_model(weights)
     own = {"tables": _checked_table(asked), **begun([*asked.files(), *filter(None, [weights])])}
-    told = _Told(out, own, gated, table, json)
+    told = _Told(out, own, gated, table, json, details)
     if model is None:
         with identified(show_ids):
             subject = asked.subject(classes)
@@ -189,6 +193,9 @@ def audit(
         _audit_given(asked, model, weights, plan, told)
 
 
+_SHOWN = 20  # columns in the terminal
+
+
 class _Told(NamedTuple):
     """Where results go, what the command itself says of its input, and what judges them."""
 
@@ -197,6 +204,15 @@ class _Told(NamedTuple):
     gated: Gate
     table: Path | None
     json: bool
+    details: bool
+
+    def text(self, short: Sequence[str], columns: Sequence[Sequence[str]], *more: str) -> str:
+        """The ``short`` form, the table of ``columns``, ``more`` where it is asked for, and the page."""
+        header, *rows = columns
+        left = f"… {len(rows) - _SHOWN} more columns on the page\n" if len(rows) > _SHOWN else ""
+        lines = [*short, "", f"{grids([header, *rows[:_SHOWN]])}{left}"]
+        end = "" if self.details else " (--details prints what is behind it here too)"
+        return "\n".join([*lines, *(more if self.details else ()), f"report: {self.out}{end}"])
 
 
 def _writable(out: Path) -> Path:
@@ -240,7 +256,7 @@ def _audit_regression(subject: AuditSubject, plan: Plan, told: _Told) -> None:
         emit(
             told.json,
             {**summary, **found, **judged.json, **written},
-            lambda: f"{_text(found, summary)}{judged.text}",
+            lambda: f"{_text(found, told)}{judged.text}",
         )
     judged.enforce()
 
@@ -267,8 +283,7 @@ def _audit_given(asked: Asked, model: Graph | TreeModel, weights: Path, plan: Pl
         found["ended"] = utc_now()
     verdict = given_run.sentences(found)
     attacks = [f"{name}: {words}" for name, words in given_run.explained(found).items()]
-    tables = grids(given_run.table(found), given_run.columns_table(found))
-    text = "\n".join([tables, *attacks, "", *verdict, *worst_cases(found)])
+    more = grids(given_run.table(found)), *attacks, *worst_cases(found), ""
     judged = told.gated.judged(lambda: _evidence(found))
     written = write_table(told.table, lambda: _evidence(found))
     try:
@@ -276,23 +291,13 @@ def _audit_given(asked: Asked, model: Graph | TreeModel, weights: Path, plan: Pl
         given_run.write_given(found, told.out)
     finally:
         whole = {"verdict": verdict, "report": str(told.out), **found, **judged.json, **written}
-        emit(told.json, whole, lambda: f"{text}\n\nreport: {told.out}{judged.text}")
+        text = told.text(verdict, given_run.columns_table(found), *more)
+        emit(told.json, whole, lambda: f"{text}{judged.text}")
     judged.enforce()
 
 
-def _text(found: Document, summary: Document) -> str:
-    from vflens.experiments.audit.words import alarms, explained, in_terminal, left_out, worst_cases
+def _text(found: Document, told: _Told) -> str:
+    from vflens.experiments.audit.words import bounds_table, columns_table, in_detail, in_short, table
 
-    tables = grids(*in_terminal(found))
-    attacks = [f"{name}: {words}" for name, words in explained(found).items()]
-    lines = [
-        *attacks,
-        "",
-        *alarms(found),
-        *summary["verdict"],
-        *worst_cases(found),
-        "",
-        summary["recommendation"],
-        *left_out(found),
-    ]
-    return "\n".join([tables, *lines, "", f"report: {summary['report']}"])
+    more = grids(table(found), bounds_table(found)), *in_detail(found), ""
+    return told.text(in_short(found), columns_table(found), *more)

@@ -8,7 +8,7 @@ components of all logits of a row, epoch beside epoch, which would be exact if W
 epoch. Columns of X that are known make the unknown ones fewer.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,7 +34,13 @@ class Factors:
 
 
 def factorize(
-    steps: Sequence[tuple[Array, Array]], n: int, d: int, sweeps: int, known: Array | None = None
+    steps: Sequence[tuple[Array, Array]],
+    n: int,
+    d: int,
+    sweeps: int,
+    known: Array | None = None,
+    *,
+    done: Callable[[], None] = lambda: None,
 ) -> Factors:
     """The rows behind ``steps``, pairs of positions int (B,), distinct within a step, and logits (B, k).
 
@@ -45,6 +51,7 @@ def factorize(
         sweeps: of alternating least squares, at most.
         known: columns of all rows (n, m) that the logits count as well; the affine map is then one of these
             too.
+        done: called after each sweep.
     """
     logits = np.concatenate([z for _, z in steps])
     spread = float(np.sqrt(((logits - logits.mean(axis=0)) ** 2).mean())) or 1.0
@@ -60,6 +67,7 @@ def factorize(
             break
         left = [(rows, z - own[rows] @ W[:, d:].T) for (rows, z), (W, _) in zip(steps, models, strict=True)]
         x = _whitened(_rows(x, left, [(W[:, :d], c) for W, c in models], seen))
+        done()
     return Factors(x, misfit)
 
 

@@ -97,7 +97,8 @@ def table_of(spec: PartyFile, cells: RawTable) -> Table:
             _check(spec, infos[name][0], features[:, at], places, training)
     named = ids, columns, features, labels, class_names, label_of(spec)
     ordered = {name: found[2] for name, found in encoded.items() if spec.encode[name] == "ordinal"}
-    return Table(*named, split=split, dropped=dropped, categories=ordered)
+    hot = {c.name: name for name, found in encoded.items() if name not in ordered for c in found[0]}
+    return Table(*named, split=split, dropped=dropped, categories=ordered, one_hot=hot)
 
 
 def feature_names(spec: PartyFile, found: Sequence[str]) -> tuple[str, ...]:

@@ -32,7 +32,8 @@ class Table:
     ``class_names`` the k names. Of a numeric label ``labels`` are float64 (n,) in the unit of the file and
     ``label`` is its metadata, with bounds; it has no classes. ``split`` uint8 (n,), 0 train and 1 predict, or
     None if the coordinator draws it. ``dropped``: rows of its file that are none of its rows; None: all are.
-    ``categories``: the texts behind the codes of a column, by its name.
+    ``categories``: the texts behind the codes of a column, by its name. ``one_hot``: which column of the file
+    a one-hot column is of, by its name.
     """
 
     ids: Array
@@ -44,6 +45,7 @@ class Table:
     split: Array | None = None
     dropped: DroppedRows | None = None
     categories: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    one_hot: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def n_classes(self) -> int:

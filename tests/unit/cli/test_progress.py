@@ -24,11 +24,11 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     return told
 
 
-def test_a_stage_has_a_line_at_its_end_and_every_ten_seconds(
+def test_a_stage_has_a_line_at_its_end_and_every_five_seconds(
     clock: SimpleNamespace, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with progress.StageBar() as bar:
-        for now, done in [(101, 1), (109.9, 2), (110, 3), (119, 4), (120.5, 5), (121, 6), (122, 6)]:
+        for now, done in [(101, 1), (104.9, 2), (105, 3), (109, 4), (110.5, 5), (111, 6), (112, 6)]:
             clock.now = now
             bar("training", done, 6)
         clock.now = 125
@@ -36,12 +36,32 @@ def test_a_stage_has_a_line_at_its_end_and_every_ten_seconds(
     out, err = capsys.readouterr()
     assert out == ""
     assert err.splitlines() == [
-        "   10.0 s  training 3/6",
-        "   20.5 s  training 5/6",
-        "   21.0 s  training 6/6",
+        "    5.0 s  training 3/6",
+        "   10.5 s  training 5/6",
+        "   11.0 s  training 6/6",
         "   25.0 s  predicting 10/10",
     ]
     assert STAGE.sub("", err) == ""
+
+
+def test_a_line_says_what_of_its_stage_runs(
+    clock: SimpleNamespace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The stage is one, whatever of it runs: it ends once."""
+    with progress.StageBar() as bar:
+        for now, what, done in [
+            (106, ": lmmse", 0),
+            (112, ": ls, sweeps 3/30", 1),
+            (113, "", 2),
+            (119, ": ls", 1),
+        ]:
+            clock.now = now
+            bar(f"models attacked{what}", done, 2)
+    assert capsys.readouterr().err.splitlines() == [
+        "    6.0 s  models attacked 0/2: lmmse",
+        "   12.0 s  models attacked 1/2: ls, sweeps 3/30",
+        "   13.0 s  models attacked 2/2",
+    ]
 
 
 def test_a_quiet_party_has_none(capsys: pytest.CaptureFixture[str]) -> None:

@@ -26,13 +26,13 @@ from vflens.words import counted
 if TYPE_CHECKING:  # imports the federation's configuration, which a bar does not need
     from vflens.experiments.run.any_experiment import AnyPartiesExperiment
 
-_PAUSE_SECONDS = 10.0  # between two lines of a long stage
+_PAUSE_SECONDS = 5.0  # between two lines of a long stage
 
 
 class _Stages:
     """Stages by name; each has a bar from its start.
 
-    Without a terminal a stage prints a line every 10 s and at its end. Each line starts with the seconds
+    Without a terminal a stage prints a line every 5 s and at its end. Each line starts with the seconds
     since the start of the command.
     """
 
@@ -55,14 +55,15 @@ class _Stages:
     ) -> None:
         self._bars.stop()
 
-    def update(self, name: str, done: int, total: int) -> None:
-        """``done`` of ``total`` of ``name``."""
+    def update(self, name: str, done: int, total: int, now: str = "") -> None:
+        """``done`` of ``total`` of ``name``, and what of it runs ``now``."""
         if not self._terminal:
-            self._line(name, done, total)
+            self._line(name, done, total, now)
             return
         if name not in self._tasks:
             self._tasks[name] = self._bars.add_task(name, total=total)
-        self._bars.update(self._tasks[name], completed=done, total=total)
+        words = ": ".join(filter(None, (name, now)))
+        self._bars.update(self._tasks[name], description=words, completed=done, total=total)
 
     def say(self, text: str) -> None:
         """Print a line with its time; nothing on a terminal, which has the bars."""
@@ -70,13 +71,13 @@ class _Stages:
             self._last = time.monotonic()
             note(f"{self._last - self._began:7.1f} s  {text}")
 
-    def _line(self, name: str, done: int, total: int) -> None:
+    def _line(self, name: str, done: int, total: int, now: str) -> None:
         if name in self._complete:
             return
         if done >= total:
             self._complete.add(name)
         if done >= total or time.monotonic() - self._last >= _PAUSE_SECONDS:
-            self.say(f"{name} {self.amount(done, total)}")
+            self.say(": ".join(filter(None, (f"{name} {self.amount(done, total)}", now))))
 
     def amount(self, done: int, total: int) -> str:
         """The share of a stage that is done, in words."""
@@ -92,7 +93,8 @@ class StageBar(_Stages):
 
     def __call__(self, stage: str, done: int, total: int) -> None:
         if not self._quiet:
-            self.update(stage, done, total)
+            name, _, now = stage.partition(": ")
+            self.update(name, done, total, now)
 
 
 class FileBar(_Stages):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from pydantic import Field
@@ -18,7 +18,10 @@ from vflens.plugins.attack import FAIR_GUESS, Attack, installed_attack, knowing
 from vflens.plugins.declared import Audited
 from vflens.randomness import secret_from_seed, stream
 from vflens.registry import ATTACKS, Registry
-from vflens.types import Array, Document, Facts, Knowledge, Phase, Setting
+from vflens.types import Array, Document, Facts, Knowledge, Phase, Progress, Setting
+
+#: Receives what runs now, before it does.
+Tell: TypeAlias = Callable[[str], None]
 
 #: Of attacks on training in the clear: their work grows with the cube of the columns, minutes from here on.
 MOST_COLUMNS = 128
@@ -122,6 +125,12 @@ class Bench:
         return [c.name for c in self.subject.columns]
 
     @property
+    def categories(self) -> dict[str, list[str]]:
+        """The columns of the file that became one-hot columns, and these."""
+        named = {name: [self.names[j] for j in places] for name, places in self.subject.whole}
+        return {name: of for name, of in named.items() if of != [name]}
+
+    @property
     def truth(self) -> Array:
         """The attacked rows (n, d)."""
         attacked: Array = self.subject.x[self.rows]
@@ -189,6 +198,7 @@ class Bench:
         world: World,
         kind: str,
         model: int,
+        tell: Tell = lambda name: None,
         *,
         slow: bool = True,
         only: str = "",
@@ -202,9 +212,9 @@ class Bench:
             if (most is not None and not slow) or only not in ("", name):
                 continue
             tried = self.rows[: most and (self.plan.slow_rows or most)]
-            yield from self._estimated(world, (name, attack), tried, (kind, model))
+            yield from self._estimated(world, (name, attack), tried, (kind, model), tell)
 
-    def of_training(self, world: World, model: int) -> list[Answer]:
+    def of_training(self, world: World, model: int, tell: Tell = lambda name: None) -> list[Answer]:
         """The same of attacks on the messages of training of a trained ``world``, of its training rows but
         those known.
 
@@ -219,17 +229,23 @@ class Bench:
             self.read[world.training] = [
                 found
                 for named in self.training_attacks.items()
-                for found in self._estimated(world, named, rows, ("training", model))
+                for found in self._estimated(world, named, rows, ("training", model), tell)
             ]
         return self.read[world.training]
 
     def _estimated(
-        self, world: World, named: tuple[str, Attack], rows: Array, draws: tuple[str, int]
+        self, world: World, named: tuple[str, Attack], rows: Array, draws: tuple[str, int], tell: Tell
     ) -> Iterator[Answer]:
         """What one attack says of ``rows``; nothing where it lacks knowledge or fails."""
         name, attack = named
+        tell(name)
+        rng = self.plan.rng("attack", *draws, name)
+
+        def steps(stage: str, done: int, total: int) -> None:
+            tell(f"{name}, {stage} {done}/{total}")
+
         try:
-            values = world.attack(attack, rows, self.known, self.plan.rng("attack", *draws, name)).values
+            values = world.attack(attack, rows, self.known, rng, steps).values
         except KnowledgeError:
             return
         except PluginError as error:
@@ -238,6 +254,11 @@ class Bench:
         if attack.up_to_affine:
             rows, values = rows[1::2], after_affine_map(values, self.subject.x[rows])
         yield Answer(name, rows, values)
+
+
+def running(progress: Progress, stage: str, done: int, total: int) -> Tell:
+    """What says of a ``stage``, ``done`` of whose ``total`` parts are done, what of it runs now."""
+    return lambda what: progress(f"{stage}: {what}", done, total)
 
 
 def made_for(defense: str) -> list[str]:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from vflens.errors import VflensError
-from vflens.experiments.audit.bench import Bench, blind_errors, made_for
+from vflens.experiments.audit.bench import Bench, Tell, blind_errors, made_for, running
 from vflens.experiments.audit.models import World, simulate
-from vflens.experiments.audit.outcomes import column_blind, shares, worst_column
+from vflens.experiments.audit.outcomes import shares, worst_column, wrong_of
 from vflens.experiments.pages.cost import Cost, Use, use_of
 from vflens.numerics.measures.intervals import interval
 from vflens.plugins.defense import Defense
@@ -96,14 +96,16 @@ def try_defenses(bench: Bench, progress: Progress) -> tuple[list[Defended], Docu
     acting = _ACTING - bench.subject.family.unused_hooks
     trials = [_Trial(fewer, *one) for one in candidates() if one[2].hooks() & acting]
     worth: list[dict[str, float]] = []
+    stage, total = "defences tried on models", COST_MODELS * len(trials)
     for i in range(COST_MODELS):
+        running(progress, stage, i * len(trials), total)("training without one")
         plain = simulate(bench.subject, "trained", bench.plan.rng("trained", i))
         alone = plain.alone(bench.plan.rng("alone", i))
         by_itself = {f"{name}_alone": figure for name, figure in plain.figures(alone).items()}
         worth.append({**plain.figures(plain.released), **by_itself})
         for j, trial in enumerate(trials, i * len(trials)):
-            trial.on(plain, by_itself, i)
-            progress("defences tried on models", j + 1, COST_MODELS * len(trials))
+            trial.on(plain, by_itself, i, running(progress, stage, j, total))
+    progress(stage, total, total)
     over_models = {name: interval([figures[name] for figures in worth]) for name in worth[0]}
     utility = {name: {"mean": mean, "half": half} for name, (mean, half) in over_models.items()}
     return [trial.result() for trial in trials], utility
@@ -145,17 +147,21 @@ class _Trial:
         self._result = Defended(name, settings, at)
         self._figures: list[tuple[float, float, float]] = []  # of classes
         self._worth: list[tuple[str, Use, Use]] = []  # measure, of the model before and after
-        self._errors: dict[str, list[tuple[Array, Array, float]]] = {}  # by column, of blind guesses; blind
+        self._errors: dict[
+            str, list[tuple[Array, Array, float]]
+        ] = {}  # by column; taken of whole ones; blind
 
-    def on(self, plain: World, alone: Facts, model: int) -> None:
+    def on(self, plain: World, alone: Facts, model: int, tell: Tell) -> None:
         """The next undefended model ``plain``; ``alone`` has the figures of the active party's own."""
+        name = self._result.defense
         if self._result.reason:
             return
+        tell(name)
         try:
             world = self._defended(plain, model)
             self._price(plain, world, alone)
             if model < min(ATTACKED_MODELS, self._bench.plan.models):
-                self._attack(world, model)
+                self._attack(world, model, lambda attack: tell(f"{name}, {attack}"))
         except (
             Exception
         ) as error:  # a plug-in that needs more than this simulation has must not end the audit
@@ -180,14 +186,14 @@ class _Trial:
             lost = before[Name.ACCURACY] - after[Name.ACCURACY]
             self._figures.append((lost, _mean_kl(*scores), _argmax_kept(*scores)))
 
-    def _attack(self, world: World, model: int) -> None:
+    def _attack(self, world: World, model: int, tell: Tell) -> None:
         self._result = replace(self._result, withheld=world.parameters is None)
         knowing = self._bench.knowing(self._result.defense, self._settings)
-        of_predictions = self._bench.estimates(world, "trained", model, slow=False, besides=knowing)
-        for answer in (*of_predictions, *self._bench.of_training(world, model)):
+        of_predictions = self._bench.estimates(world, "trained", model, tell, slow=False, besides=knowing)
+        for answer in (*of_predictions, *self._bench.of_training(world, model, tell)):
             x, learnt = self._bench.subject.x[answer.rows], self._bench.guesses(answer.rows)
-            blind = column_blind(x, learnt), min(blind_errors(x, learnt).values())
-            errors = ((answer.inside - x) ** 2).mean(axis=0), *blind
+            taken = shares(*wrong_of(self._bench.subject, answer, learnt))
+            errors = ((answer.inside - x) ** 2).mean(axis=0), taken, min(blind_errors(x, learnt).values())
             self._errors.setdefault(answer.attack, []).append(errors)
 
     def result(self) -> Defended:
@@ -219,9 +225,10 @@ class _Trial:
         }
         blind = bench.blind[bench.blind_guess]
         attack, mse = min(beating.items(), key=lambda item: item[1], default=("", blind))
-        leaks = [worst_column(shares(errors, of_column)) for errors, of_column, _ in ran.values()]
+        leaks = [worst_column(taken) for _, taken, _ in ran.values()]
         leak, place, alike = max(leaks, default=(0.0, 0, 0.0))
-        worst: Document = {"leak": leak, "column": bench.names[place] if leak else "", "alike": alike}
+        column = bench.subject.whole[place][0] if leak else ""
+        worst: Document = {"leak": leak, "column": column, "alike": alike}
         return {"attack": attack, "mse": mse, "tried": tuple(ran), **worst}
 
 

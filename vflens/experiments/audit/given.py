@@ -202,7 +202,7 @@ def joint(asked: Source, model: Graph | TreeModel, plan: Plan) -> Joint:
     check_rows(asked.source, len(subject.x))
     most = min(plan.rows, _MOST_ROWS[type(model)] if len(mine) == model.width else _MOST_ROWS_WITH_OTHERS)
     kept = drawn(subject.x, subject.few, most, plan.rng("rows"))
-    there = Rarity.of(subject.x)
+    there = Rarity.of(subject.whole_x)
     subject = replace(subject, x=subject.x[kept], ids=table.ids[kept], there=there, letters=subject.few)
     x = _drawn(model, own, mine, plan, kept) if whole is None else whole.features[kept].astype(np.float32)
     everything, none = np.arange(len(kept), dtype=np.int32), np.zeros(0, np.int32)

@@ -19,7 +19,7 @@ from vflens.experiments.audit.outcomes import (
     summary,
 )
 from vflens.experiments.audit.run import Keep
-from vflens.experiments.audit.words import columns_found, exposed_file, worst_cases
+from vflens.experiments.audit.words import columns_found, exposed_file, figure_of, worst_cases
 from vflens.experiments.audit.worst import stated_in_units, tolerance_of, worst_case
 from vflens.experiments.outcome.words import in_own_unit, number
 from vflens.experiments.pages.page import templates, write_page
@@ -63,6 +63,7 @@ def audit_given(
         "model": _described(model),
         "rows": len(subject.x),
         "columns": bench.names,
+        "categories": bench.categories,
         "inputs": model.width,
         "others_drawn": joint.drawn,
         "clipped": subject.clipped,
@@ -94,7 +95,7 @@ def _readings(model: Graph | TreeModel, joint: Joint, progress: Progress) -> tup
 def _outcome(joint: Joint, reading: Reading) -> AttackOutcome:
     tolerance = tolerance_of(joint.bench.subject, joint.bench.plan.tolerance)
     found = [ModelErrors.of(joint.bench.subject, reading.answer, {}, tolerance)]
-    return summary(reading.answer.attack, "given", found, joint.bench.names, released=reading.released)
+    return summary(reading.answer.attack, "given", found, joint.bench.subject, released=reading.released)
 
 
 def _described(model: Graph | TreeModel) -> str:
@@ -274,15 +275,18 @@ def columns_table(found: Facts) -> list[tuple[str, ...]]:
     """Each column in its own unit under the attack that takes most of it, beside a blind guess, the most
     exposed first; the mean width of the values that each release leaves it.
     """
-    widths = {f"width, {a['released']}": a["widths"] for a in found["attacks"] if "widths" in a}
-    place = {name: j for j, name in enumerate(found["columns"])}
+    widths = {
+        f"width, {a['released']}": [w * unit for w, unit in zip(a["widths"], found["units"], strict=True)]
+        for a in found["attacks"]
+        if "widths" in a
+    }
     rows = [
         (
             *(own[key] for key in ("column", "found", "guessed")),
             f"{100 * own['share']:.0f} %",
             own["released"] if own["share"] else "–",
             *(
-                in_own_unit(w[place[own["column"]]] * found["units"][place[own["column"]]])
+                "–" if (width := figure_of(own, w, found)) is None else in_own_unit(width)
                 for w in widths.values()
             ),
         )

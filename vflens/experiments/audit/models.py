@@ -29,6 +29,7 @@ from vflens.plugins.attack import Attack
 from vflens.plugins.chain import DefenseChain
 from vflens.plugins.defense import NamedDefense
 from vflens.plugins.findings import Joint
+from vflens.plugins.steps import silent
 from vflens.plugins.views.vertical import AdversaryView
 from vflens.storage.journal import Messages
 from vflens.storage.metrics import Name
@@ -43,6 +44,7 @@ from vflens.types import (
     PartyInfo,
     Phase,
     Point,
+    Progress,
     Released,
     Role,
 )
@@ -92,7 +94,14 @@ class World:
             digest.update(released.digest)
         return digest.digest()
 
-    def attack(self, attack: Attack, rows: Array, known: Array, rng: np.random.Generator) -> Estimate:
+    def attack(
+        self,
+        attack: Attack,
+        rows: Array,
+        known: Array,
+        rng: np.random.Generator,
+        progress: Progress = silent,
+    ) -> Estimate:
         """The estimate of ``attack`` for ``rows`` int32 (n,), with the rows ``known`` disclosed.
 
         Raises:
@@ -134,6 +143,7 @@ class World:
             training=self.trained,
             model=subject.family,
             joint=self.joint,
+            progress=progress,
         )
         return reconstructed(attack, view, rng)
 

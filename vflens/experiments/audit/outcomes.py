@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from vflens.experiments.audit.bench import Answer
-from vflens.experiments.audit.subject import AuditSubject
+from vflens.experiments.audit.subject import AuditSubject, category
 from vflens.experiments.outcome import words
 from vflens.experiments.outcome.decide import State
 from vflens.experiments.outcome.finding import Finding, Quantity
@@ -38,6 +38,7 @@ class AttackOutcome:
     ``found``, ``blind_found`` and ``imputed_found`` are the shares of the column's cells within its
     tolerance: of the attack, of the constant that finds most, and of imputation, None without known rows.
     ``stderr`` is the standard error of ``mse`` over rows, of these models, ``column_stderr`` that of columns.
+    ``categories``: of each column of categories the shares of right ones, of attack and best blind guess.
     """
 
     attack: str
@@ -65,6 +66,7 @@ class AttackOutcome:
     closed: float | None = None
     unclipped: float | None = None
     disagreement: float | None = None
+    categories: Mapping[str, tuple[float, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +74,7 @@ class ModelErrors:
     """One attack on one model: squared errors (n, d) of answers moved into the box, and the mean of those of
     the answers as they are; by column (d,) errors of the best blind guess, shares of right values of attack
     and blind guess, and bits left: NaN without an alphabet; ``within`` (3, d) are the shares of attack, best
-    constant and imputation within the tolerance, NaN without known rows.
+    constant and imputation within the tolerance, NaN without known rows; ``wrong``: see :func:`wrong_of`.
     """
 
     square: Array
@@ -82,6 +84,7 @@ class ModelErrors:
     blind_right: Array
     left: Array
     within: Array
+    wrong: Array
 
     @classmethod
     def of(
@@ -108,12 +111,34 @@ class ModelErrors:
             blind_right=blind_right,
             left=left,
             within=within,
+            wrong=wrong_of(subject, answer, learnt),
         )
 
 
 def _right(letters: Array, values: Array, x: Array) -> float:
     """The share of ``x`` (n,) that the nearest of ``letters`` to ``values`` (n,) are."""
     return float((nearest_letters(letters, values) == x).mean())
+
+
+def wrong_of(subject: AuditSubject, answer: Answer, learnt: Mapping[str, Array]) -> Array:
+    """What an ``answer``, and the best blind guess of its rows, get wrong of each whole column (2, w): the
+    mean squared error, of categories the share of rows in which another one is the largest.
+    """
+    x = subject.x[answer.rows]
+    errors = np.stack([((answer.inside - x) ** 2).mean(axis=0), column_blind(x, learnt)])
+    wrong = [
+        errors[:, places[0]] if len(places) == 1 else _wrong_categories(places, x, answer.values, learnt)
+        for _, places in subject.whole
+    ]
+    return np.stack(wrong, axis=1)
+
+
+def _wrong_categories(
+    places: Sequence[int], x: Array, values: Array, learnt: Mapping[str, Array]
+) -> tuple[float, float]:
+    truth, *named = (category(of, places) for of in (x, values, *learnt.values()))
+    right, *imputed = (float((those == truth).mean()) for those in named)
+    return 1 - right, 1 - max(most_frequent(truth), *imputed, 0.0)
 
 
 def column_blind(x: Array, learnt: Mapping[str, Array]) -> Array:
@@ -129,13 +154,13 @@ def summary(
     attack: str,
     kind: str,
     found: Sequence[ModelErrors],
-    names: Sequence[str],
+    subject: AuditSubject,
     closed: Sequence[float] | None = None,
     *,
     phase: str = Phase.PREDICT,
     released: str = "",
 ) -> AttackOutcome:
-    """One attack on columns of these ``names`` over models, each with its ``closed`` form, if it has one."""
+    """One attack on columns of ``subject`` over models, each with its ``closed`` form, if it has one."""
     mse = np.array([f.square.mean() for f in found])
     if len(mse) > 1:
         low, high = np.quantile(mse, [0.05, 0.95])
@@ -144,14 +169,9 @@ def summary(
         half = 1.96 * per_row.std(ddof=min(1, len(per_row) - 1)) / np.sqrt(len(per_row))
         low, high = max(mse[0] - half, 0.0), mse[0] + half
     within = np.mean([f.within for f in found], axis=0)
-    told: Document = {}
-    if closed is not None:
-        unclipped = np.array([f.unclipped for f in found])
-        away = np.abs(unclipped - closed) / np.maximum(closed, 1e-12)
-        told = {"closed": float(np.mean(closed)), "unclipped": float(unclipped.mean())}
-        told["disagreement"] = float(away.max())
     errors, blind = np.array([f.square.mean(axis=0) for f in found]), np.array([f.blind for f in found])
-    leak, column, alike = worst_column(shares(errors, blind))
+    wrong = np.stack([f.wrong for f in found], axis=1)
+    leak, column, alike = worst_column(shares(*wrong))
     return AttackOutcome(
         attack=attack,
         kind=kind,
@@ -163,7 +183,7 @@ def summary(
         columns=tuple(errors.mean(axis=0).tolist()),
         column_blind=tuple(blind.mean(axis=0).tolist()),
         leak=leak,
-        column=names[column],
+        column=subject.whole[column][0],
         alike=alike,
         right=_known(np.mean([f.right for f in found], axis=0)),
         blind_right=_known(np.mean([f.blind_right for f in found], axis=0)),
@@ -175,8 +195,25 @@ def summary(
         column_stderr=tuple(np.mean([_stderr(f.square) for f in found], axis=0).tolist()),
         phase=phase,
         released=released,
-        **told,
+        categories=_categories(subject, 1 - wrong.mean(axis=1)),
+        **_beside_theory(found, closed),
     )
+
+
+def _beside_theory(found: Sequence[ModelErrors], closed: Sequence[float] | None) -> Document:
+    """The mean ``closed`` form of an attack that has one, its error unclipped, and how far both disagree."""
+    if closed is None:
+        return {}
+    unclipped = np.array([f.unclipped for f in found])
+    away = np.abs(unclipped - closed) / np.maximum(closed, 1e-12)
+    means = {"closed": float(np.mean(closed)), "unclipped": float(unclipped.mean())}
+    return {**means, "disagreement": float(away.max())}
+
+
+def _categories(subject: AuditSubject, right: Array) -> dict[str, tuple[float, float]]:
+    """What is ``right`` (2, w) of each column of categories."""
+    places = {j: name for j, (name, of) in enumerate(subject.whole) if len(of) > 1}
+    return {name: (float(right[0, j]), float(right[1, j])) for j, name in places.items()}
 
 
 def _stderr(values: Array) -> Array:
@@ -209,10 +246,10 @@ def shares(errors: Array, blind: Array) -> Array:
 
 
 def by_column(reached: Sequence[AttackOutcome], subject: AuditSubject) -> list[Finding]:
-    """Each column under the attack that takes most of it, of two alike that which errs less; the most exposed
-    first.
+    """Each whole column under the attack that takes most of it, of two alike that which errs less; the most
+    exposed first.
     """
-    found = [[_finding(r, j, len(reached), subject) for r in reached] for j in range(len(subject.columns))]
+    found = [[_finding(r, j, len(reached), subject) for r in reached] for j in range(len(subject.whole))]
     return sorted((max(of, key=_most) for of in found), key=_most, reverse=True)
 
 
@@ -222,8 +259,9 @@ def _most(finding: Finding) -> tuple[bool, float, float]:
     return finding.state is State.FOUND, round(finding.share, 9), error
 
 
-def _finding(by: AttackOutcome, j: int, tries: int, subject: AuditSubject) -> Finding:
-    right, guessed = by.right[j], by.blind_right[j]
+def _finding(by: AttackOutcome, place: int, tries: int, subject: AuditSubject) -> Finding:
+    name, (j, *_) = subject.whole[place]
+    right, guessed = by.categories.get(name, (by.right[j], by.blind_right[j]))
     if right is not None and guessed is not None:
         low, high = exact(right, by.rows)
         figures = {"value": right, "low": low, "high": high, "blind": guessed}
@@ -234,7 +272,7 @@ def _finding(by: AttackOutcome, j: int, tries: int, subject: AuditSubject) -> Fi
         figures = dict(zip(("value", "low", "high", "blind"), (unit * s**0.5 for s in squares), strict=True))
     return Finding(
         quantity=Quantity.ERROR if right is None else Quantity.RIGHT,
-        subject=subject.columns[j].name,
+        subject=name,
         attack=by.attack,
         target=subject.name,
         scored_set=by.phase,
@@ -242,8 +280,8 @@ def _finding(by: AttackOutcome, j: int, tries: int, subject: AuditSubject) -> Fi
         **figures,
         tries=tries,
         unit=subject.units is not None,
-        varies=subject.varies[j],
-        deciding=subject.deciding[j],
+        varies=subject.varies[place],
+        deciding=subject.deciding[place],
         released=by.released,
     )
 

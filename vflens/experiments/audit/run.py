@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import TypeAlias
 
-from vflens.experiments.audit.bench import Answer, Bench, Plan, audited
+from vflens.experiments.audit.bench import Answer, Bench, Plan, audited, running
 from vflens.experiments.audit.defenses import ATTACKED_MODELS, fitting, left_out, try_defenses
 from vflens.experiments.audit.models import simulate
 from vflens.experiments.audit.outcomes import (
@@ -88,6 +88,7 @@ def _facts(bench: Bench) -> Document:
         "attacked_rows": len(bench.rows),
         "known_rows": len(bench.known),
         "columns": bench.names,
+        "categories": bench.categories,
         "classes": subject.classes,
         "equations": subject.equations,
         "raw_outputs": subject.raw,
@@ -157,19 +158,22 @@ def _reached(bench: Bench, progress: Progress) -> Iterator[AttackOutcome]:
     """Every attack against every kind of model: the party's own where it has one."""
     given, models = bench.subject.weight is not None, bench.plan.models
     kinds = {"given": 1} if given else {"random": models, "trained": models}
-    done, moments = 0, _moments(bench)
+    stage, done, total, moments = "models attacked", 0, sum(kinds.values()), _moments(bench)
     for kind, count in kinds.items():
         found: dict[str, list[ModelErrors]] = {}
         closed: dict[str, list[float]] = {}
         for i in range(count):
+            tell = running(progress, stage, done, total)
+            tell(f"a {kind} model")
             world = simulate(bench.subject, kind, bench.plan.rng(kind, i))
-            for answer in bench.estimates(world, kind, i):
+            for answer in bench.estimates(world, kind, i, tell):
                 found.setdefault(answer.attack, []).append(_errors(bench, answer))
             for name, mse in _closed_forms(moments, bench.subject.system(world.weight)).items():
                 closed.setdefault(name, []).append(mse)
             done += 1
-            progress("models attacked", done, sum(kinds.values()))
-        yield from (summary(name, kind, of, bench.names, closed.get(name)) for name, of in found.items())
+        if done == total:
+            progress(stage, done, total)
+        yield from (summary(name, kind, of, bench.subject, closed.get(name)) for name, of in found.items())
 
 
 def _of_training(bench: Bench, progress: Progress) -> Iterator[AttackOutcome]:
@@ -177,11 +181,13 @@ def _of_training(bench: Bench, progress: Progress) -> Iterator[AttackOutcome]:
     found: dict[str, list[ModelErrors]] = {}
     models = min(ATTACKED_MODELS, bench.plan.models) if bench.training_attacks else 0
     for i in range(models):
+        tell = running(progress, "trainings read", i, models)
+        tell("training")
         world = simulate(bench.subject, "trained", bench.plan.rng("trained", i))
-        for answer in bench.of_training(world, i):
+        for answer in bench.of_training(world, i, tell):
             found.setdefault(answer.attack, []).append(_errors(bench, answer))
         progress("trainings read", i + 1, models)
-    yield from (summary(name, "trained", of, bench.names, phase=Phase.TRAIN) for name, of in found.items())
+    yield from (summary(name, "trained", of, bench.subject, phase=Phase.TRAIN) for name, of in found.items())
 
 
 def _worst(bench: Bench, counting: Sequence[AttackOutcome]) -> Iterator[Worst]:

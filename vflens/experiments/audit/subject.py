@@ -55,7 +55,8 @@ class AuditSubject:
     the file's in bytes, of a run folder the row's numbers. ``tolerance`` is that of the party's
     configuration: column → how far from the truth, in its unit, an answer counts as found. ``assumed`` says
     what nobody stated of the label. ``letters`` are the values of each column of few in the whole table, by
-    position, None: in ``x``; ``there`` tells of the whole table, of which ``x`` may be a draw.
+    position, None: in ``x``; ``there`` tells of the whole table, of which ``x`` may be a draw. ``one_hot``:
+    the column of the file that a one-hot column is of, by its name.
     """
 
     name: str
@@ -75,6 +76,7 @@ class AuditSubject:
     assumed: str = ""
     letters: Mapping[int, Array] | None = None
     there: Rarity | None = None
+    one_hot: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def family(self) -> ModelFamily:
@@ -94,7 +96,7 @@ class AuditSubject:
 
     def sample(self, rows: int, rng: np.random.Generator) -> AuditSubject:
         """At most ``rows`` of its rows: see :func:`vflens.numerics.measures.rarity.drawn`."""
-        there = self.there or Rarity.of(self.x)
+        there = self.there or Rarity.of(self.whole_x)
         chosen = drawn(self.x, self.few, rows, rng)
         other, labels, ids = (None if a is None else a[chosen] for a in (self.other, self.labels, self.ids))
         return replace(
@@ -109,14 +111,33 @@ class AuditSubject:
         return letters_of(ScaledColumns(self.x, self.units), self.columns)
 
     @cached_property
+    def whole(self) -> list[tuple[str, list[int]]]:
+        """The columns as the file has them: name, and the places of its one-hot columns, or its own one."""
+        found: dict[str, list[int]] = {}
+        for j, column in enumerate(self.columns):
+            found.setdefault(self.one_hot.get(column.name, column.name), []).append(j)
+        return list(found.items())
+
+    @property
+    def whole_x(self) -> Array:
+        """The rows (n, w) of :attr:`whole` columns: of a category the number of its one-hot column."""
+        return np.column_stack([category(self.x, places) for _, places in self.whole])
+
+    @cached_property
     def varies(self) -> list[bool]:
-        """Whether enough rows of each column differ from its most frequent value to say what is found."""
-        return [count >= VARYING for count in Rarity.of(self.x).differing.tolist()]
+        """Whether enough rows of each whole column differ from its most frequent value to decide."""
+        return [count >= VARYING for count in Rarity.of(self.whole_x).differing.tolist()]
 
     @property
     def deciding(self) -> list[int]:
-        """How many rows of the table would show enough other values of each column; 0: it never varies."""
-        return (self.there or Rarity.of(self.x)).deciding
+        """How many rows of the table would decide on each whole column; 0: it never varies."""
+        return (self.there or Rarity.of(self.whole_x)).deciding
+
+
+def category(x: Array, places: Sequence[int]) -> Array:
+    """The column of ``x`` (n, d) at the one of ``places``; of several which is the largest, int64 (n,)."""
+    found: Array = x[:, list(places)].argmax(axis=1) if len(places) > 1 else x[:, places[0]]
+    return found
 
 
 def load_subject(
@@ -266,7 +287,7 @@ def of_table(name: str, table: Table, classes: int) -> AuditSubject:
     x, clipped = scaler.transform(table.features)
     bounds = np.stack([scaler.low, scaler.high], axis=1)
     of_file: Document = {"units": scaler.high - scaler.low, "bounds": bounds, "ids": table.ids}
-    labelled: Document = {"label": table.label, "labels": table.targets}
+    labelled: Document = {"label": table.label, "labels": table.targets, "one_hot": table.one_hot}
     return AuditSubject(name, table.columns, x, classes, clipped=clipped, **labelled, **of_file)
 
 
@@ -307,4 +328,5 @@ def _of_run(folder: Path) -> AuditSubject:
                 units=run.truth.units,
                 ids=predict,
                 tolerance=config.scoring.tolerance,
+                one_hot=party.table.one_hot,
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from vflens.experiments.audit import charts
@@ -21,7 +21,6 @@ from vflens.storage.files import write_whole
 from vflens.types import Facts, Knowledge, Phase
 from vflens.words import counted
 
-_SHOWN = 20  # columns in the terminal
 _TOLD = 6  # columns in a sentence
 
 
@@ -51,10 +50,13 @@ def worst_cases(found: Facts) -> list[str]:
     """A sentence for each worst case, and one on what counts as found."""
     if not found["worst_cases"]:
         return []
-    widths = [f"{name} to within {in_own_unit(width)}" for name, width in found["tolerance"].items()]
+    widths = [f"{name} {in_own_unit(width)}" for name, width in found["tolerance"].items()]
     more = ", …" if len(widths) > _TOLD else ""
     said = [_worst_case(case) for case in found["worst_cases"]]
-    return [*said, f"Found: {', '.join(widths[:_TOLD])}{more} of the truth."]
+    return [
+        *said,
+        f"An answer counts as found where it is off by at most: {', '.join(widths[:_TOLD])}{more}.",
+    ]
 
 
 def _worst_case(case: Facts) -> str:
@@ -65,9 +67,13 @@ def _worst_case(case: Facts) -> str:
 
 
 def left_out(found: Facts) -> list[str]:
-    """A sentence for each defence that could not be loaded, and each attack that failed."""
-    absent = [f"Defence {name} is left out: {reason}." for name, reason in found["left_out"].items()]
-    return absent + [f"Attack {name} failed: {reason}." for name, reason in found["failed"].items()]
+    """A sentence for each defence that could not be loaded."""
+    return [f"Defence {name} is left out: {reason}." for name, reason in found["left_out"].items()]
+
+
+def failed(found: Facts) -> list[str]:
+    """A sentence for each attack that failed."""
+    return [f"Attack {name} failed: {reason}." for name, reason in found["failed"].items()]
 
 
 def table(found: Facts) -> list[tuple[str, ...]]:
@@ -140,7 +146,7 @@ def write_audit(found: Facts, out: Path) -> None:
             alarms=alarms(found),
             worst_cases=worst_cases(found),
             exposed_file=exposed_file(out).name,
-            left_out=left_out(found),
+            left_out=[*left_out(found), *failed(found)],
             blind_words=BLIND_GUESSES,
             attacks_plot=charts.attacks_plot(found),
             columns_plot=charts.columns_plot(found),
@@ -156,9 +162,10 @@ def _equations(found: Facts) -> str:
     d, m = len(found["columns"]), found["equations"]
     of = "a number" if found["label"] else counted(found["classes"], "class")
     raw = ", audited by the outputs as they leave, without a softmax," if found.get("raw_outputs") else ""
+    what = "one-hot and other column" if found["categories"] else "column"
     given = (
         f"A model of {of}{raw} gives whoever knows its parameters {counted(m, 'equation')} about "
-        f"your {counted(d, 'column')} "
+        f"your {counted(d, what)} "
         "with every prediction, even if training is secure"
     )
     if d <= m:
@@ -273,19 +280,31 @@ def columns_table(found: Facts) -> list[tuple[str, ...]]:
     if any(bits is not None for bits in found["column_entropy"]):
         figures["H(X | X̂), bits"] = strongest["conditional_entropies"]
         figures["H(X), bits"] = found["column_entropy"]
-    place = {name: j for j, name in enumerate(found["columns"])}
     rows = [
         (
             *(own[key] for key in ("column", "found", "guessed")),
             f"{100 * own['share']:.0f} %",
             own["attack"] if own["share"] else "–",
-            *(number(values[place[own["column"]]]) for values in figures.values()),
+            *(number(figure_of(own, values, found)) for values in figures.values()),
         )
         for own in found["own_units"]
     ]
     return [("column", "found", "blind guess", "taken", "attack", *figures), *rows]
 
 
-def in_terminal(found: Facts) -> list[list[tuple[str, ...]]]:
-    """The tables of the terminal: attacks, bounds, and the most exposed columns."""
-    return [table(found), bounds_table(found), columns_table(found)[: _SHOWN + 1]]
+def figure_of(own: Facts, values: Sequence[float | None], found: Facts) -> float | None:
+    """That of a whole column among ``values`` by column; None of one-hot columns, of which each has one."""
+    name = own["column"]
+    return None if name in found["categories"] else values[found["columns"].index(name)]
+
+
+def in_short(found: Facts) -> list[str]:
+    """What the terminal says first: whether to join and why, what failed, and what helps."""
+    verdict = sentences(found)
+    return [*alarms(found), *verdict[:3], *predicted(found), *failed(found), "", recommendation(found)]
+
+
+def in_detail(found: Facts) -> list[str]:
+    """What each attack is, the strongest one, bounds, worst cases, and the defences left out."""
+    attacks = [f"{name}: {words}" for name, words in explained(found).items()]
+    return [*attacks, "", *sentences(found)[3:6], *worst_cases(found), *left_out(found)]

@@ -11,6 +11,7 @@ from vflens.types import Phase
 from vflens.words import counted
 
 _NAMED = 6  # columns in a sentence
+_ROUNDING = 1e-12  # of figures that are exactly 0 but for it
 
 
 def in_own_unit(value: float) -> str:
@@ -22,11 +23,15 @@ def in_own_unit(value: float) -> str:
 
 
 def number(value: float | None) -> str:
-    """A number as the papers print it: ".021", "1.234", "2.1e-06"; "–" for none, "∞" or "-∞" for infinite."""
+    """A number as the papers print it: ".021", "1.234", "2.1e-06"; "0" of what rounding leaves, "–" for
+    none, "∞" or "-∞" for infinite.
+    """
     if value is None or math.isnan(value):
         return "–"
     if math.isinf(value):
         return "∞" if value > 0 else "-∞"
+    if 0 < abs(value) < _ROUNDING:
+        return "0"
     if 0 < abs(value) < 0.0005:
         return f"{value:.1e}"
     return f"{value:.3f}".replace("0.", ".", 1) if abs(value) < 0.9995 else f"{value:.3f}"

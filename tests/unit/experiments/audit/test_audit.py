@@ -15,7 +15,7 @@ from laboratory import federation
 from markupsafe import escape
 
 from vflens import attacks
-from vflens.cli.audit import _text
+from vflens.cli.output import grids
 from vflens.defenses.label_only import LabelOnly
 from vflens.defenses.withhold_parameters import WithholdParameters
 from vflens.errors import ConfigError, DataError, KnowledgeError
@@ -26,7 +26,7 @@ from vflens.experiments.audit.defenses import candidates
 from vflens.experiments.audit.models import simulate
 from vflens.experiments.audit.run import audit
 from vflens.experiments.audit.subject import AuditSubject, load_subject
-from vflens.experiments.audit.words import columns_table, sentences, table, write_audit
+from vflens.experiments.audit.words import columns_table, in_detail, in_short, sentences, table, write_audit
 from vflens.experiments.outcome.words import number
 from vflens.plugins.defense import Context, Defense
 from vflens.registry import ATTACKS, Registry
@@ -143,7 +143,12 @@ def test_progress_reaches_its_end() -> None:
         "models attacked",
         "defences tried on models",
     }
-    assert [done for stage, done, _ in told if stage == "models attacked"] == [1, 2, 3, 4]
+    runs = [stage.partition(": ")[2] for stage, done, _ in told if stage.startswith("models attacked: ")]
+    assert runs.count("a random model") == runs.count("a trained model") == 2
+    assert {"half_star", "lmmse", "ls"} <= set(runs)
+    defences = {stage.partition(": ")[2] for stage, _, _ in told if stage.startswith("defences tried")}
+    assert {"training without one", "label_only", "label_only, lmmse"} <= defences
+    assert [done for stage, done, _ in told if stage == "models attacked: a trained model"] == [2, 3]
 
 
 def test_with_enough_classes_everything_is_recovered() -> None:
@@ -237,9 +242,7 @@ def test_theory_that_disagrees_is_loud(
     write_audit(wrong, tmp_path / "audit.html")
     page = (tmp_path / "audit.html").read_text(encoding="utf-8")
     assert page.count('class="alarm"') == 2
-    assert (
-        _text(wrong, {"verdict": [], "recommendation": "", "report": ""}).count("DISAGREE: ls against") == 2
-    )
+    assert "\n".join(in_short(wrong)).count("DISAGREE: ls against") == 2
 
 
 def _letters(d: int) -> AuditSubject:
@@ -281,7 +284,7 @@ def test_columns_with_an_alphabet_have_their_entropies(tmp_path: Path) -> None:
     write_audit(found, tmp_path / "audit.html")
     page = (tmp_path / "audit.html").read_text(encoding="utf-8")
     assert '<th scope="col">H(X | X̂), bits</th><th scope="col">H(X), bits</th>' in page
-    shown = _text(found, {"verdict": [], "recommendation": "", "report": ""})
+    shown = grids(columns_table(found))
     assert "H(X)," in shown
 
 
@@ -330,7 +333,8 @@ def test_a_defence_that_cannot_be_loaded_is_left_out_with_a_word(
     write_audit(found, tmp_path / "audit.html")
     sentence = f"Defence passport is left out: {reason}."
     assert escape(sentence) in (tmp_path / "audit.html").read_text(encoding="utf-8")
-    assert sentence in _text(found, {"verdict": [], "recommendation": "", "report": ""})
+    assert sentence in in_detail(found)
+    assert sentence not in in_short(found)
 
 
 def test_no_defence_is_recommended_where_none_is_needed(found: dict[str, Any]) -> None:

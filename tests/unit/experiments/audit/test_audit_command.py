@@ -32,7 +32,18 @@ def test_the_command(
     given = ["--columns", "age, income,credit_score", "--classes", "2", "--models", "2", "--out", str(out)]
     assert _vflens(monkeypatch, csv, *given) == 0
     text = capsys.readouterr().out
-    assert "The strongest attack here" in text
+    assert text.startswith("Whoever reads training finds")
+    first, table = text.index("While training is in the clear"), text.index("┃ column")
+    assert first < table
+    for word in ("The strongest attack here", "Worst case of", "is left out", "unclipped", "lmmse: "):
+        assert word not in text
+    assert text.rstrip().endswith(f"report: {out} (--details prints what is behind it here too)")
+    assert _vflens(monkeypatch, csv, *given, "--details") == 0
+    detailed = capsys.readouterr().out
+    assert detailed.startswith(text[: text.index("report: ")])
+    for word in ("The strongest attack here", "Worst case of", "unclipped", "lmmse: ", "counts as found"):
+        assert word in detailed
+    assert detailed.rstrip().endswith(f"report: {out}")
     assert "While training is in the clear no installed defence" in text
     assert out.stat().st_size > 1_000_000
     assert _vflens(monkeypatch, csv, *given, "--json") == 0

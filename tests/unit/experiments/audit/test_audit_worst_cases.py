@@ -152,7 +152,9 @@ def test_worst_cases_are_told_and_the_rows_are_not(told: tuple[Document, Documen
     found, kept = told
     said = worst_cases(found)
     assert said[0].startswith(f"Worst case of {found['worst_cases'][0]['rows']} predict rows: ")
-    assert said[-1] == "Found: income to within 80, kind to within 0.25, debt to within 3.0 of the truth."
+    assert said[-1] == (
+        "An answer counts as found where it is off by at most: income 80, kind 0.25, debt 3.0."
+    )
     write_audit(found, tmp_path / "audit.html")
     page = (tmp_path / "audit.html").read_text(encoding="utf-8")
     assert all(sentence in page for sentence in said)
@@ -172,8 +174,8 @@ def test_pixels_have_no_worst_case() -> None:
 def test_the_command_tells_worst_cases_and_keeps_the_rows(tmp_path: Path, vflens: Run) -> None:
     given: list[Any] = ["--classes", 2, "--columns", "age,income", "--models", 1, "--tolerance", "income=5"]
     given += ["--known", 20, "--out", tmp_path / "a.html"]
-    ended = vflens("audit", BANK, *given)
-    assert "Found: age to within 3.4, income to within 5.0 of the truth." in ended.out
+    ended = vflens("audit", BANK, *given, "--details")
+    assert "An answer counts as found where it is off by at most: age 3.4, income 5.0." in ended.out
     assert ended.out.count("Worst case of") == 2
     kept = tmp_path / "a.exposed.json"
     assert stat.S_IMODE(kept.stat().st_mode) == 0o600

@@ -295,7 +295,7 @@ def test_the_gain_is_over_the_active_party_alone(runs: Runs) -> None:
     [
         *[(0.0213, ".021"), (1.2344, "1.234"), (-0.05, "-.050"), (0.0, ".000"), (0.9996, "1.000")],
         *[(2.1e-6, "2.1e-06"), (10.5, "10.500"), (float("inf"), "∞"), (float("-inf"), "-∞")],
-        *[(float("nan"), "–"), (None, "–")],
+        *[(float("nan"), "–"), (None, "–"), (9.7e-23, "0"), (-1e-17, "0")],
     ],
 )
 def test_figures_read_as_in_the_papers(value: float | None, text: str) -> None:
