@@ -1,7 +1,7 @@
-"""What was done to logits before they were released, fitted to rows of which the true ones are known.
+"""What was done to logits before they were released, fitted to known rows.
 
-All numbers are those of equations: differences of classes, q each row. A row is of a ``kind``: which classes
-stand on top, and which have a score at all.
+All is of equations, differences of classes, q each row: released logits r, the adversary's own ones v, the
+others' t.
 """
 
 from __future__ import annotations
@@ -15,105 +15,100 @@ from vflens.numerics.linear_system import RANK_RTOL
 from vflens.numerics.shrinkage import shrunk_covariance
 from vflens.types import Array
 
+_SAME = 1e-9  # leads of the highest score that differ by less are one
+
 
 class Rows(NamedTuple):
-    """Released logits and the adversary's own ones (n, q), and each row's ``kind``, int below ``kinds``."""
+    """``released`` r and ``own`` v (n, q), and ``kind`` bool (n, kinds), true once a row."""
 
     released: Array
     own: Array
     kind: Array
-    kinds: int
 
     def of(self, places: Array) -> Rows:
         """Those at ``places``."""
-        return Rows(self.released[places], self.own[places], self.kind[places], self.kinds)
+        return Rows(*(part[places] for part in self))
 
 
-class Undone(NamedTuple):
-    """``scale``·t + e = ``released``·r + ``own``·v + ``constant`` of the row's kind, for released logits r,
-    own ones v and the others' t; e has covariance ``noise`` (q, q). ``constant`` (kinds, q) is NaN where
-    nothing is known.
-    """
+class Said(NamedTuple):
+    """``scale``·t + e = ``sides`` (n, q), NaN where nothing is known; e has covariance ``noise`` (q, q)."""
 
     scale: float
-    released: float
-    own: float
-    constant: Array
+    sides: Array
     noise: Array
 
-    def sides(self, rows: Rows) -> Array:
-        """The right-hand sides (n, q) of ``rows``."""
-        sides: Array = self.released * rows.released + self.own * rows.own + self.constant[rows.kind]
-        return sides
+
+#: What rows taught, whose t (n, q) are known, say of others.
+Fit = Callable[[Rows, Array, Rows], Said]
 
 
-#: What is made of rows whose others' logits t (n, q) are known.
-Fit = Callable[[Rows, Array], Undone]
+def of_scores(scores: Array, own: Array, differ: Array) -> Rows:
+    """Rows of ``scores`` and ``own`` logits (n, k), of which equations see ``differ`` (q, k).
+
+    Their kind is which classes have a score, which stand on top, and whether they share the least lead: a
+    label may have been lifted. A score of 0 counts as half of the least one.
+    """
+    finite, top = np.isfinite(scores), scores == scores.max(axis=1, keepdims=True)
+    filled = np.where(finite, scores, scores[finite].min(initial=0.0) - np.log(2))
+    lead = np.diff(np.sort(filled, axis=1)[:, -2:], axis=1).sum(axis=1)
+    least = lead < lead.min() + _SAME
+    marks = np.column_stack([finite, top, least & (least.sum() > 1)])
+    kinds, kind = np.unique(marks, axis=0, return_inverse=True)
+    return Rows(filled @ differ.T, own @ differ.T, kind.reshape(-1, 1) == np.arange(len(kinds)))
 
 
-def scaled(rows: Rows, t: Array) -> Undone:
-    """One line for all rows, r = a t + b v + c + e."""
-    return _of_noise(rows._replace(kind=np.zeros_like(rows.kind)), t, alike=True)
+def by_kind(taught: Rows, t: Array, asked: Rows) -> Said:
+    """One line r = a t + b v + c + e, with a constant c for each kind."""
+    a, b, c, left = _line(taught.released, t, taught)
+    n, q = left.shape
+    free = n - taught.kind.any(axis=0).sum() - 2 / q
+    noise = shrunk_covariance(left) * n / max(free, 1.0)
+    return Said(a, asked.released - b * asked.own - c[asked.kind.argmax(axis=1)], noise)
 
 
-def scaled_by_kind(rows: Rows, t: Array) -> Undone:
-    """The same with a constant for each kind."""
-    return _of_noise(rows, t, alike=False)
+def alike(taught: Rows, t: Array, asked: Rows) -> Said:
+    """The same with one constant."""
+    taught, asked = (rows._replace(kind=np.ones((len(rows.kind), 1), bool)) for rows in (taught, asked))
+    return by_kind(taught, t, asked)
 
 
-def expected(rows: Rows, t: Array) -> Undone:
+def expected(taught: Rows, t: Array, asked: Rows) -> Said:
     """What t is on average, given what was released: t = a r + b v + c of the kind.
 
     An estimate that is linear in t needs no more: noise makes a smaller.
     """
-    (a, b), constant, _ = _line(t, rows.released, rows.own, rows)
-    return Undone(1.0, a, b, constant, np.zeros((t.shape[1],) * 2))
+    a, b, c, _ = _line(t, taught.released, taught)
+    sides = a * asked.released + b * asked.own + c[asked.kind.argmax(axis=1)]
+    return Said(1.0, sides, np.zeros((t.shape[1],) * 2))
 
 
-def nothing(rows: Rows, t: Array) -> Undone:
+def nothing(taught: Rows, t: Array, asked: Rows) -> Said:
     """The scores tell nothing."""
-    q = t.shape[1]
-    return Undone(0.0, 0.0, 0.0, np.zeros((rows.kinds, q)), np.eye(q))
+    return Said(0.0, np.zeros_like(asked.own), np.eye(t.shape[1]))
 
 
-FITS: tuple[Fit, ...] = (scaled, scaled_by_kind, expected, nothing)
+FITS: tuple[Fit, ...] = (alike, by_kind, expected, nothing)
 
 
-def drawn_together(rows: Rows, t: Array) -> Undone | None:
-    """All logits were multiplied by one factor: r over what it is on average, if t is as expected. None where
-    three standard errors allow 1.
+def one_factor(rows: Rows, likely: Array, whole: Array) -> Said | None:
+    """All logits were multiplied by what they are over the ``likely`` ones (n, q), in the rows ``whole`` (m,)
+    that have all scores; None where three standard errors allow 1.
     """
-    likely = t + rows.own
-    total = float((likely**2).sum())
-    if not total:
-        return None
-    a = float((likely * rows.released).sum()) / total
-    error = float((((rows.released - a * likely) * likely).sum(axis=1) ** 2).sum()) ** 0.5 / total
-    q = t.shape[1]
-    shrunk = Undone(a, 1.0, -a, np.zeros((rows.kinds, q)), np.zeros((q, q)))
-    return shrunk if abs(a - 1) > 3 * error else None
+    r, expectation = rows.released[whole], likely[whole]
+    total = max(float((expectation**2).sum()), np.finfo(float).tiny)
+    a = float(np.vdot(expectation, r)) / total
+    error = float(np.linalg.norm(((r - a * expectation) * expectation).sum(axis=1))) / total
+    sides = np.full_like(likely, np.nan)
+    sides[whole] = r - a * rows.own[whole]
+    return Said(a, sides, np.zeros((r.shape[1],) * 2)) if abs(a - 1) > 3 * error else None
 
 
-def _of_noise(rows: Rows, t: Array, *, alike: bool) -> Undone:
-    (a, b), constant, left = _line(rows.released, t, rows.own, rows)
-    n, q = left.shape
-    free = n - len(np.unique(rows.kind)) - 2 / q
-    noise = shrunk_covariance(left) * n / max(free, 1.0)
-    return Undone(a, 1.0, -b, -(constant[:1].repeat(rows.kinds, axis=0) if alike else constant), noise)
-
-
-def _line(y: Array, x: Array, v: Array, rows: Rows) -> tuple[tuple[float, float], Array, Array]:
-    """Least squares y = a x + b v + c of the kind, all (n, q): (a, b), c (kinds, q) and what is left."""
-    means = [_means(of, rows) for of in (y, x, v)]
-    centred = [(of - mean[rows.kind]).ravel() for of, mean in zip((y, x, v), means, strict=True)]
-    a, b = np.linalg.lstsq(np.column_stack(centred[1:]), centred[0], rcond=RANK_RTOL)[0].tolist()
-    constant = means[0] - a * means[1] - b * means[2]
-    return (a, b), constant, y - a * x - b * v - constant[rows.kind]
-
-
-def _means(values: Array, rows: Rows) -> Array:
-    """The mean (kinds, q) of each kind, NaN of a kind without a row."""
-    total, count = np.zeros((rows.kinds, values.shape[1])), np.bincount(rows.kind, minlength=rows.kinds)
-    np.add.at(total, rows.kind, values)
-    means: Array = np.where(count[:, None] > 0, total, np.nan) / np.maximum(count, 1)[:, None]
-    return means
+def _line(y: Array, x: Array, rows: Rows) -> tuple[float, float, Array, Array]:
+    """Least squares y = a x + b v + c of the kind: a, b, c (kinds, q), NaN without a row, what is left."""
+    count, kind = rows.kind.sum(axis=0)[:, None], rows.kind.argmax(axis=1)
+    arrays = (y, x, rows.own)
+    means = [np.where(count, rows.kind.T @ of / np.maximum(count, 1), np.nan) for of in arrays]
+    centred, *others = [(of - mean[kind]).ravel() for of, mean in zip(arrays, means, strict=True)]
+    a, b = np.linalg.lstsq(np.column_stack(others), centred, rcond=RANK_RTOL)[0].tolist()
+    c = means[0] - a * means[1] - b * means[2]
+    return a, b, c, y - a * x - b * rows.own - c[kind]
