@@ -22,12 +22,12 @@ class Predicted(NamedTuple):
 
 
 def predicted(view: AdversaryView) -> Predicted:
-    """Of the rows that every passive party granted.
+    """Those of the rows that every passive party granted.
 
     Raises:
         KnowledgeError: a party granted none.
     """
-    rows, x = view.common_rows()
+    rows, x = view.common_rows(view.widths())
     scores, seen = arrived(view, rows)
     return Predicted(len(rows), np.flatnonzero(seen), x[seen], scores[seen], view.own_logits(rows[seen]))
 

@@ -30,7 +30,7 @@ class Rows(NamedTuple):
         return Rows(*(part[places] for part in self))
 
 
-class Said(NamedTuple):
+class Relation(NamedTuple):
     """``scale``·t + e = ``sides`` (n, q), NaN where nothing is known; e has covariance ``noise`` (q, q)."""
 
     scale: float
@@ -39,7 +39,7 @@ class Said(NamedTuple):
 
 
 #: What rows taught, whose t (n, q) are known, say of others.
-Fit = Callable[[Rows, Array, Rows], Said]
+Fit = Callable[[Rows, Array, Rows], Relation]
 
 
 def of_scores(scores: Array, own: Array, differ: Array) -> Rows:
@@ -57,40 +57,40 @@ def of_scores(scores: Array, own: Array, differ: Array) -> Rows:
     return Rows(filled @ differ.T, own @ differ.T, kind.reshape(-1, 1) == np.arange(len(kinds)))
 
 
-def by_kind(taught: Rows, t: Array, asked: Rows) -> Said:
+def by_kind(taught: Rows, t: Array, asked: Rows) -> Relation:
     """One line r = a t + b v + c + e, with a constant c for each kind."""
     a, b, c, left = _line(taught.released, t, taught)
     n, q = left.shape
     free = n - taught.kind.any(axis=0).sum() - 2 / q
     noise = shrunk_covariance(left) * n / max(free, 1.0)
-    return Said(a, asked.released - b * asked.own - c[asked.kind.argmax(axis=1)], noise)
+    return Relation(a, asked.released - b * asked.own - c[asked.kind.argmax(axis=1)], noise)
 
 
-def alike(taught: Rows, t: Array, asked: Rows) -> Said:
+def alike(taught: Rows, t: Array, asked: Rows) -> Relation:
     """The same with one constant."""
     taught, asked = (rows._replace(kind=np.ones((len(rows.kind), 1), bool)) for rows in (taught, asked))
     return by_kind(taught, t, asked)
 
 
-def expected(taught: Rows, t: Array, asked: Rows) -> Said:
+def expected(taught: Rows, t: Array, asked: Rows) -> Relation:
     """What t is on average, given what was released: t = a r + b v + c of the kind.
 
     An estimate that is linear in t needs no more: noise makes a smaller.
     """
     a, b, c, _ = _line(t, taught.released, taught)
     sides = a * asked.released + b * asked.own + c[asked.kind.argmax(axis=1)]
-    return Said(1.0, sides, np.zeros((t.shape[1],) * 2))
+    return Relation(1.0, sides, np.zeros((t.shape[1],) * 2))
 
 
-def nothing(taught: Rows, t: Array, asked: Rows) -> Said:
+def nothing(taught: Rows, t: Array, asked: Rows) -> Relation:
     """The scores tell nothing."""
-    return Said(0.0, np.zeros_like(asked.own), np.eye(t.shape[1]))
+    return Relation(0.0, np.zeros_like(asked.own), np.eye(t.shape[1]))
 
 
 FITS: tuple[Fit, ...] = (alike, by_kind, expected, nothing)
 
 
-def one_factor(rows: Rows, likely: Array, whole: Array) -> Said | None:
+def one_factor(rows: Rows, likely: Array, whole: Array) -> Relation | None:
     """All logits were multiplied by what they are over the ``likely`` ones (n, q), in the rows ``whole`` (m,)
     that have all scores; None where three standard errors allow 1.
     """
@@ -100,7 +100,7 @@ def one_factor(rows: Rows, likely: Array, whole: Array) -> Said | None:
     error = float(np.linalg.norm(((r - a * expectation) * expectation).sum(axis=1))) / total
     sides = np.full_like(likely, np.nan)
     sides[whole] = r - a * rows.own[whole]
-    return Said(a, sides, np.zeros((r.shape[1],) * 2)) if abs(a - 1) > 3 * error else None
+    return Relation(a, sides, np.zeros((r.shape[1],) * 2)) if abs(a - 1) > 3 * error else None
 
 
 def _line(y: Array, x: Array, rows: Rows) -> tuple[float, float, Array, Array]:

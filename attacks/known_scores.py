@@ -44,8 +44,8 @@ class KnownScores(LinearMMSE):
         if whole is None or usable <= d:
             raise KnowledgeError(
                 f"{usable} of the {counted(known.granted, 'row')} granted to {view.party!r} got a prediction "
-                f"without a score of 0: known_scores needs {d + 1} to fit {counted(d, 'column')}, grant more "
-                "rows of people who are predicted, or use lmmse_turned on training in the clear"
+                f"without a score of 0: known_scores needs {d + 1} to fit {counted(d, 'column')}, grant rows "
+                "of so many people who are predicted, or leave it out"
             )
         rows, system = whole
         x = np.column_stack([known.x[rows], np.ones(usable)])

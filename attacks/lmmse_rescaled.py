@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from vflens.attacks._predicted import Predicted, arrived, predicted
-from vflens.attacks._rescaled import FITS, Fit, Rows, Said, of_scores, one_factor
+from vflens.attacks._rescaled import FITS, Fit, Relation, Rows, of_scores, one_factor
 from vflens.attacks.lmmse import LinearMMSE
 from vflens.numerics.shrinkage import block_diagonal
 from vflens.plugins.conditional import given_own, of_rows
@@ -52,16 +52,16 @@ class RescaledLMMSE(LinearMMSE):
         A, moments = differ @ weight, self.moments_of(view, rng=rng)
         if len(taught.own) >= _FEWEST:
             fit, moments = self._best(view, known[0], taught, A, rng=rng)
-            said = fit(taught, known[0].x @ A.T, asked) if fit else None
+            relation = fit(taught, known[0].x @ A.T, asked) if fit else None
         else:
             assert moments is not None  # it needs them
             whole = np.flatnonzero(np.isfinite(scores).all(axis=1))
-            said = one_factor(asked, asked.own + moments.mean @ A.T, whole)
+            relation = one_factor(asked, asked.own + moments.mean @ A.T, whole)
         plain = self.solved(self.systems(view), weight.shape[1], rng=rng, moments=moments)
         plain = replace(plain, target=view.target, rows=view.rows)
-        if said is None:
+        if relation is None:
             return plain
-        return replace(plain, values=self._found(said, A, moments, plain.values, rng), extras={})
+        return replace(plain, values=self._found(relation, A, moments, plain.values, rng), extras={})
 
     def _best(
         self, view: AdversaryView, known: Predicted, rows: Rows, A: Array, *, rng: np.random.Generator
@@ -82,26 +82,24 @@ class RescaledLMMSE(LinearMMSE):
                 found = as_is.copy()
                 for left in (np.flatnonzero(part == i) for i in range(_PARTS)):
                     others = np.setdiff1d(np.arange(len(t)), left)
-                    said = fit(rows.of(others), t[others], rows.of(left))
-                    found[left] = self._found(said, A, of_rows(moments, left), as_is[left], rng)
+                    relation = fit(rows.of(others), t[others], rows.of(left))
+                    found[left] = self._found(relation, A, of_rows(moments, left), as_is[left], rng)
                 tried.append((_squares(found, known.x), fit, asked))
         return min(tried, key=lambda one: one[0])[1:]
 
     def _found(
-        self, said: Said, A: Array, moments: Moments | None, plain: Array, rng: np.random.Generator
+        self, relation: Relation, A: Array, moments: Moments | None, plain: Array, rng: np.random.Generator
     ) -> Array:
-        """The columns (n, d), with noise as so many columns more; ``plain`` (n, d) where nothing is
-        ``said``.
-        """
+        """The columns (n, d), with noise for columns too; ``plain`` (n, d) where ``relation`` lacks a side."""
         (q, d), values = A.shape, plain.copy()
-        told = np.flatnonzero(~np.isnan(said.sides).any(axis=1))
-        own = of_rows(moments, told)
+        covered = np.flatnonzero(~np.isnan(relation.sides).any(axis=1))
+        own = of_rows(moments, covered)
         assert own is not None
         assert own.covariance is not None  # lmmse refuses without
         mean = np.concatenate([own.mean, np.zeros((*own.mean.shape[:-1], q))], axis=-1)
-        both = Moments(mean, block_diagonal([own.covariance, said.noise]))
-        widened = np.hstack([said.scale * A, np.eye(q)])
-        values[told] = self.solve(widened, said.sides[told], rng=rng, moments=both).values[:, :d]
+        both = Moments(mean, block_diagonal([own.covariance, relation.noise]))
+        widened = np.hstack([relation.scale * A, np.eye(q)])
+        values[covered] = self.solve(widened, relation.sides[covered], rng=rng, moments=both).values[:, :d]
         return values
 
 

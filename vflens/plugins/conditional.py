@@ -38,7 +38,7 @@ def given_own(view: AdversaryView) -> Given | None:
         return None
     fits = [imputation(view.own("features", rows), x) for rows, x in granted]
     covariance = block_diagonal([shrunk_covariance(fit.left_out) for fit in fits])
-    common, x = view.common_rows()
+    common, x = view.common_rows(view.widths())
     places = [np.searchsorted(rows, common) for rows, _ in granted]
     left_out = np.hstack([fit.left_out[at] for fit, at in zip(fits, places, strict=True)])
     asked = np.hstack([fit(view.own("features")) for fit in fits])
@@ -57,7 +57,7 @@ def conditional(view: AdversaryView, plain: Moments, attack: Try) -> Moments:
     given = given_own(view)
     if given is None:
         return plain
-    tried, x = view.common_rows()
+    tried, x = view.common_rows(view.widths())
     if len(tried):
         errors = [_squares(attack(tried, x, moments), x) for moments in (given.known, plain)]
     else:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax
 
-from vflens.attacks._rescaled import Rows, Said, by_kind, expected
+from vflens.attacks._rescaled import Relation, Rows, by_kind, expected
 from vflens.attacks.known_scores import KnownScores
 from vflens.attacks.lmmse import LinearMMSE
 from vflens.attacks.lmmse_rescaled import RescaledLMMSE
@@ -93,8 +93,8 @@ def _view(
         known = {"features": x[:granted]}
         received.append(released(Phase.DISCLOSE, Point.AUXILIARY, rows[:granted], known))
     if moments is not None:
-        told = {"mean": moments.mean, "covariance": moments.covariance}
-        received.append(released(Phase.DISCLOSE, Point.MOMENTS, nothing, told))
+        covered = {"mean": moments.mean, "covariance": np.asarray(moments.covariance)}
+        received.append(released(Phase.DISCLOSE, Point.MOMENTS, nothing, covered))
     k = scores.shape[1]
     columns = tuple(ColumnInfo(f"c{j}", 0.0, 1.0) for j in range(x.shape[1]))
     return AdversaryView(
@@ -165,10 +165,10 @@ def test_a_line_for_each_kind_is_found_with_the_noise_around_it() -> None:
     constant, noise = rng.normal(size=(3, q)), np.array([[0.09, 0.03], [0.03, 0.04]])
     r = a * t + b * own + constant[kind] + rng.multivariate_normal(np.zeros(q), noise, n)
     rows = Rows(r, own, kind[:, None] == np.arange(4))
-    said = by_kind(rows, t, rows)
-    assert said.scale == pytest.approx(a, abs=0.02)
-    np.testing.assert_allclose(said.noise, noise, atol=0.01)
-    np.testing.assert_allclose(said.sides, r - b * own - constant[kind], atol=0.05)
+    relation = by_kind(rows, t, rows)
+    assert relation.scale == pytest.approx(a, abs=0.02)
+    np.testing.assert_allclose(relation.noise, noise, atol=0.01)
+    np.testing.assert_allclose(relation.sides, r - b * own - constant[kind], atol=0.05)
     unseen = Rows(r[:1], own[:1], np.array([[False, False, False, True]]))
     assert np.isnan(by_kind(rows, t, unseen).sides).all()
     # independent standard normal t: the mean of t given r by Bayes, one equation alone
@@ -185,8 +185,8 @@ def test_the_estimate_under_noise_is_the_closed_form(noise: float) -> None:
     sides = rng.normal(size=(6, 2))
     sides[0, 0] = np.nan
     plain = rng.random((6, 4))
-    said, none = Said(scale, sides, covariance), np.random.default_rng(0)
-    found = RescaledLMMSE()._found(said, A, Moments(mean, K), plain, none)
+    relation, none = Relation(scale, sides, covariance), np.random.default_rng(0)
+    found = RescaledLMMSE()._found(relation, A, Moments(mean, K), plain, none)
     gain = K @ A.T @ np.linalg.inv(A @ K @ A.T + covariance / scale**2)
     np.testing.assert_allclose(found[1:], mean + (sides[1:] / scale - A @ mean) @ gain.T, atol=1e-9)
     np.testing.assert_array_equal(found[0], plain[0])

@@ -7,7 +7,6 @@ other read is checked against the attack's declared knowledge and phases.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -329,17 +328,6 @@ class AdversaryView(TargetView, OwnReads):
         found = (self._disclosed(Point.AUXILIARY, sender, "features") for sender in senders)
         known = [(r.rows, r.tensor("features")) for r in found if r is not None]
         return known if len(known) == len(senders) else []
-
-    def common_rows(self) -> tuple[Array, Array]:
-        """The rows that every passive party granted: positions int32 (t,), and all unknown columns (t, d).
-
-        Raises:
-            KnowledgeError: a party granted none, or the attack did not declare them.
-        """
-        granted = [self._only(Point.AUXILIARY, sender, "features") for sender in self.widths()]
-        rows = reduce(np.intersect1d, [r.rows for r in granted])
-        places = [np.searchsorted(r.rows, rows) for r in granted]  # a party grants its rows in order
-        return rows, np.hstack([r.tensor("features")[at] for r, at in zip(granted, places, strict=True)])
 
     def _part_of_combination(self) -> slice:
         """Where the target's numbers stand in what the coordinator makes of all embeddings."""
