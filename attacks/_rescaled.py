@@ -15,6 +15,8 @@ from vflens.numerics.linear_system import RANK_RTOL
 from vflens.numerics.shrinkage import shrunk_covariance
 from vflens.types import Array
 
+_LIKELIER = 4.5  # a factor's log-likelihood beyond that of none: three standard deviations
+_NEAR = 0.2  # of a factor's logarithm: a belief that is a little wrong makes as much
 _SAME = 1e-9  # leads of the highest score that differ by less are one
 
 
@@ -90,17 +92,25 @@ def nothing(taught: Rows, t: Array, asked: Rows) -> Relation:
 FITS: tuple[Fit, ...] = (alike, by_kind, expected, nothing)
 
 
-def one_factor(rows: Rows, likely: Array, whole: Array) -> Relation | None:
-    """All logits were multiplied by what they are over the ``likely`` ones (n, q), in the rows ``whole`` (m,)
-    that have all scores; None where three standard errors allow 1.
+def one_factor(rows: Rows, likely: Array, spread: Array, whole: Array) -> Relation | None:
+    """All logits r were multiplied by one factor a: the likeliest, if without it r would be normal around
+    ``likely`` (n, q) with covariance ``spread`` (q, q); only rows ``whole`` (m,) have all scores. None where
+    no factor is likely enough, or it is near 1.
+
+    With s = 1/a the logarithm of the likelihood is −s² R/2 + s C + m ln s, largest at the root of a square.
     """
-    r, expectation = rows.released[whole], likely[whole]
-    total = max(float((expectation**2).sum()), np.finfo(float).tiny)
-    a = float(np.vdot(expectation, r)) / total
-    error = float(np.linalg.norm(((r - a * expectation) * expectation).sum(axis=1))) / total
+    P, r = np.linalg.pinv(spread, RANK_RTOL, hermitian=True), rows.released[whole]
+    R, C = (float(((r @ P) * of).sum()) for of in (r, likely[whole]))
+    m = len(r) * int(np.linalg.matrix_rank(P))
+    if R <= 0 or not m:
+        return None
+    s = (C + np.sqrt(C**2 + 4 * R * m)) / (2 * R)
+    gain = C * (s - 1) - R * (s**2 - 1) / 2 + m * np.log(s)
+    if gain < _LIKELIER or abs(np.log(s)) < _NEAR:
+        return None
     sides = np.full_like(likely, np.nan)
-    sides[whole] = r - a * rows.own[whole]
-    return Relation(a, sides, np.zeros((r.shape[1],) * 2)) if abs(a - 1) > 3 * error else None
+    sides[whole] = s * r - rows.own[whole]
+    return Relation(1.0, sides, np.zeros_like(spread))
 
 
 def _line(y: Array, x: Array, rows: Rows) -> tuple[float, float, Array, Array]:

@@ -54,9 +54,11 @@ class RescaledLMMSE(LinearMMSE):
             fit, moments = self._best(view, known[0], taught, A, rng=rng)
             relation = fit(taught, known[0].x @ A.T, asked) if fit else None
         else:
-            assert moments is not None  # it needs them
-            whole = np.flatnonzero(np.isfinite(scores).all(axis=1))
-            relation = one_factor(asked, asked.own + moments.mean @ A.T, whole)
+            assert moments is not None
+            assert moments.covariance is not None  # lmmse needs both
+            whole, spread = np.flatnonzero(np.isfinite(scores).all(axis=1)), A @ moments.covariance @ A.T
+            likely = asked.own + moments.mean @ A.T
+            relation = one_factor(asked, likely, spread, whole)
         plain = self.solved(self.systems(view), weight.shape[1], rng=rng, moments=moments)
         plain = replace(plain, target=view.target, rows=view.rows)
         if relation is None:
@@ -90,7 +92,7 @@ class RescaledLMMSE(LinearMMSE):
     def _found(
         self, relation: Relation, A: Array, moments: Moments | None, plain: Array, rng: np.random.Generator
     ) -> Array:
-        """The columns (n, d), with noise for columns too; ``plain`` (n, d) where ``relation`` lacks a side."""
+        """The columns (n, d), with noise for columns too; ``plain`` (n, d) where no side is known."""
         (q, d), values = A.shape, plain.copy()
         covered = np.flatnonzero(~np.isnan(relation.sides).any(axis=1))
         own = of_rows(moments, covered)
