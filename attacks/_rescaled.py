@@ -60,10 +60,16 @@ def of_scores(scores: Array, own: Array, differ: Array) -> Rows:
 
 
 def by_kind(taught: Rows, t: Array, asked: Rows) -> Relation:
-    """One line r = a t + b v + c + e, with a constant c for each kind."""
-    a, b, c, left = _line(taught.released, t, taught)
+    """Least squares r = a t + b v + c + e with a constant c for each kind."""
+    count, kind = taught.kind.sum(axis=0)[:, None], taught.kind.argmax(axis=1)
+    arrays = (taught.released, t, taught.own)
+    means = [np.where(count, taught.kind.T @ of / np.maximum(count, 1), np.nan) for of in arrays]
+    r, *others = [(of - mean[kind]).ravel() for of, mean in zip(arrays, means, strict=True)]
+    a, b = np.linalg.lstsq(np.column_stack(others), r, rcond=RANK_RTOL)[0].tolist()
+    c = means[0] - a * means[1] - b * means[2]
+    left = taught.released - a * t - b * taught.own - c[kind]
     n, q = left.shape
-    free = n - taught.kind.any(axis=0).sum() - 2 / q
+    free = n - (count > 0).sum() - 2 / q
     noise = shrunk_covariance(left) * n / max(free, 1.0)
     return Relation(a, asked.released - b * asked.own - c[asked.kind.argmax(axis=1)], noise)
 
@@ -75,21 +81,15 @@ def alike(taught: Rows, t: Array, asked: Rows) -> Relation:
 
 
 def expected(taught: Rows, t: Array, asked: Rows) -> Relation:
-    """What t is on average, given what was released: t = a r + b v + c of the kind.
-
-    An estimate that is linear in t needs no more: noise makes a smaller.
+    """What t is on average, given what was released: its line is flatter under noise, and the estimate, which
+    is linear in t, needs no more.
     """
-    a, b, c, _ = _line(t, taught.released, taught)
-    sides = a * asked.released + b * asked.own + c[asked.kind.argmax(axis=1)]
-    return Relation(1.0, sides, np.zeros((t.shape[1],) * 2))
+    blank = asked._replace(released=np.zeros_like(asked.own))
+    line = by_kind(taught._replace(released=t), taught.released, blank)
+    return Relation(1.0, line.scale * asked.released - line.sides, np.zeros_like(line.noise))
 
 
-def nothing(taught: Rows, t: Array, asked: Rows) -> Relation:
-    """The scores tell nothing."""
-    return Relation(0.0, np.zeros_like(asked.own), np.eye(t.shape[1]))
-
-
-FITS: tuple[Fit, ...] = (alike, by_kind, expected, nothing)
+FITS: tuple[Fit, ...] = (alike, by_kind, expected)
 
 
 def one_factor(rows: Rows, likely: Array, spread: Array, whole: Array) -> Relation | None:
@@ -111,14 +111,3 @@ def one_factor(rows: Rows, likely: Array, spread: Array, whole: Array) -> Relati
     sides = np.full_like(likely, np.nan)
     sides[whole] = s * r - rows.own[whole]
     return Relation(1.0, sides, np.zeros_like(spread))
-
-
-def _line(y: Array, x: Array, rows: Rows) -> tuple[float, float, Array, Array]:
-    """Least squares y = a x + b v + c of the kind: a, b, c (kinds, q), NaN without a row, what is left."""
-    count, kind = rows.kind.sum(axis=0)[:, None], rows.kind.argmax(axis=1)
-    arrays = (y, x, rows.own)
-    means = [np.where(count, rows.kind.T @ of / np.maximum(count, 1), np.nan) for of in arrays]
-    centred, *others = [(of - mean[kind]).ravel() for of, mean in zip(arrays, means, strict=True)]
-    a, b = np.linalg.lstsq(np.column_stack(others), centred, rcond=RANK_RTOL)[0].tolist()
-    c = means[0] - a * means[1] - b * means[2]
-    return a, b, c, y - a * x - b * rows.own - c[kind]

@@ -11,7 +11,7 @@ from vflens.attacks._predicted import Predicted, arrived, predicted
 from vflens.attacks._rescaled import FITS, Fit, Relation, Rows, of_scores, one_factor
 from vflens.attacks.lmmse import LinearMMSE
 from vflens.numerics.shrinkage import block_diagonal
-from vflens.plugins.conditional import given_own, of_rows
+from vflens.plugins.conditional import given_own, of_rows, squares
 from vflens.plugins.declared import Audited
 from vflens.plugins.views.vertical import AdversaryView
 from vflens.types import Array, Estimate, Moments
@@ -49,18 +49,20 @@ class RescaledLMMSE(LinearMMSE):
         own = np.vstack([*(rows.own for rows in known), view.own_logits()]) + bias
         rows = of_scores(np.vstack([*(rows.scores for rows in known), scores]), own, differ)
         taught, asked = (rows.of(of) for of in np.split(np.arange(len(own)), [len(own) - len(scores)]))
-        A, moments = differ @ weight, self.moments_of(view, rng=rng)
-        if len(taught.own) >= _FEWEST:
-            fit, moments = self._best(view, known[0], taught, A, rng=rng)
-            relation = fit(taught, known[0].x @ A.T, asked) if fit else None
-        else:
-            assert moments is not None
-            assert moments.covariance is not None  # lmmse needs both
-            whole, spread = np.flatnonzero(np.isfinite(scores).all(axis=1)), A @ moments.covariance @ A.T
-            likely = asked.own + moments.mean @ A.T
-            relation = one_factor(asked, likely, spread, whole)
+        A, enough = differ @ weight, len(taught.own) >= _FEWEST
+        fit, moments = (
+            self._best(view, known[0], taught, A, rng=rng)
+            if enough
+            else (None, self.moments_of(view, rng=rng))
+        )
         plain = self.solved(self.systems(view), weight.shape[1], rng=rng, moments=moments)
         plain = replace(plain, target=view.target, rows=view.rows)
+        assert moments is not None
+        assert moments.covariance is not None  # lmmse refuses without
+        relation = fit(taught, known[0].x @ A.T, asked) if fit else None
+        if not enough:
+            whole, spread = np.flatnonzero(np.isfinite(scores).all(axis=1)), A @ moments.covariance @ A.T
+            relation = one_factor(asked, asked.own + moments.mean @ A.T, spread, whole)
         if relation is None:
             return plain
         return replace(plain, values=self._found(relation, A, moments, plain.values, rng), extras={})
@@ -79,14 +81,14 @@ class RescaledLMMSE(LinearMMSE):
         tried: list[tuple[float, Fit | None, Moments]] = []
         for moments, asked in ((plain, plain), (of_rows(given.known, known.places), given.asked)):
             as_is = self.solved(systems, weight.shape[1], rng=rng, moments=moments).values
-            tried.append((_squares(as_is, known.x), None, asked))
+            tried.append((squares(as_is, known.x), None, asked))
             for fit in FITS:
                 found = as_is.copy()
                 for left in (np.flatnonzero(part == i) for i in range(_PARTS)):
                     others = np.setdiff1d(np.arange(len(t)), left)
                     relation = fit(rows.of(others), t[others], rows.of(left))
                     found[left] = self._found(relation, A, of_rows(moments, left), as_is[left], rng)
-                tried.append((_squares(found, known.x), fit, asked))
+                tried.append((squares(found, known.x), fit, asked))
         return min(tried, key=lambda one: one[0])[1:]
 
     def _found(
@@ -103,7 +105,3 @@ class RescaledLMMSE(LinearMMSE):
         widened = np.hstack([relation.scale * A, np.eye(q)])
         values[covered] = self.solve(widened, relation.sides[covered], rng=rng, moments=both).values[:, :d]
         return values
-
-
-def _squares(answer: Array, x: Array) -> float:
-    return float(((np.clip(answer, 0, 1) - x) ** 2).sum())

@@ -59,7 +59,7 @@ def conditional(view: AdversaryView, plain: Moments, attack: Try) -> Moments:
         return plain
     tried, x = view.common_rows(view.widths())
     if len(tried):
-        errors = [_squares(attack(tried, x, moments), x) for moments in (given.known, plain)]
+        errors = [squares(attack(tried, x, moments), x) for moments in (given.known, plain)]
     else:
         known = view.known_rows()
         means = np.split(plain.mean, np.cumsum([x.shape[1] for _, x in known])[:-1])
@@ -77,5 +77,6 @@ def of_rows(moments: Moments | None, rows: Array | int) -> Moments | None:
     return Moments(moments.mean[rows], moments.covariance)
 
 
-def _squares(answer: Array, x: Array) -> float:
+def squares(answer: Array, x: Array) -> float:
+    """Sum of the squared errors of an ``answer`` that was moved into the box."""
     return float(((np.clip(answer, 0, 1) - x) ** 2).sum())

@@ -171,8 +171,7 @@ def test_a_line_for_each_kind_is_found_with_the_noise_around_it() -> None:
     np.testing.assert_allclose(relation.sides, r - b * own - constant[kind], atol=0.05)
     unseen = Rows(r[:1], own[:1], np.array([[False, False, False, True]]))
     assert np.isnan(by_kind(rows, t, unseen).sides).all()
-    # independent standard normal t: the mean of t given r by Bayes, one equation alone
-    alone = Rows(r[:, :1], own[:, :1], rows.kind)
+    alone = Rows(r[:, :1], own[:, :1], rows.kind)  # of standard normal t the mean by Bayes
     mean = a / (a**2 + noise[0, 0]) * (r - b * own - constant[kind])[:, :1]
     np.testing.assert_allclose(expected(alone, t[:, :1], alone).sides, mean, atol=0.25)
 
