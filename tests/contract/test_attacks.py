@@ -153,9 +153,9 @@ def world(request: pytest.FixtureRequest) -> World:
         disclosed = {
             Point.PARAMETERS: {"weight": weight[:, block], **offset},
             Point.MOMENTS: {"mean": truth[:, block].mean(0), "covariance": K[block, block]},
-            Point.AUXILIARY: {"features": rng.random((8, block.stop - block.start))},
+            Point.AUXILIARY: {"features": rng.random((n, block.stop - block.start))},
         }
-        of_rows = {Point.AUXILIARY: rows[:8]}
+        of_rows = {Point.AUXILIARY: rows}
         transcript += [
             _released(party, Phase.DISCLOSE, p, of_rows.get(p, nothing), **t) for p, t in disclosed.items()
         ]

@@ -281,7 +281,7 @@ class LinearAttack(JointAttack):
         if Knowledge.SCORES not in self.needs:
             return no_equations(len(view.rows), width)
         weight, bias = self.believed(view)
-        known = view.own("features") @ view.own("parameters").T + bias
+        known = view.own_logits() + bias
         return view.linear_systems(known, weight, self.scores(view))
 
     def believed(self, view: AdversaryView) -> tuple[Array, Array]:

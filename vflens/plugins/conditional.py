@@ -8,18 +8,42 @@ out. Whether this or the unconditional belief is used is tried on the known rows
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from vflens.numerics.imputation import FittedImputation, imputation
+from vflens.numerics.imputation import imputation
 from vflens.numerics.shrinkage import block_diagonal, shrunk_covariance
 from vflens.plugins.views.vertical import AdversaryView
 from vflens.types import Array, Moments
 
 #: The answer (t, d) of an attack for known rows int32 (t,) with columns (t, d), from moments of these.
 Try: TypeAlias = Callable[[Array, Array, Moments], Array]
+
+
+class Given(NamedTuple):
+    """Moments given own columns: of the ``known`` rows that all parties granted, each left out, and of the
+    ``asked`` ones; and the ``errors`` of all known rows, by party.
+    """
+
+    known: Moments
+    asked: Moments
+    errors: list[Array]
+
+
+def given_own(view: AdversaryView) -> Given | None:
+    """The moments given the columns of the adversary itself; None where no rows are known."""
+    granted = view.known_rows()
+    if not granted:
+        return None
+    fits = [imputation(view.own("features", rows), x) for rows, x in granted]
+    covariance = block_diagonal([shrunk_covariance(fit.left_out) for fit in fits])
+    common, x = view.common_rows(view.widths())
+    places = [np.searchsorted(rows, common) for rows, _ in granted]
+    left_out = np.hstack([fit.left_out[at] for fit, at in zip(fits, places, strict=True)])
+    asked = np.hstack([fit(view.own("features")) for fit in fits])
+    errors = [fit.left_out for fit in fits]
+    return Given(Moments(x - left_out, covariance), Moments(asked, covariance), errors)
 
 
 def conditional(view: AdversaryView, plain: Moments, attack: Try) -> Moments:
@@ -30,27 +54,20 @@ def conditional(view: AdversaryView, plain: Moments, attack: Try) -> Moments:
     favoured. Of several passive parties the trial is on rows that all of them granted; without such the
     beliefs themselves are compared.
     """
-    known = view.known_rows()
-    if not known:
+    given = given_own(view)
+    if given is None:
         return plain
-    fits = [imputation(view.own("features", rows), x) for rows, x in known]
-    covariance = block_diagonal([shrunk_covariance(fit.left_out) for fit in fits])
-    tried, x, left_out = _common(known, fits)
+    tried, x = view.common_rows(view.widths())
     if len(tried):
-        errors = [
-            _squares(attack(tried, x, moments), x)
-            for moments in (Moments(x - left_out, covariance), Moments(plain.mean, plain.covariance))
-        ]
+        errors = [squares(attack(tried, x, moments), x) for moments in (given.known, plain)]
     else:
-        ends = np.cumsum([x.shape[1] for _, x in known])[:-1]
-        means = np.split(plain.mean, ends)
+        known = view.known_rows()
+        means = np.split(plain.mean, np.cumsum([x.shape[1] for _, x in known])[:-1])
         errors = [
-            sum(float((fit.left_out**2).sum()) for fit in fits),
+            sum(float((left_out**2).sum()) for left_out in given.errors),
             sum(float(((x - mean) ** 2).sum()) for (_, x), mean in zip(known, means, strict=True)),
         ]
-    if errors[0] >= errors[1]:
-        return plain
-    return Moments(np.hstack([fit(view.own("features")) for fit in fits]), covariance)
+    return plain if errors[0] >= errors[1] else given.asked
 
 
 def of_rows(moments: Moments | None, rows: Array | int) -> Moments | None:
@@ -60,15 +77,6 @@ def of_rows(moments: Moments | None, rows: Array | int) -> Moments | None:
     return Moments(moments.mean[rows], moments.covariance)
 
 
-def _common(known: list[tuple[Array, Array]], fits: list[FittedImputation]) -> tuple[Array, Array, Array]:
-    """The rows int32 (t,) that all parties granted, their columns (t, d), and the errors (t, d) of these when
-    left out.
-    """
-    tried = reduce(np.intersect1d, [rows for rows, _ in known])
-    places = [np.searchsorted(rows, tried) for rows, _ in known]  # a party grants its rows in order
-    x = np.hstack([x[at] for (_, x), at in zip(known, places, strict=True)])
-    return tried, x, np.hstack([fit.left_out[at] for fit, at in zip(fits, places, strict=True)])
-
-
-def _squares(answer: Array, x: Array) -> float:
+def squares(answer: Array, x: Array) -> float:
+    """Sum of the squared errors of an ``answer`` that was moved into the box."""
     return float(((np.clip(answer, 0, 1) - x) ** 2).sum())

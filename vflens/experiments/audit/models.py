@@ -102,21 +102,17 @@ class World:
         rng: np.random.Generator,
         progress: Progress = silent,
     ) -> Estimate:
-        """The estimate of ``attack`` for ``rows`` int32 (n,), with the rows ``known`` disclosed.
+        """The estimate of ``attack`` for ``rows`` int32 (n,), with the rows ``known`` disclosed: people of whom
+        the adversary gets predictions too.
 
         Raises:
             KnowledgeError: it needs what was withheld.
             PluginError: it fails.
         """
-        subject = self.subject
+        subject, predicted = self.subject, np.union1d(rows, known)
+        scores = {"scores": self.released[predicted]}
         received = [
-            Released(
-                "coordinator",
-                _exchange(Phase.PREDICT),
-                Point.SCORES,
-                rows,
-                tensors={"scores": self.released[rows]},
-            ),
+            Released("coordinator", _exchange(Phase.PREDICT), Point.SCORES, predicted, tensors=scores),
             Released(
                 "passive", _exchange(Phase.DISCLOSE), Point.PARAMETERS, _NO_ROWS, tensors=self.parameters
             ),
@@ -138,7 +134,7 @@ class World:
                 PartyInfo("active", Role.ACTIVE, n_classes=subject.classes, label=subject.label),
                 PartyInfo("passive", Role.PASSIVE, columns=subject.columns),
             ],
-            needs=attack.needs,
+            needs=attack.needs | attack.helped_by,
             phases=attack.phases,
             training=self.trained,
             model=subject.family,

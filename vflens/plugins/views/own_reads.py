@@ -54,6 +54,18 @@ class OwnReads(CheckedReads):
         found = self._own[name]
         return found if name == "parameters" else in_unit(found[self._asked(rows, len(found))])
 
+    def own_logits(self, rows: Array | None = None) -> Array:
+        """What the own columns add to the logits (N, k) of ``rows``, as in :meth:`own`, without a bias.
+
+        Raises:
+            KnowledgeError: the attack did not declare its own features, or the party has no such parameters.
+            PluginError: ``rows`` are no positions of the aligned order.
+        """
+        features = self.own("features", rows)
+        if "parameters" not in self._own:
+            raise KnowledgeError(f"party {self.party!r} has no parameters of its own")
+        return features @ self._own["parameters"].T
+
     def own_model(self) -> Module:
         """A new copy of the passive party's own trained bottom model, to learn on with: (n, d) → (n, w), its
         own passport included. Own "features" become own "embeddings" where no defence masks its batches.

@@ -2,6 +2,7 @@
 
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator
+from functools import reduce
 from typing import Protocol
 
 import numpy as np
@@ -69,6 +70,17 @@ class CheckedReads:
         """
         self._check(POINT_KNOWLEDGE[point])
         return self._select(point, phases=self._phases, sender=sender)
+
+    def common_rows(self, senders: Collection[str]) -> tuple[Array, Array]:
+        """The rows that all ``senders`` granted: positions int32 (t,), and their columns side by side (t, d).
+
+        Raises:
+            KnowledgeError: one granted none, or the attack did not declare them.
+        """
+        granted = [self._only(Point.AUXILIARY, sender, "features") for sender in senders]
+        rows = reduce(np.intersect1d, [r.rows for r in granted])
+        places = [np.searchsorted(r.rows, rows) for r in granted]  # a party grants its rows in order
+        return rows, np.hstack([r.tensor("features")[at] for r, at in zip(granted, places, strict=True)])
 
     def sampling(self) -> str:
         """An addition to sentences about missing messages; empty if the transcript is whole."""

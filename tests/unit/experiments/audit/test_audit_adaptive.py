@@ -47,11 +47,13 @@ def test_privee_is_judged_by_the_attack_that_undoes_it(monkeypatch: pytest.Monke
 def test_no_defence_is_judged_without_the_attack_that_is_made_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
     kind = TransformParameters
     monkeypatch.setattr(module, "candidates", lambda: iter([("transform_parameters", {}, kind)]))
-    secure, clear = (
-        audit(_mine(), replace(PLAN, training=training), _silent) for training in ("secure", "clear")
+    blank, secure, clear = (
+        audit(_mine(), replace(PLAN, known=known, training=training), _silent)
+        for known, training in ((0, "secure"), (40, "secure"), (40, "clear"))
     )
-    (unjudged,), (judged,) = secure["defenses"], clear["defenses"]
-    assert unjudged["untested"] == "not tested: lmmse_turned, made for it, could not run here"
-    assert secure["fitting"] == []
+    (unjudged,), (judged,), (turned,) = blank["defenses"], secure["defenses"], clear["defenses"]
+    assert unjudged["untested"] == "not tested: known_scores, lmmse_turned, made for it, could not run here"
+    assert blank["fitting"] == []
     assert not judged["untested"]
-    assert "lmmse_turned" in judged["tried"]
+    assert "known_scores" in judged["tried"]
+    assert "lmmse_turned" in turned["tried"]

@@ -53,6 +53,8 @@ def test_the_command(
     assert printed["training"] == "clear"
     assert printed["strongest"]["phase"] == "train"
     assert _vflens(monkeypatch, csv, *given, "--training", "secure") == 0
+    assert "Not tested" not in capsys.readouterr().out
+    assert _vflens(monkeypatch, csv, *given, "--training", "secure", "--known", "0") == 0
     assert "Not tested, since no attack made for them ran: withhold_parameters." in capsys.readouterr().out
     assert _vflens(monkeypatch, csv, "--classes", "1") == 2
     (tmp_path / "file").touch()

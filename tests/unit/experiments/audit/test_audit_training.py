@@ -94,9 +94,8 @@ def test_secure_training_is_a_condition_of_every_figure() -> None:
     assert {a["phase"] for a in found["attacks"]} == {"predict"}
     said = recommendation(found)
     assert said.startswith("These figures hold only if nobody sees the messages of training. No installed")
-    assert "Not tested, since no attack made for them ran: " in said
-    assert "withhold_parameters" in said.partition("Not tested")[2]
-    assert "withhold_parameters" in [d["defense"] for d in found["defenses"] if d["untested"]]
+    assert "Not tested" not in said
+    assert not any(d["untested"] for d in found["defenses"])
     assert found["fitting"] == []
 
 
