@@ -81,4 +81,6 @@ def _cell(here: Sequence[Reconstruction]) -> str:
         return State.NOT_FOUND
     figures = value if worst.figure.share else f"± {value}" if value != "exactly" else value
     beside = guess if worst.figure.share else f"± {guess}"
-    return f"{_STATES[worst.state]} ({figures}; a guess {beside})"
+    open_ = worst.state is Decided.UNDECIDED and worst.deciding
+    needed = f", {worst.deciding:,} rows would decide" if open_ else ""
+    return f"{_STATES[worst.state]} ({figures}; a guess {beside}){needed}"

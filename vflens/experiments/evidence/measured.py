@@ -5,17 +5,19 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from vflens.experiments.evidence.sources import of_runs
 from vflens.experiments.evidence.thresholds import BlindError, Evidence
-from vflens.experiments.outcome.decide import State, above_guess, better
+from vflens.experiments.outcome.decide import State, above_guess, better, needed
 from vflens.experiments.results.own_units import ColumnAverage, column_averages, in_own_unit, is_exact
 from vflens.experiments.results.record import RecordedRun
 from vflens.experiments.results.titles import rows_of
 from vflens.experiments.results.verdict import attacker, named
 from vflens.numerics.measures.advantage import wilson
 from vflens.protocol.acts import together
+from vflens.score.service import MIN_ROWS
 from vflens.types import Document, Facts, Phase
 from vflens.words import counted
 
@@ -71,6 +73,7 @@ class Reconstruction(NamedTuple):
     state: State
     why: str = ""
     source: str = ""
+    deciding: int = 0  # rows that would decide what is open, if figures stay; 0: nobody knows
 
     def words(self) -> tuple[str, str, str]:
         """Value, interval and baseline; "exactly" in place of an error that is none but for rounding."""
@@ -219,14 +222,15 @@ def _share(
     """From ``shares`` that an attack and a guess find."""
     (rows, of), (share, guess) = of_rows, shares
     figure = RiskFigure(share, *wilson(share, rows), guess)
-    state = above_guess(share, guess, rows, tries)
-    return Reconstruction(*place, attack=attack, rows=rows, of=of, figure=figure, state=state)
+    at = partial(above_guess, share, guess, tries=tries)
+    figures: Document = {"figure": figure, "state": at(rows), "deciding": needed(at, rows)}
+    return Reconstruction(*place, attack=attack, rows=rows, of=of, **figures)
 
 
 def _averages(found: Iterable[ColumnAverage], where: str, who: Who) -> Iterator[Reconstruction]:
     every = list(found)
     for a in every:
-        squares = a.error**2, a.high**2 - a.error**2
+        at = partial(_better, a, tries=len(every))
         yield Reconstruction(
             *(where, who(a.attack, a.scored_set), _whose(a.target), INFERENCE, "average", a.column),
             attack=a.attack,
@@ -240,8 +244,15 @@ def _averages(found: Iterable[ColumnAverage], where: str, who: Who) -> Iterator[
                 share=False,
                 unit=f"root mean squared error, unit of {a.column}",
             ),
-            state=better(*squares, blind=a.blind**2, n=a.rows, tries=len(every)),
+            state=at(a.rows),
+            deciding=needed(at, max(a.rows, MIN_ROWS)),
         )
+
+
+def _better(a: ColumnAverage, rows: int, *, tries: int) -> State:
+    """Whether ``a`` would be better than a guess from ``rows`` rows."""
+    half = (a.high**2 - a.error**2) * math.sqrt(a.rows / rows)
+    return better(a.error**2, half, a.blind**2, rows, tries)
 
 
 def _audited_averages(found: Facts) -> Iterator[ColumnAverage]:

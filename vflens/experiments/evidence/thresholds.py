@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from vflens.errors import ConfigError, ThresholdError, UndecidedError, VflensError
-from vflens.experiments.outcome.decide import State, above, above_guess, better, worst
+from vflens.experiments.outcome.decide import State, above, above_guess, better, needed, worst
 from vflens.experiments.results.own_units import IMPUTATION, FoundColumn, in_own_unit
 from vflens.experiments.results.titles import rows_of
 from vflens.experiments.results.verdict import number
@@ -27,8 +27,8 @@ _NUMBER = re.compile(r"[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?|\.[0-9]+")  # float()
 _GUESSES = ("blind", IMPUTATION)
 _EXAMPLE = "give COLUMN within NUMBER > SHARE %, such as 'income within 5 > 10 %'"
 BEATS_BLIND = "no attack beats a blind guess"
-_MORE_ROWS = "predict and score more rows, or allow more"
 _MEND = "mend the attacks that failed"
+_MORE_ROWS = "predict and score more rows, or allow more"
 _NO_INTERVAL = "judge columns with --fail-if, since an error without an interval decides nothing"
 
 
@@ -198,10 +198,17 @@ def _of_column(t: Threshold, e: Evidence) -> Outcome:
     state = worst(states)
     at = max((f for f, s in zip(found, states, strict=True) if s == state), key=lambda f: _beyond(t, f))
     words, remedy = _found_words(t, at, len(found)), _MORE_ROWS
+    words += _deciding(state, lambda n: _state(t, at._replace(rows=n), len(found)), at.rows)
     if state is State.UNDECIDED and e.capped.get(at.attack) == at.rows:
         words += f"; {at.attack} tried these rows only{_needed(t)}"
         remedy = "raise --slow-rows, or allow more"
     return _outcome(t.text, e, state, words, remedy)
+
+
+def _deciding(state: State, at: Callable[[int], State], rows: int) -> str:
+    """How many rows would decide what is open, if figures stay."""
+    count = needed(at, rows) if state is State.UNDECIDED else 0
+    return f"; {count:,} rows would decide" if count else ""
 
 
 def _needed(t: Threshold) -> str:
@@ -260,13 +267,20 @@ def _of_blind(e: Evidence) -> Outcome:
     state = worst(states)
     at = max((b for b, s in zip(e.errors, states, strict=True) if s == state), key=_gain)
     remedy = _MORE_ROWS if at.share or at.half_width is not None else _NO_INTERVAL
-    return _outcome(BEATS_BLIND, e, state, _error_words(at), remedy)
+    words = _error_words(at) + _deciding(state, lambda n: _beats(_of_rows(at, n), len(e.errors)), at.rows)
+    return _outcome(BEATS_BLIND, e, state, words, remedy)
 
 
 def _beats(b: BlindError, tries: int) -> State:
     if b.share:
         return above_guess(b.error, b.blind, b.rows, tries)
     return better(b.error, b.half_width, b.blind, b.rows, tries)
+
+
+def _of_rows(b: BlindError, rows: int) -> BlindError:
+    """The same figures from ``rows``."""
+    half = None if b.half_width is None else b.half_width * math.sqrt(b.rows / rows)
+    return replace(b, rows=rows, half_width=half)
 
 
 def _gain(b: BlindError) -> float:

@@ -8,13 +8,14 @@ passes a broken threshold as rarely.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from functools import partial
 
 from vflens.numerics.measures.advantage import advantage, exact, normal_quantile
 from vflens.score.service import MIN_ROWS
 
+_MOST_ROWS = 10**9  # no number of rows is named beyond this
 HARDLY = 0.05  # of what a blind guess leaves open: an attack that takes less is called hardly better
 
 
@@ -29,6 +30,15 @@ class State(StrEnum):
 def worst(states: Iterable[State]) -> State:
     """Broken before undecided before held; held of nothing."""
     return min(states, key=list(State).index, default=State.HELD)
+
+
+def needed(at: Callable[[int], State], rows: int) -> int:
+    """How many rows would decide, if figures stay as ``at`` so many: ``rows``, or two, four, eight … times as
+    many; 0 where too many would.
+    """
+    while rows < _MOST_ROWS and at(rows) is State.UNDECIDED:
+        rows *= 2
+    return rows if rows < _MOST_ROWS else 0
 
 
 def above(share: float, n: int, most: float, tries: int = 1) -> State:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
 
 from vflens.experiments.outcome import decide
 from vflens.score.service import MIN_ROWS
 from vflens.types import Document, Facts
 
 _EXACT = 1 - 1e-6  # of the blind guess's error taken away: what rounding and solvers leave
-_MOST_ROWS = 10**9  # no number of rows is named beyond this
 
 
 class State(StrEnum):
@@ -88,7 +86,7 @@ class Finding:
             return State.NOT_FOUND  # it never varies: there is nothing to find
         if not self.varies or self.rows < MIN_ROWS:
             return State.UNDECIDED
-        return self._at(self.rows)
+        return _STATES[self._at(self.rows)]
 
     @property
     def rows_needed(self) -> int:
@@ -98,17 +96,14 @@ class Finding:
         rows = max(MIN_ROWS, self.deciding)
         if not self.varies:
             return rows
-        while rows < _MOST_ROWS and self._at(rows) is State.UNDECIDED:
-            rows *= 2
-        return rows if rows < _MOST_ROWS else 0
+        return decide.needed(self._at, rows)
 
-    def _at(self, rows: int) -> State:
+    def _at(self, rows: int) -> decide.State:
         """The state of these figures on ``rows`` rows."""
         if self.is_share:
-            return _STATES[decide.above_guess(self.value, self.blind, rows, self.tries)]
+            return decide.above_guess(self.value, self.blind, rows, self.tries)
         half = (self.high**2 - self.value**2) * math.sqrt(self.rows / rows)
-        judge = partial(decide.better, self.value**2, half, self.blind**2)
-        return _STATES[judge(rows, self.tries)]
+        return decide.better(self.value**2, half, self.blind**2, rows, self.tries)
 
     @classmethod
     def of_json(cls, facts: Facts) -> Finding:
