@@ -14,7 +14,7 @@ import numpy as np
 
 from vflens.types import Array
 
-ROWS = 40_000
+ROWS = 24_000
 NEAR = 200  # rows of nearly the same y that answer together
 EXACT = 1e-9
 
@@ -103,20 +103,22 @@ def _mode(values: Array) -> float:
 
 
 def in_training(x: Array, labels: Array, classes: int, rng: np.random.Generator) -> Array:
-    """The shares (d,) that the partial logits after each epoch tell of rows other than those that gave the
-    affine map: softmax regression by plain steps, of these columns and as many of the other party's.
+    """The shares (d,) that the partial logits of all epochs, as they are sent batch by batch, tell of rows
+    other than those that gave the affine map: softmax regression by plain steps, of these columns and as many of the other party's.
     """
     n, d = x.shape
     both = np.column_stack([x, rng.random((n, d))])
     weight, seen = np.zeros((classes, 2 * d)), []
     truth = np.eye(classes)[labels]
     for _ in range(30):
+        sent = np.zeros((n, classes))
         for batch in np.array_split(rng.permutation(n), max(1, n // 64)):
+            sent[batch] = x[batch] @ weight[:, :d].T
             z = both[batch] @ weight.T
             p = np.exp(z - z.max(axis=1, keepdims=True))
             p /= p.sum(axis=1, keepdims=True)
             weight = weight - 0.5 * (p - truth[batch]).T @ both[batch] / len(batch)
-        seen.append(x @ weight[:, :d].T)
+        seen.append(sent)
     z = np.column_stack([np.ones(n), *seen])
     answer = z[1::2] @ np.linalg.lstsq(z[::2], x[::2], rcond=1e-10)[0]
     var = np.where(x.std(axis=0) > EXACT, x.var(axis=0), 0.0)
