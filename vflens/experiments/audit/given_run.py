@@ -21,8 +21,8 @@ from vflens.experiments.audit.outcomes import (
 from vflens.experiments.audit.run import Keep
 from vflens.experiments.audit.words import columns_found, exposed_file, worst_cases
 from vflens.experiments.audit.worst import stated_in_units, tolerance_of, worst_case
+from vflens.experiments.outcome.words import in_own_unit
 from vflens.experiments.pages.page import templates, write_page
-from vflens.experiments.results.own_units import in_own_unit
 from vflens.experiments.results.results import BLIND_GUESSES
 from vflens.experiments.results.verdict import number
 from vflens.experiments.weights.network import Graph

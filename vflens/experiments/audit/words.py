@@ -11,9 +11,8 @@ from vflens.experiments.audit.advice import decision, findings, measure, protect
 from vflens.experiments.audit.charts import KINDS, named
 from vflens.experiments.audit.defenses import reached
 from vflens.experiments.audit.rarity import RARE
-from vflens.experiments.outcome.words import counted_columns
+from vflens.experiments.outcome.words import counted_columns, in_own_unit
 from vflens.experiments.pages.page import plotly, templates, write_page
-from vflens.experiments.results.own_units import in_own_unit
 from vflens.experiments.results.results import BLIND_GUESSES
 from vflens.experiments.results.titles import rows_of
 from vflens.experiments.results.verdict import number

@@ -6,14 +6,10 @@ from collections.abc import Sequence
 
 from vflens.experiments.evidence.measured import INFERENCE, LINKABILITY, SINGLING_OUT, Reconstruction
 from vflens.experiments.outcome.decide import State as Decided
-from vflens.experiments.outcome.finding import State
+from vflens.experiments.outcome.finding import STATES, State
+from vflens.experiments.outcome.words import deciding
 from vflens.words import counted
 
-_STATES = {
-    Decided.BROKEN: State.FOUND,
-    Decided.UNDECIDED: State.UNDECIDED,
-    Decided.HELD: State.NOT_FOUND,
-}
 #: Subjects that are no column, behind the columns.
 _OTHERS = {
     "all columns": "",  # its columns stand one by one
@@ -81,6 +77,5 @@ def _cell(here: Sequence[Reconstruction]) -> str:
         return State.NOT_FOUND
     figures = value if worst.figure.share else f"± {value}" if value != "exactly" else value
     beside = guess if worst.figure.share else f"± {guess}"
-    open_ = worst.state is Decided.UNDECIDED and worst.deciding
-    needed = f", {worst.deciding:,} rows would decide" if open_ else ""
-    return f"{_STATES[worst.state]} ({figures}; a guess {beside}){needed}"
+    needed = deciding(worst.deciding) if worst.state is Decided.UNDECIDED else ""
+    return f"{STATES[worst.state]} ({figures}; a guess {beside}){needed}"

@@ -10,14 +10,14 @@ from typing import NamedTuple, TypeAlias
 
 from vflens.experiments.evidence.sources import of_runs
 from vflens.experiments.evidence.thresholds import BlindError, Evidence
-from vflens.experiments.outcome.decide import State, above_guess, better, needed
-from vflens.experiments.results.own_units import ColumnAverage, column_averages, in_own_unit, is_exact
+from vflens.experiments.outcome.decide import State, above_guess, better, needed, needed_for_better
+from vflens.experiments.outcome.words import in_own_unit
+from vflens.experiments.results.own_units import ColumnAverage, column_averages, is_exact
 from vflens.experiments.results.record import RecordedRun
 from vflens.experiments.results.titles import rows_of
 from vflens.experiments.results.verdict import attacker, named
 from vflens.numerics.measures.advantage import wilson
 from vflens.protocol.acts import together
-from vflens.score.service import MIN_ROWS
 from vflens.types import Document, Facts, Phase
 from vflens.words import counted
 
@@ -230,7 +230,7 @@ def _share(
 def _averages(found: Iterable[ColumnAverage], where: str, who: Who) -> Iterator[Reconstruction]:
     every = list(found)
     for a in every:
-        at = partial(_better, a, tries=len(every))
+        figures = a.error**2, a.high**2 - a.error**2, a.blind**2, a.rows, len(every)
         yield Reconstruction(
             *(where, who(a.attack, a.scored_set), _whose(a.target), INFERENCE, "average", a.column),
             attack=a.attack,
@@ -244,15 +244,9 @@ def _averages(found: Iterable[ColumnAverage], where: str, who: Who) -> Iterator[
                 share=False,
                 unit=f"root mean squared error, unit of {a.column}",
             ),
-            state=at(a.rows),
-            deciding=needed(at, max(a.rows, MIN_ROWS)),
+            state=better(*figures),
+            deciding=needed_for_better(*figures),
         )
-
-
-def _better(a: ColumnAverage, rows: int, *, tries: int) -> State:
-    """Whether ``a`` would be better than a guess from ``rows`` rows."""
-    half = (a.high**2 - a.error**2) * math.sqrt(a.rows / rows)
-    return better(a.error**2, half, a.blind**2, rows, tries)
 
 
 def _audited_averages(found: Facts) -> Iterator[ColumnAverage]:

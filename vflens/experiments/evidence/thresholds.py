@@ -7,12 +7,21 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from vflens.errors import ConfigError, ThresholdError, UndecidedError, VflensError
-from vflens.experiments.outcome.decide import State, above, above_guess, better, needed, worst
-from vflens.experiments.results.own_units import IMPUTATION, FoundColumn, in_own_unit
+from vflens.experiments.outcome.decide import (
+    State,
+    above,
+    above_guess,
+    better,
+    needed,
+    needed_for_better,
+    worst,
+)
+from vflens.experiments.outcome.words import deciding, in_own_unit
+from vflens.experiments.results.own_units import IMPUTATION, FoundColumn
 from vflens.experiments.results.titles import rows_of
 from vflens.experiments.results.verdict import number
 from vflens.names import did_you_mean
@@ -198,17 +207,12 @@ def _of_column(t: Threshold, e: Evidence) -> Outcome:
     state = worst(states)
     at = max((f for f, s in zip(found, states, strict=True) if s == state), key=lambda f: _beyond(t, f))
     words, remedy = _found_words(t, at, len(found)), _MORE_ROWS
-    words += _deciding(state, lambda n: _state(t, at._replace(rows=n), len(found)), at.rows)
+    if state is State.UNDECIDED:
+        words += deciding(needed(lambda n: _state(t, at._replace(rows=n), len(found)), at.rows))
     if state is State.UNDECIDED and e.capped.get(at.attack) == at.rows:
         words += f"; {at.attack} tried these rows only{_needed(t)}"
         remedy = "raise --slow-rows, or allow more"
     return _outcome(t.text, e, state, words, remedy)
-
-
-def _deciding(state: State, at: Callable[[int], State], rows: int) -> str:
-    """How many rows would decide what is open, if figures stay."""
-    count = needed(at, rows) if state is State.UNDECIDED else 0
-    return f"; {count:,} rows would decide" if count else ""
 
 
 def _needed(t: Threshold) -> str:
@@ -267,7 +271,7 @@ def _of_blind(e: Evidence) -> Outcome:
     state = worst(states)
     at = max((b for b, s in zip(e.errors, states, strict=True) if s == state), key=_gain)
     remedy = _MORE_ROWS if at.share or at.half_width is not None else _NO_INTERVAL
-    words = _error_words(at) + _deciding(state, lambda n: _beats(_of_rows(at, n), len(e.errors)), at.rows)
+    words = _error_words(at) + (deciding(_rows_needed(at, len(e.errors))) if state is State.UNDECIDED else "")
     return _outcome(BEATS_BLIND, e, state, words, remedy)
 
 
@@ -277,10 +281,10 @@ def _beats(b: BlindError, tries: int) -> State:
     return better(b.error, b.half_width, b.blind, b.rows, tries)
 
 
-def _of_rows(b: BlindError, rows: int) -> BlindError:
-    """The same figures from ``rows``."""
-    half = None if b.half_width is None else b.half_width * math.sqrt(b.rows / rows)
-    return replace(b, rows=rows, half_width=half)
+def _rows_needed(b: BlindError, tries: int) -> int:
+    if b.share:
+        return needed(lambda rows: above_guess(b.error, b.blind, rows, tries), b.rows)
+    return needed_for_better(b.error, b.half_width, b.blind, b.rows, tries)
 
 
 def _gain(b: BlindError) -> float:

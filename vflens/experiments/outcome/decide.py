@@ -8,6 +8,7 @@ passes a broken threshold as rarely.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable
 from enum import StrEnum
 from functools import partial
@@ -33,12 +34,19 @@ def worst(states: Iterable[State]) -> State:
 
 
 def needed(at: Callable[[int], State], rows: int) -> int:
-    """How many rows would decide, if figures stay as ``at`` so many: ``rows``, or two, four, eight … times as
-    many; 0 where too many would.
-    """
+    """How many rows would decide by ``at``: ``rows``, twice as many, …; 0 where too many would."""
     while rows < _MOST_ROWS and at(rows) is State.UNDECIDED:
         rows *= 2
     return rows if rows < _MOST_ROWS else 0
+
+
+def needed_for_better(error: float, half_width: float | None, blind: float, n: int, tries: int = 1) -> int:
+    """:func:`needed` of :func:`better`: the interval narrows with the root of the rows."""
+    if half_width is None:
+        return 0
+    return needed(
+        lambda rows: better(error, half_width * math.sqrt(n / rows), blind, rows, tries), max(n, MIN_ROWS)
+    )
 
 
 def above(share: float, n: int, most: float, tries: int = 1) -> State:

@@ -29,7 +29,8 @@ class Quantity(StrEnum):
     RIGHT = "right"  # of a column that takes few values: the share of right ones
 
 
-_STATES = {
+#: What a threshold's state is of a finding.
+STATES = {
     decide.State.BROKEN: State.FOUND,
     decide.State.UNDECIDED: State.UNDECIDED,
     decide.State.HELD: State.NOT_FOUND,
@@ -86,7 +87,7 @@ class Finding:
             return State.NOT_FOUND  # it never varies: there is nothing to find
         if not self.varies or self.rows < MIN_ROWS:
             return State.UNDECIDED
-        return _STATES[self._at(self.rows)]
+        return STATES[self._at(self.rows)]
 
     @property
     def rows_needed(self) -> int:

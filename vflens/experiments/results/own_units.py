@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from vflens.experiments.outcome.words import in_own_unit
 from vflens.experiments.results.folders import Metric, PartyRuns
 from vflens.experiments.results.results import (
     Result,
@@ -292,14 +293,6 @@ def column_averages(run: PartyRuns) -> Iterator[ColumnAverage]:
                 place = (r.attack, r.target, r.scored_set, r.rows, e.column)
                 figures = {"blind": e.blind, "unit": units[e.column]}
                 yield ColumnAverage.of(place, e.mse, stderr[e.column], **figures)
-
-
-def in_own_unit(value: float) -> str:
-    """Two significant digits, without powers of ten where they can be read: "38,000", "1.2", "0.012"."""
-    if value == 0 or not 1e-4 <= abs(value) < 1e15:
-        return f"{value:.2g}"
-    digits = 1 - math.floor(math.log10(abs(value)))
-    return f"{round(value, digits):,.{max(0, digits)}f}"
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@
 from __future__ import annotations
 
 import pytest
-
 from truth.tables import LEAKING, NOTHING, Built
 from truth.truth import few_defences, said_of
+
 from vflens.experiments.audit import defenses
 
 TABLES = {built.name: built for built in (*NOTHING, *LEAKING)}
@@ -38,6 +38,6 @@ def test_what_is_said_is_true(built: Built, monkeypatch: pytest.MonkeyPatch) -> 
     wrong = [s for s in found if s.verdict.startswith("false") or "no number" in s.verdict]
     assert wrong == []
     columns = [s for s in found if s.route == "run" and s.what != "verdict"]
-    assert any(s.state == "leaks" for s in columns) == (built.leaks or "zero" in built.name and any(
-        s.truth[1] > 0.5 for s in columns
-    ))
+    assert any(s.state == "leaks" for s in columns) == (
+        built.leaks or ("zero" in built.name and any(s.truth[1] > 0.5 for s in columns))
+    )

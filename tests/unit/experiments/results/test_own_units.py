@@ -11,7 +11,8 @@ import pandas as pd
 import pytest
 from runfolder import metric, scores, write_party, write_run
 
-from vflens.experiments.results.own_units import OwnError, best_own_errors, in_own_unit, own_errors
+from vflens.experiments.outcome.words import in_own_unit
+from vflens.experiments.results.own_units import OwnError, best_own_errors, own_errors
 from vflens.experiments.results.record import RecordedRun, read_runs
 from vflens.experiments.results.results import final
 from vflens.experiments.results.verdict import to_json, verdict
