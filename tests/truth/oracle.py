@@ -44,7 +44,8 @@ def linear(x: Array, A: Array) -> Array:
     var = np.diag(cov)
     seen = A @ cov
     gain = np.einsum("md,md->d", seen, np.linalg.pinv(seen @ A.T, rcond=1e-10, hermitian=True) @ seen)
-    return np.divide(gain, var, out=np.zeros_like(var), where=var > 0)
+    taken: Array = np.divide(gain, var, out=np.zeros_like(var), where=var > 0)
+    return taken
 
 
 def bayes(x: Array, y: Array, width: Array) -> Share:
@@ -104,7 +105,8 @@ def _mode(values: Array) -> float:
 
 def in_training(x: Array, labels: Array, classes: int, rng: np.random.Generator) -> Array:
     """The shares (d,) that the partial logits of all epochs, as they are sent batch by batch, tell of rows
-    other than those that gave the affine map: softmax regression by plain steps, of these columns and as many of the other party's.
+    other than those that gave the affine map: softmax regression by plain steps, of these columns and as
+    many of the other party's.
     """
     n, d = x.shape
     both = np.column_stack([x, rng.random((n, d))])
@@ -123,4 +125,5 @@ def in_training(x: Array, labels: Array, classes: int, rng: np.random.Generator)
     answer = z[1::2] @ np.linalg.lstsq(z[::2], x[::2], rcond=1e-10)[0]
     var = np.where(x.std(axis=0) > EXACT, x.var(axis=0), 0.0)
     wrong = ((answer - x[1::2]) ** 2).mean(axis=0)
-    return np.maximum(0.0, 1 - np.divide(wrong, var, out=np.ones_like(var), where=var > 0))
+    taken: Array = np.maximum(0.0, 1 - np.divide(wrong, var, out=np.ones_like(var), where=var > 0))
+    return taken

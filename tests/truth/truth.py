@@ -38,6 +38,7 @@ from vflens.experiments.evidence.measured import (
 from vflens.experiments.evidence.sources import of_audit, of_runs
 from vflens.experiments.evidence.thresholds import BEATS_BLIND, Evidence, judge, read_threshold
 from vflens.experiments.outcome.decide import HARDLY
+from vflens.experiments.outcome.words import column
 from vflens.experiments.results.record import RecordedRun, read_runs
 from vflens.experiments.results.verdict import verdict
 from vflens.experiments.run.loading import load_experiment
@@ -50,12 +51,13 @@ ALLOWED = 0.2  # of the worst column, by an audit's default
 MARGIN = 0.04  # of a quantile over models
 MODELS = 8
 _SIZE = re.compile(r"\d rows?( at least| would)? decide|--rows \d+ would decide|at least \d+ do")
+_SCENARIO = '[[scenarios]]\nname = "d"\n[[scenarios.defenses]]\nname = "{}"\nat = "coordinator"\n'
 _DEFENCES = ("label_only", "withhold_parameters", "scheme_3")
 
 
 class Said(NamedTuple):
-    """What ``route`` says of ``what``: "leaks", "safe" or "open", in ``words``; ``truth`` is the share that is
-    taken, at least and at most.
+    """What ``route`` says of ``what``: "leaks", "safe" or "open", in ``words``; ``truth`` is the share
+    that is taken, at least and at most.
     """
 
     route: str
@@ -113,7 +115,7 @@ class Laboratory:
         """
         low, high = np.array(self.built.bounds).T
         steps = [np.unique(column) for column in self.rows.T]
-        few = [len(s) <= 2 or (len(s) <= 20 and np.all(s == np.rint(s))) for s in steps]
+        few = np.array([len(s) <= 2 or (len(s) <= 20 and bool(np.all(s == np.rint(s)))) for s in steps])
         half = [np.diff(s).min() / 2 * (1 - 1e-9) if len(s) > 1 else 0.0 for s in steps]
         return np.where(few, half / (high - low), 0.05)
 
@@ -146,8 +148,8 @@ class Laboratory:
 
     @cached_property
     def training(self) -> tuple[Array, Array]:
-        """Shares (d,) that messages of training in the clear tell, at least and at most: nothing of what never
-        varies.
+        """Shares (d,) that messages of training in the clear tell, at least and at most: nothing of what
+        never varies.
         """
         x = self.fresh[:4000]
         A = oracle.weights(np.column_stack([x, x]), self.built.classes, self._rng(0))[:, : x.shape[1]]
@@ -249,17 +251,15 @@ class Laboratory:
         batch = len(self.rows) if built.labels == "balanced" else 64
         attacks = ["lmmse", "half_star", "finite_alphabet", *([] if shares else ["clear_columns"])]
         return (
-            f'name = "t"\nseed = 1\nout = "{self.home}/runs"\npredict_share = 0.5\n{self._described("files.passive")}\n'
-            '[files.active]\nfile = "other.csv"\nid_column = "id"\ncolumns = ["o"]\nlabel_column = "y"\nlabel_kind = "classes"\n'
+            f'name = "t"\nseed = 1\nout = "{self.home}/runs"\npredict_share = 0.5\n'
+            f"{self._described('files.passive')}\n"
+            '[files.active]\nfile = "other.csv"\nid_column = "id"\ncolumns = ["o"]\n'
+            'label_column = "y"\nlabel_kind = "classes"\n'
             f'[training]\n{shares}optimizer = "sgd"\nepochs = 20\nbatch_size = {batch}\nlearning_rate = 0.5\n'
             '[[disclose]]\nwhat = "parameters"\nto = "active"\n'
             '[[disclose]]\nwhat = "auxiliary"\nto = "active"\nrows = 50\n'
             + "".join(f'[[attacks]]\nname = "{name}"\n' for name in attacks)
-            + (
-                f'[[scenarios]]\nname = "d"\ndefenses = [{{ name = "{built.defense}", at = "coordinator" }}]\n'
-                if built.defense
-                else ""
-            )
+            + (_SCENARIO.format(built.defense) if built.defense else "")
         )
 
 
@@ -291,14 +291,11 @@ def of_audit_route(lab: Laboratory, training: str) -> Iterator[Said]:
         truth = (max(share, taught[j]), max(share, at_most[j])) if clear else (share, share)
         if of_training and f.is_share:
             truth = (share, at_most[j])
-        from vflens.experiments.outcome.words import column
-
         yield Said(route, f"{f.subject}, finding", states.get(f.state, "open"), truth, column(f))
     evidence = of_audit(found)
     within = lab.by_models.within
-    yield from _thresholds(
-        route, lab, evidence, within, at_most if clear else within, _mean(lab, lab.by_models.error)
-    )
+    ends = within, np.maximum(within, at_most)
+    yield from _thresholds(route, lab, evidence, ends, _mean(lab, lab.by_models.error))
     yield from _document(route, lab, list(of_audit_record(found, evidence, "audit")), lab.by_models, at_most)
 
 
@@ -325,9 +322,9 @@ def _mean(lab: Laboratory, shares: Array) -> float:
 
 
 def _thresholds(
-    route: str, lab: Laboratory, evidence: Evidence, low: Array, high: Array, mean: float
+    route: str, lab: Laboratory, evidence: Evidence, within: tuple[Array, Array], mean: float
 ) -> Iterator[Said]:
-    names = evidence.columns
+    (low, high), names = within, evidence.columns
     asked = [read_threshold(f"{name} > blind") for name in names if name in lab.names]
     states = {"broken": "leaks", "held": "safe"}
     for o in judge(asked, True, [evidence]):
@@ -386,7 +383,7 @@ def of_run_route(lab: Laboratory) -> Iterator[Said]:
         ALLOWED,
     )
     high = np.maximum(of.within, taught)
-    yield from _thresholds(route, lab, evidence, of.within, high, _mean(lab, of.error))
+    yield from _thresholds(route, lab, evidence, (of.within, high), _mean(lab, of.error))
     yield from _document(route, lab, list(of_run_records([run])), of, taught)
 
 
@@ -411,7 +408,7 @@ def few_defences() -> None:
 
 def main() -> int:
     few_defences()
-    wrong, total = list[str](), Counter[str]()
+    total = Counter[str]()
     wanted = [b for b in (*NOTHING, *LEAKING) if not sys.argv[1:] or any(a in b.name for a in sys.argv[1:])]
     for built in wanted:
         began = time.process_time()
@@ -422,19 +419,13 @@ def main() -> int:
             of = [s for s in found if s.route == route]
             counts = Counter(s.state for s in of)
             print(f"  {route}: {dict(counts)}")
-        lacking = [s for s in found if "no number" in s.verdict]
-        for kind in dict.fromkeys((s.route, s.what.partition(", ")[2].partition(" (")[0]) for s in lacking):
-            of = [s for s in lacking if (s.route, s.what.partition(", ")[2].partition(" (")[0]) == kind]
-            print(
-                f"  ? {kind}: {len(of)} open without a number of rows, such as {of[0].what}: {of[0].words[:200]}"
-            )
-        for s in found:
-            if s.verdict:
-                total[s.verdict] += 1
-            if s.verdict.startswith("false"):
-                line = f"{built.name} | {s.route} | {s.what} | {s.verdict}: true {s.truth[0]:.3f} to {s.truth[1]:.3f} | {s.words[:220]}"
-                wrong.append(line)
-                print("  !", line)
+        for said in found:
+            total[said.verdict or "right, or nobody knows"] += 1
+            numberless = said.verdict.endswith("no number of rows")
+            if said.verdict.startswith("false") or numberless:
+                low, high = said.truth
+                print(f"  ! {said.what}, {said.route}: {said.verdict}, true {low:.3f} to {high:.3f}")
+                print(f"    {said.words[:300]}")
         sys.stdout.flush()
     print(f"\n{len(wanted)} tables: {dict(total)}")
     return 1 if total["false alarm"] + total["false comfort"] else 0

@@ -58,7 +58,8 @@ def test_no_figure_stands_where_nothing_is_found() -> None:
     [
         (
             EXACT,
-            "Whoever knows the model and gets its predictions finds everyone's age exactly; a guess is 17 off.",
+            "Whoever knows the model and gets its predictions finds everyone's age exactly; a guess is 17 "
+            "off.",
         ),
         (
             replace(EXACT, unit=False, scored_set="train"),
