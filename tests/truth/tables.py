@@ -2,7 +2,8 @@
 
 "Nothing" is never assumed: :mod:`truth.oracle` proves it of each table by other means than the product's
 attacks. Some tables hold it by their columns (so many that one equation says next to nothing of any), some by
-their labels (weights of exactly zero), some by a constant, some by a defence. Where training is in the clear
+their labels (weights near zero; a run deals the two halves of
+a pair apart, and the oracle says what its weights then give away), some by a constant, some by a defence. Where training is in the clear
 most of the first kind leak after all: the oracle says of each route what is true there.
 """
 

@@ -13,9 +13,9 @@ from vflens.experiments.audit import defenses
 
 TABLES = {built.name: built for built in (*NOTHING, *LEAKING)}
 _SMALL = (
-    "weights of zero, rare flag",
-    "weights of zero in the clear, two-valued",
     "three constants",
+    "one class released, two-valued",
+    "one class released, uniform",
     "flag of 1 %",
     "skewed",
     "a sum of two",
@@ -37,7 +37,7 @@ def test_what_is_said_is_true(built: Built, monkeypatch: pytest.MonkeyPatch) -> 
     assert len(found) > 5
     wrong = [s for s in found if s.verdict.startswith("false") or "no number" in s.verdict]
     assert wrong == []
-    columns = [s for s in found if s.route == "run" and s.what != "verdict"]
-    assert any(s.state == "leaks" for s in columns) == (
-        built.leaks or ("zero" in built.name and any(s.truth[1] > 0.5 for s in columns))
-    )
+    if built.leaks:
+        assert any(s.state == "leaks" for s in found if s.route == "run")
+    else:
+        assert [s for s in found if s.route == "run" and s.state == "leaks"] == []
