@@ -1,10 +1,10 @@
 """Forty tables whose leak is known by construction: twenty of which nothing leaks, twenty that leak.
 
-"Nothing" is never assumed: :mod:`truth.oracle` proves it of each table by other means than the product's
-attacks. Some tables hold it by their columns (so many that one equation says next to nothing of any), some by
-their labels (weights near zero; a run deals the two halves of
-a pair apart, and the oracle says what its weights then give away), some by a constant, some by a defence. Where training is in the clear
-most of the first kind leak after all: the oracle says of each route what is true there.
+"Nothing" is never assumed: :mod:`truth.oracle` measures it of each table and route by other means than the
+product's attacks. Some tables hold it by their columns (so many that one equation says next to nothing of
+any), some by their labels, some by a constant, some by a defence. Where training is in the clear most of the
+first kind leak after all. A run deals the two rows of a pair with both labels apart, so that its weights are
+not quite zero: the oracle says what they give away.
 """
 
 from __future__ import annotations
