@@ -23,7 +23,7 @@ export OPENBLAS_NUM_THREADS := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup links demo demo-deep flower-check secretflow-check fate-check psi-check mpyc-check spu-check zoo test quick test-counts facts kills soak golden kernels wheel-check fmt lint types proto check-proto bench bench-guard test-docs docs scoreboard paper-size reproduced check lock audit-deps containers clean
+.PHONY: help setup links demo demo-deep flower-check secretflow-check fate-check psi-check mpyc-check spu-check zoo test quick test-counts facts truth kills soak golden kernels wheel-check fmt lint types proto check-proto bench bench-guard test-docs docs scoreboard paper-size reproduced check lock audit-deps containers clean
 
 help:           ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -89,6 +89,9 @@ test-counts:            ## write anew how many tests each file has, for tests/te
 
 facts: $(VENV)/.dev     ## slow facts: whole data sets, oracles on many systems
 	$(IN_MEMORY) $(BIN)/pytest -n 2 --dist worksteal -m facts
+
+truth: $(VENV)/.dev     ## forty tables whose leak is known: what audits, runs, documents and thresholds say, beside what is true
+	$(IN_MEMORY) PYTHONPATH=tests $(BIN)/python -m truth.truth $(TABLES)
 
 kills: $(VENV)/.dev     ## 6 kills, from the start of processes on, in each of twelve kinds of launched federation (KILLS="--each 100" for more)
 	$(IN_MEMORY) PYTHONPATH=tests:tests/faults $(BIN)/python tests/soak/campaign.py $(KILLS)

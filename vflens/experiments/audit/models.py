@@ -102,7 +102,7 @@ class World:
         rng: np.random.Generator,
         progress: Progress = silent,
     ) -> Estimate:
-        """The estimate of ``attack`` for ``rows`` int32 (n,), with the rows ``known`` disclosed: people of whom
+        """The estimate of ``attack`` for ``rows`` int32 (n,), with the rows ``known`` disclosed: of these people
         the adversary gets predictions too.
 
         Raises:

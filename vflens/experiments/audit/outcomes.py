@@ -145,7 +145,7 @@ def column_blind(x: Array, learnt: Mapping[str, Array]) -> Array:
     """The error (d,) of the best blind guess for each column of ``x`` (n, d), those ``learnt`` from known
     rows (n, d) among them.
     """
-    guesses = (0.0, 0.5, x.mean(axis=0), *learnt.values())
+    guesses = (0.0, 0.5, x[0], x.mean(axis=0), *learnt.values())  # x[0]: a constant one, without rounding
     least: Array = np.min([((x - guess) ** 2).mean(axis=0) for guess in guesses], axis=0)
     return least
 

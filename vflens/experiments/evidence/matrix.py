@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from vflens.experiments.evidence.measured import INFERENCE, LINKABILITY, SINGLING_OUT, Reconstruction
 from vflens.experiments.outcome.decide import State
+from vflens.experiments.outcome.words import deciding
 from vflens.words import counted
 
 #: Subjects that are no column, behind the columns.
@@ -75,4 +76,5 @@ def _cell(here: Sequence[Reconstruction]) -> str:
         return State.NOT_FOUND
     figures = value if worst.figure.share else f"± {value}" if value != "exactly" else value
     beside = guess if worst.figure.share else f"± {guess}"
-    return f"{worst.state} ({figures}; a guess {beside})"
+    needed = deciding(worst.deciding) if worst.state is State.UNDECIDED else ""
+    return f"{worst.state} ({figures}; a guess {beside}){needed}"

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import NamedTuple, TypeAlias
 
 from vflens.experiments.evidence.sources import of_runs
 from vflens.experiments.evidence.thresholds import BlindError, Evidence
-from vflens.experiments.outcome.decide import State, above_guess, better
+from vflens.experiments.outcome.decide import State, above_guess, better, needed, needed_for_better
 from vflens.experiments.outcome.words import in_own_unit
 from vflens.experiments.results.own_units import ColumnAverage, column_averages, is_exact
 from vflens.experiments.results.record import RecordedRun
@@ -72,6 +73,7 @@ class Reconstruction(NamedTuple):
     state: State
     why: str = ""
     source: str = ""
+    deciding: int = 0  # rows that would decide what is open, if figures stay; 0: nobody knows
 
     def words(self) -> tuple[str, str, str]:
         """Value, interval and baseline; "exactly" in place of an error that is none but for rounding."""
@@ -220,14 +222,15 @@ def _share(
     """From ``shares`` that an attack and a guess find."""
     (rows, of), (share, guess) = of_rows, shares
     figure = RiskFigure(share, *wilson(share, rows), guess)
-    state = above_guess(share, guess, rows, tries)
-    return Reconstruction(*place, attack=attack, rows=rows, of=of, figure=figure, state=state)
+    at = partial(above_guess, share, guess, tries=tries)
+    figures: Document = {"figure": figure, "state": at(rows), "deciding": needed(at, rows)}
+    return Reconstruction(*place, attack=attack, rows=rows, of=of, **figures)
 
 
 def _averages(found: Iterable[ColumnAverage], where: str, who: Who) -> Iterator[Reconstruction]:
     every = list(found)
     for a in every:
-        squares = a.error**2, a.high**2 - a.error**2
+        figures = a.error**2, a.high**2 - a.error**2, a.blind**2, a.rows, len(every)
         yield Reconstruction(
             *(where, who(a.attack, a.scored_set), _whose(a.target), INFERENCE, "average", a.column),
             attack=a.attack,
@@ -241,7 +244,8 @@ def _averages(found: Iterable[ColumnAverage], where: str, who: Who) -> Iterator[
                 share=False,
                 unit=f"root mean squared error, unit of {a.column}",
             ),
-            state=better(*squares, blind=a.blind**2, n=a.rows, tries=len(every)),
+            state=better(*figures),
+            deciding=needed_for_better(*figures),
         )
 
 

@@ -11,8 +11,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from vflens.errors import ConfigError, ThresholdError, UndecidedError, VflensError
-from vflens.experiments.outcome.decide import State, above, above_guess, better, worst
-from vflens.experiments.outcome.words import in_own_unit, number
+from vflens.experiments.outcome.decide import (
+    State,
+    above,
+    above_guess,
+    better,
+    needed,
+    needed_for_better,
+    worst,
+)
+from vflens.experiments.outcome.words import deciding, in_own_unit, number
 from vflens.experiments.results.own_units import IMPUTATION, FoundColumn
 from vflens.experiments.results.titles import rows_of
 from vflens.names import did_you_mean, names_of
@@ -29,8 +37,8 @@ _GUESSES = ("blind", IMPUTATION)
 _EXAMPLE = "give COLUMN within NUMBER > SHARE %, such as 'income within 5 > 10 %'"
 BEATS_BLIND = "no attack beats a blind guess"
 _JUDGED = {State.FOUND: "broken", State.UNDECIDED: "undecided", State.NOT_FOUND: "held"}
-_MORE_ROWS = "predict and score more rows, or allow more"
 _MEND = "mend the attacks that failed"
+_MORE_ROWS = "predict and score more rows, or allow more"
 _NO_INTERVAL = "judge columns with --fail-if, since an error without an interval decides nothing"
 
 
@@ -206,6 +214,8 @@ def _of_column(t: Threshold, e: Evidence) -> Outcome:
     state = worst(states)
     at = max((f for f, s in zip(found, states, strict=True) if s == state), key=lambda f: _beyond(t, f))
     words, remedy = _found_words(t, at, len(found)), _MORE_ROWS
+    if state is State.UNDECIDED:
+        words += deciding(needed(lambda n: _state(t, at._replace(rows=n), len(found)), at.rows))
     if state is State.UNDECIDED and e.capped.get(at.attack) == at.rows:
         words += f"; {at.attack} tried these rows only{_needed(t)}"
         remedy = "raise --slow-rows, or allow more"
@@ -268,13 +278,20 @@ def _of_blind(e: Evidence) -> Outcome:
     state = worst(states)
     at = max((b for b, s in zip(e.errors, states, strict=True) if s == state), key=_gain)
     remedy = _MORE_ROWS if at.share or at.half_width is not None else _NO_INTERVAL
-    return _outcome(BEATS_BLIND, e, state, _error_words(at), remedy)
+    words = _error_words(at) + (deciding(_rows_needed(at, len(e.errors))) if state is State.UNDECIDED else "")
+    return _outcome(BEATS_BLIND, e, state, words, remedy)
 
 
 def _beats(b: BlindError, tries: int) -> State:
     if b.share:
         return above_guess(b.error, b.blind, b.rows, tries)
     return better(b.error, b.half_width, b.blind, b.rows, tries)
+
+
+def _rows_needed(b: BlindError, tries: int) -> int:
+    if b.share:
+        return needed(lambda rows: above_guess(b.error, b.blind, rows, tries), b.rows)
+    return needed_for_better(b.error, b.half_width, b.blind, b.rows, tries)
 
 
 def _gain(b: BlindError) -> float:

@@ -9,13 +9,15 @@ passes a broken threshold as rarely.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from functools import partial
 
 from vflens.numerics.measures.advantage import advantage, exact, normal_quantile
 from vflens.score.service import MIN_ROWS
 
+_MOST_ROWS = 10**9  # no number of rows is named beyond this
 HARDLY = 0.05  # of what a blind guess leaves open: an attack that takes less is called hardly better
 
 
@@ -31,6 +33,22 @@ class State(StrEnum):
 def worst(states: Iterable[State]) -> State:
     """Found before not decided before not found; not found of nothing."""
     return min(states, key=list(State).index, default=State.NOT_FOUND)
+
+
+def needed(at: Callable[[int], State], rows: int) -> int:
+    """How many rows would decide by ``at``: ``rows``, twice as many, …; 0 where too many would."""
+    while rows < _MOST_ROWS and at(rows) is State.UNDECIDED:
+        rows *= 2
+    return rows if rows < _MOST_ROWS else 0
+
+
+def needed_for_better(error: float, half_width: float | None, blind: float, n: int, tries: int = 1) -> int:
+    """:func:`needed` of :func:`better`: the interval narrows with the root of the rows."""
+    if half_width is None:
+        return 0
+    return needed(
+        lambda rows: better(error, half_width * math.sqrt(n / rows), blind, rows, tries), max(n, MIN_ROWS)
+    )
 
 
 def above(share: float, n: int, most: float, tries: int = 1) -> State:

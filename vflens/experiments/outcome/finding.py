@@ -6,12 +6,11 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
-from vflens.experiments.outcome.decide import State, above_guess, better
+from vflens.experiments.outcome.decide import State, above_guess, better, needed
 from vflens.score.service import MIN_ROWS
 from vflens.types import Document, Facts
 
 _EXACT = 1 - 1e-6  # of the blind guess's error taken away: what rounding and solvers leave
-_MOST_ROWS = 10**9  # no number of rows is named beyond this
 
 
 class Quantity(StrEnum):
@@ -71,7 +70,7 @@ class Finding:
             return State.NOT_FOUND  # it never varies: there is nothing to find
         if not self.varies or self.rows < MIN_ROWS:
             return State.UNDECIDED
-        return self._at(self.rows)
+        return STATES[self._at(self.rows)]
 
     @property
     def rows_needed(self) -> int:
@@ -81,9 +80,7 @@ class Finding:
         rows = max(MIN_ROWS, self.deciding)
         if not self.varies:
             return rows
-        while rows < _MOST_ROWS and self._at(rows) is State.UNDECIDED:
-            rows *= 2
-        return rows if rows < _MOST_ROWS else 0
+        return needed(self._at, rows)
 
     def _at(self, rows: int) -> State:
         """The state of these figures on ``rows`` rows."""

@@ -79,8 +79,12 @@ def _figure(finding: Finding, value: float) -> str:
 
 def _not_decided(finding: Finding) -> str:
     what = "" if finding.varies else f", it never varies among {counted(finding.rows, 'row', ',')}"
-    needed = f", {finding.rows_needed:,} rows would decide" if finding.rows_needed else ""
-    return f"not decided{what}{needed}"
+    return f"not decided{what}{deciding(finding.rows_needed)}"
+
+
+def deciding(count: int) -> str:
+    """How many rows would decide what is open; "" where nobody knows."""
+    return f", {count:,} rows would decide" if count else ""
 
 
 def column(finding: Finding) -> str:

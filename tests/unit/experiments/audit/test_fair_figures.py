@@ -12,6 +12,7 @@ import pytest
 from vflens.defenses.label_only import LabelOnly
 from vflens.experiments.audit import defenses as module
 from vflens.experiments.audit.bench import Bench, Plan
+from vflens.experiments.audit.outcomes import column_blind
 from vflens.experiments.audit.run import audit
 from vflens.experiments.audit.subject import AuditSubject
 from vflens.experiments.audit.words import sentences, write_audit
@@ -145,3 +146,12 @@ def test_what_a_defence_leaves_is_compared_with_imputation(monkeypatch: pytest.M
     monkeypatch.setattr(Bench, "guesses", lambda self, rows: {})
     (unfair,) = audit(told, plan, _silent)["defenses"]
     assert 1 - fair["leak"] > 5 * (1 - unfair["leak"])
+
+
+def test_a_constant_column_leaves_a_guess_no_error() -> None:
+    """The mean of many 0.4 is not quite 0.4: a rounding of 1e-17 is nothing to find."""
+    x = np.column_stack([np.full(950, 0.4), np.linspace(0, 1, 950)])
+    assert x.mean(axis=0)[0] != 0.4
+    least = column_blind(x, {})
+    assert least[0] == 0.0
+    assert least[1] == pytest.approx(x[:, 1].var())

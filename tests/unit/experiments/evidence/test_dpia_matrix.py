@@ -32,15 +32,19 @@ def test_each_cell_is_one_of_four_words_with_its_figure() -> None:
         _made(),
         _made("income", State.NOT_FOUND),
         _made("income", State.UNDECIDED, recipient="a client", figure=SHARE, statistic="worst case"),
+        _made("name", State.UNDECIDED, deciding=3200),
+        _made("sex", deciding=3200),
     ]
     head, body = rows(found)
     assert head == ("what", "the server (with no defence)", "a client (with no defence)")
     assert body == [
         ("age", "found (± 3.0; a guess ± 17)", "not tested"),
         ("income", "not found", "not decided (97.0 %; a guess 55.0 %)"),
+        ("name", "not decided (± 3.0; a guess ± 17), 3,200 rows would decide", "not tested"),
+        ("sex", "found (± 3.0; a guess ± 17)", "not tested"),
     ]
     assert sentence(found).startswith(
-        "The server (with no defence) finds 1 of 2 lines; a client (with no defence) finds 0."
+        "The server (with no defence) finds 2 of 4 lines; a client (with no defence) finds 0."
     )
 
 

@@ -102,7 +102,11 @@ def test_the_sentence_names_figure_interval_rows_and_guess(share: float, rows: i
     assert outcome.sentence.startswith(f"income within 5 > 10 %, with no defence: {said}, lmmse finds ")
     assert f"{100 * share:.1f} % (" in outcome.sentence
     assert f"of {rows:,} rows (predict rows of passive) to within 5.0" in outcome.sentence
-    assert outcome.sentence.endswith("a blind guess 5.0 %, imputation 8.0 %")
+    needed = ", 320 rows would decide" if state is State.UNDECIDED else ""
+    assert outcome.sentence.endswith(f"a blind guess 5.0 %, imputation 8.0 %{needed}")
+    assert judge([read_threshold("income within 5 > 10 %")], False, [_evidence(_found(share, 320))])[
+        0
+    ].state is (state if state is State.NOT_FOUND else State.FOUND)
 
 
 def test_words_of_the_states_are_those_of_the_sentences() -> None:

@@ -1,0 +1,1 @@
+"""Tables whose leak is known by construction, and what each command says of them."""
