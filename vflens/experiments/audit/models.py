@@ -102,8 +102,8 @@ class World:
         rng: np.random.Generator,
         progress: Progress = silent,
     ) -> Estimate:
-        """The estimate of ``attack`` for ``rows`` int32 (n,), with the rows ``known`` disclosed: of these people
-        the adversary gets predictions too.
+        """The estimate of ``attack`` for ``rows`` int32 (n,), with the rows ``known`` disclosed. The adversary
+        gets predictions of both.
 
         Raises:
             KnowledgeError: it needs what was withheld.

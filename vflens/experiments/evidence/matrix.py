@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vflens.experiments.evidence.measured import INFERENCE, LINKABILITY, SINGLING_OUT, Reconstruction
+from vflens.experiments.evidence.measured import (
+    INFERENCE,
+    LINKABILITY,
+    SINGLING_OUT,
+    SQUARED,
+    Reconstruction,
+)
 from vflens.experiments.outcome.decide import State
 from vflens.experiments.outcome.words import deciding
 from vflens.words import counted
 
+_ALL = "all columns"
 #: Subjects that are no column, behind the columns.
 _OTHERS = {
-    "all columns": "",  # its columns stand one by one
+    _ALL: "",  # its columns stand one by one, where they were scored
     SINGLING_OUT: "a whole person",
     LINKABILITY: "whether a person was trained on",
 }
@@ -22,6 +29,8 @@ def rows(measured: Sequence[Reconstruction]) -> tuple[tuple[str, ...], list[tupl
     worst state that an attack reached there, with its figure beside a blind guess's.
     """
     found = _without_random(measured)
+    if not any(map(_subject, found)):  # as of pictures
+        found = [m._replace(what="columns together (mean squared error)") for m in found if m.what == _ALL]
     recipients = list(dict.fromkeys(map(_recipient, found)))
     subjects = list(dict.fromkeys(filter(None, map(_subject, found))))
     subjects.sort(key=lambda subject: subject in _OTHERS.values())
@@ -74,7 +83,7 @@ def _cell(here: Sequence[Reconstruction]) -> str:
     value, _, guess = worst.words()
     if worst.state is State.NOT_FOUND:
         return State.NOT_FOUND
-    figures = value if worst.figure.share else f"± {value}" if value != "exactly" else value
-    beside = guess if worst.figure.share else f"± {guess}"
+    sign = "" if worst.figure.share or worst.figure.unit == SQUARED else "± "
+    figures = value if value == "exactly" else f"{sign}{value}"
     needed = deciding(worst.deciding) if worst.state is State.UNDECIDED else ""
-    return f"{worst.state} ({figures}; a guess {beside}){needed}"
+    return f"{worst.state} ({figures}; a guess {sign}{guess}){needed}"

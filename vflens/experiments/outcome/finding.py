@@ -70,7 +70,7 @@ class Finding:
             return State.NOT_FOUND  # it never varies: there is nothing to find
         if not self.varies or self.rows < MIN_ROWS:
             return State.UNDECIDED
-        return STATES[self._at(self.rows)]
+        return self._at(self.rows)
 
     @property
     def rows_needed(self) -> int:

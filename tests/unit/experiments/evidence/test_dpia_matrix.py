@@ -11,6 +11,7 @@ from vflens.experiments.evidence.measured import (
     INFERENCE,
     LINKABILITY,
     SINGLING_OUT,
+    SQUARED,
     Reconstruction,
     RiskFigure,
 )
@@ -60,6 +61,12 @@ def test_people_and_membership_stand_behind_columns() -> None:
     every = _made("all columns", figure=ERROR)
     lines = [line[0] for line in rows([member, whole, every, _made()])[1]]
     assert lines == ["age", "whether a person was trained on", "a whole person"]
+
+
+def test_an_error_over_all_columns_is_something_measured() -> None:
+    every = _made("all columns", figure=RiskFigure(0.024, 0.022, 0.025, 0.069, share=False, unit=SQUARED))
+    assert rows([every])[1] == [("columns together (mean squared error)", "found (0.024; a guess 0.069)")]
+    assert sentence([every]).startswith("The server (with no defence) finds 1 of 1 line.")
 
 
 def test_random_models_stand_back_where_trained_ones_are() -> None:

@@ -98,7 +98,7 @@ def test_a_column_has_one_distance() -> None:
 def test_the_sentence_names_figure_interval_rows_and_guess(share: float, rows: int, state: State) -> None:
     (outcome,) = judge([read_threshold("income within 5 > 10 %")], False, [_evidence(_found(share, rows))])
     assert outcome.state is state
-    said = "not decided" if state is State.UNDECIDED else state
+    said = {State.FOUND: "broken", State.NOT_FOUND: "held"}.get(state, state)
     assert outcome.sentence.startswith(f"income within 5 > 10 %, with no defence: {said}, lmmse finds ")
     assert f"{100 * share:.1f} % (" in outcome.sentence
     assert f"of {rows:,} rows (predict rows of passive) to within 5.0" in outcome.sentence
