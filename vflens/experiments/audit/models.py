@@ -102,7 +102,7 @@ class World:
         rng: np.random.Generator,
         progress: Progress = silent,
     ) -> Estimate:
-        """The estimate of ``attack`` for ``rows`` int32 (n,), with the rows ``known`` disclosed. The adversary
+        """The estimate of ``attack`` for ``rows`` int32 (n,), the rows ``known`` disclosed: the adversary
         gets predictions of both.
 
         Raises:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from vflens.experiments.outcome.finding import Finding, Quantity, State
+from vflens.experiments.outcome.decide import State
+from vflens.experiments.outcome.finding import Finding, Quantity
 from vflens.score.service import MIN_ROWS
 
 
