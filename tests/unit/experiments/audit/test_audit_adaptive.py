@@ -48,8 +48,8 @@ def test_no_defence_is_judged_without_the_attack_that_is_made_for_it(monkeypatch
     kind = TransformParameters
     monkeypatch.setattr(module, "candidates", lambda: iter([("transform_parameters", {}, kind)]))
     blank, secure, clear = (
-        audit(_mine(), replace(PLAN, known=known, training=training), _silent)
-        for known, training in ((0, "secure"), (40, "secure"), (40, "clear"))
+        audit(_mine(), plan, _silent)
+        for plan in (replace(PLAN, known=0), PLAN, replace(PLAN, training="clear"))
     )
     (unjudged,), (judged,), (turned,) = blank["defenses"], secure["defenses"], clear["defenses"]
     assert unjudged["untested"] == "not tested: known_scores, lmmse_turned, made for it, could not run here"

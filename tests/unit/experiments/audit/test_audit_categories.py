@@ -21,7 +21,6 @@ from vflens.experiments.audit.words import columns_table, in_short, sentences
 from vflens.experiments.audit.worst import tolerance_of
 from vflens.experiments.evidence.sources import of_audit
 from vflens.experiments.outcome.decide import State
-from vflens.experiments.outcome.finding import 
 from vflens.experiments.outcome.words import column, title
 from vflens.numerics.measures.rarity import VARYING
 from vflens.tables.description import PartyFile
