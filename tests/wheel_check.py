@@ -64,7 +64,6 @@ LEFT_OUT = {
     "pip install ./vflens": "done already",
     "vflens examples copy": "done already",
     "vflens demo": "the same as make demo",
-    "vflens export": "it needs the extra export, and a server",
     "DASK_SCHEDULER_ADDRESS=": _CLUSTER,
     "RAY_ADDRESS=": _CLUSTER,
     "vflens sweep sweep.toml --out /shared": _CLUSTER,
@@ -89,7 +88,6 @@ LEFT_OUT = {
 }
 #: What readers do between the lines, by the line before which they do it.
 BEFORE = {
-    "vflens dpia runs/digits --declared declared.toml --out dpia.html": "echo 'prior = 0.5' > declared.toml",
     "vflens secrets init passive.toml": (
         "printf '\\n[data.encode]\\njob = \"one_hot\"\\n' >> passive.toml; "
         'for peer in active coordinator; do python -c "import re, sys, tomllib; from pathlib import Path; '

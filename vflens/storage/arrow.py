@@ -21,6 +21,9 @@ REFUSED = "refused"
 #: What is read of another party's metrics: half a million steps with a detector, 8 million column figures.
 _MOST_FIGURES, _MOST_VALUES, _MOST_BYTES = 1 << 19, 1 << 23, 1 << 28
 
+_FORMULA = r"^[=+\-@\t\r]"  # first characters of a text that a spreadsheet runs, unless it is a number
+_NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
+
 
 def in_numpy(cells: pa.Array | pa.ChunkedArray) -> Array:
     """Numbers or truth values as float64 (n,), NaN where missing; Arrow's conversion would load pandas.
@@ -134,3 +137,18 @@ def _check_texts(name: str, column: pa.ChunkedArray) -> None:
         raise ValueError(
             f"{name} has texts of {counted(longest, 'character', ',')} in {counted(len(column), 'row', ',')}"
         )
+
+
+def as_shown(column: pa.Array) -> pa.Array:
+    """Texts with an apostrophe before each that a spreadsheet would run: it then shows the text."""
+    import pyarrow.compute as pc
+
+    return pc.if_else(formulas(column), pc.binary_join_element_wise("'", column, ""), column)
+
+
+def formulas(column: pa.Array) -> pa.Array:
+    """Whether a spreadsheet would run each text, bool (n,)."""
+    import pyarrow.compute as pc
+
+    number = pc.match_substring_regex(column, _NUMBER)
+    return pc.and_(pc.match_substring_regex(column, _FORMULA), pc.invert(number))

@@ -54,7 +54,7 @@ def doubts(found: Facts) -> str:
     if not unread:
         return ""
     names = ", ".join(f.subject for f in unread[:_NAMED]) + (", …" if len(unread) > _NAMED else "")
-    hardly = f"hardly var{'y' if len(unread) > 1 else 'ies'} among the {found['rows']:,} rows read"
+    hardly = f"hardly var{'y' if len(unread) > 1 else 'ies'} in the {counted(found['rows'], 'row', ',')} read"
     needed = max(f.rows_needed for f in unread)
     return f"{names} {hardly} of {found['table_rows']:,}, --rows {needed} would decide"
 

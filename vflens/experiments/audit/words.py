@@ -220,7 +220,8 @@ def rows_read(found: Facts) -> str:
     read, there = found["rows"], found["table_rows"]
     if read == there:
         return f"Read: all {counted(there, 'row', ',')}."
-    return f"Read: {read:,} of {there:,} rows, drawn at random, with up to {RARE} of each rare value."
+    whole = counted(there, "row", ",")
+    return f"Read: {read:,} of {whole}, drawn at random, with up to {RARE} of each rare value."
 
 
 def _against(reached: Facts, rows: int) -> str:

@@ -81,7 +81,7 @@ def write_table(file: Path, evidence: Sequence[Evidence]) -> None:
 
 def _csv(rows: Sequence[Facts]) -> bytes:
     """Names are those that others chose: a spreadsheet shows them, and runs none."""
-    from vflens.storage.spreadsheet import as_shown
+    from vflens.storage.arrow import as_shown
 
     shown = {name: as_shown(strings([row[name] for row in rows])).to_pylist() for name in _TEXTS}
     text = StringIO()

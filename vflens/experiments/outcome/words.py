@@ -84,7 +84,7 @@ def _not_decided(finding: Finding) -> str:
 
 def deciding(count: int) -> str:
     """How many rows would decide what is open; "" where nobody knows."""
-    return f", {count:,} rows would decide" if count else ""
+    return f", {counted(count, 'row', ',')} would decide" if count else ""
 
 
 def column(finding: Finding) -> str:

@@ -31,8 +31,7 @@ from vflens.experiments.release.passes import (
 )
 from vflens.experiments.release.sink import replacing
 from vflens.randomness import derive, secret_from_seed
-from vflens.storage.arrow import strings
-from vflens.storage.spreadsheet import as_shown
+from vflens.storage.arrow import as_shown, strings
 from vflens.table_noise.mechanisms import Mechanism
 from vflens.table_noise.preserving import check_preserved, preserving_noise
 from vflens.tables.cells import suffix

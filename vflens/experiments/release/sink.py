@@ -16,9 +16,8 @@ import pyarrow.parquet as pq
 from pyarrow import csv
 
 from vflens.errors import StorageError
-from vflens.storage.arrow import strings
+from vflens.storage.arrow import as_shown, formulas, strings
 from vflens.storage.json_file import in_words
-from vflens.storage.spreadsheet import as_shown, formulas
 from vflens.tables.cells import SUFFIXES, suffix
 
 

@@ -19,14 +19,14 @@ _PEEKED = 2000  # rows that show a column's most frequent value
 
 
 class Rarity(NamedTuple):
-    """Of the ``rows`` of a table how many are ``differing`` (d,) from each column's most frequent value."""
+    """How many of the ``rows`` of a table are ``differing`` (d,) from each column's most frequent value."""
 
     rows: int
     differing: Array
 
     @classmethod
     def of(cls, x: Array) -> Rarity:
-        """Of the columns ``x`` (n, d)."""
+        """The counts of the columns ``x`` (n, d)."""
         usual = (_mode(x[:_PEEKED, j]) for j in range(x.shape[1]))
         return cls(len(x), np.array([np.count_nonzero(x[:, j] != v) for j, v in enumerate(usual)]))
 
@@ -53,7 +53,7 @@ def drawn(x: Array, letters: Mapping[int, Array], rows: int, rng: np.random.Gene
 
 
 def _lacking(x: Array, letters: Mapping[int, Array], first: Array, rest: Array) -> Iterator[Array]:
-    """Of each value that ``first`` lacks rows of, so many of the ``rest``."""
+    """Rows of the ``rest`` for each value that ``first`` lacks rows of."""
     for j, column in enumerate(x.T):
         for alike in _values(column, letters.get(j)):
             lacks = RARE - np.count_nonzero(alike(column[first]))
