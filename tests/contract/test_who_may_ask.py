@@ -10,6 +10,7 @@ from typing import Any
 import horizontal
 import pytest
 from laboratory import federation, let_go_later
+from nonempty import nonempty
 from oneprocess import LocalFederation
 
 from vflens.errors import AccessError
@@ -58,8 +59,8 @@ def test_every_party_refuses_what_stands_in_no_table_of_its_setting(tmp_path: Pa
     """And answers what stands there, for each act of the wire and each role that may ask."""
     settings, names, forbidden = SETTINGS[setting]
     tables = [allowed(name) for name in names]
-    for party in made(tmp_path, settings).members():
-        for act in RPCS:
+    for party in nonempty(made(tmp_path, settings).members()):
+        for act in nonempty(RPCS):
             due = next((table[act.__name__] for table in tables if act.__name__ in table), set())
             due = set() if act.__name__ in forbidden else due
             for role in Role:

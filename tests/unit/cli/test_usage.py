@@ -124,7 +124,8 @@ def test_an_unknown_choice_is_refused_with_all_of_them(
         ),
         (
             ["audit", "x.csv", "--moodels", "3"],
-            "--moodels is no option of vflens audit, did you mean --models or --details? (see vflens audit --help)",
+            "--moodels is no option of vflens audit, did you mean --models or --details? "
+            "(see vflens audit --help)",
         ),
         (["audit", "x.csv", "--zz"], "--zz is no option of vflens audit (see vflens audit --help)"),
         (["auditt"], "auditt is no command of vflens, did you mean audit? (see vflens --help)"),
