@@ -34,8 +34,8 @@ ROOMS = {
     "experiments.starting": "unit/experiments/starting/test_copies.py::"
     "test_an_example_is_told_by_the_first_sentence_of_its_comment",
     "cli.decide": "unit/cli/decide/test_threshold_options.py::test_junit_without_a_threshold_is_refused",
-    "experiments.evidence": "unit/experiments/evidence/test_decisions.py::"
-    "test_no_row_found_in_ten_is_no_proof_of_few",
+    "experiments.evidence": "unit/experiments/evidence/test_dpia_matrix.py::test_of_nothing_nothing_is_said",
+    "experiments.outcome": "unit/experiments/outcome/test_decide.py::test_many_rows_decide_and_few_do_not",
     "experiments.figures": "unit/experiments/figures/test_figures.py::test_a_coarse_page_says_so",
     "experiments.figures.fedadob": "unit/experiments/figures/test_fedadob_figures.py::"
     "test_every_cell_is_an_experiment_of_installed_plug_ins",
@@ -97,6 +97,7 @@ ROOMS = {
     "services.forking": "unit/services/test_forks.py::test_a_code_is_the_child_s",
     "storage": "unit/storage/test_journal.py::test_every_dtype_and_shape_comes_back",
     "table_noise": "oracle/test_release_noise.py::test_bounded_noise_is_the_reference",
+    "tables.own_check": "unit/tables/test_flaws.py::test_every_sentence",
     "tables": "unit/tables/test_partytable.py::test_pixels_that_a_file_has_as_bytes_stay_bytes",
     "types": "wire/test_codec.py::test_acts_survive",
     "verification": "oracle/test_verification.py::test_the_certificate_stands_beside_the_difference",

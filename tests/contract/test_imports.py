@@ -32,7 +32,7 @@ STANDARD = {
 #: ``attacks.estimate`` finds an attack by its name, and words a mistake of its caller as a configuration's.
 ESTIMATE = {"vflens.registry", "vflens.config"}
 #: What those rooms import in turn: how plug-ins are found and named, the type of an array.
-BEHIND = {"vflens.registry", "vflens.names", "vflens.array", "vflens.protocol"}
+BEHIND = {"vflens.registry", "vflens.names", "vflens.array"}
 
 _LOADED = """
 import importlib, sys

@@ -63,7 +63,7 @@ def test_every_party_refuses_what_stands_in_no_table_of_its_setting(tmp_path: Pa
         for act in nonempty(RPCS):
             due = next((table[act.__name__] for table in tables if act.__name__ in table), set())
             due = set() if act.__name__ in forbidden else due
-            for role in Role:
+            for role in nonempty(Role):
                 try:
                     check_access(act, "caller", role, party.name, party.role, access=party.access)
                     answers = True

@@ -6,7 +6,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, NonNegativeInt
+from pydantic import BaseModel
 
 from vflens.errors import ProtocolError, StateError, StorageError, from_peer
 from vflens.names import NAME
@@ -25,7 +25,7 @@ FILE = "blinded.json"
 class BlindedList(BaseModel):
     """``ids`` of another party, a digest of each message of them so far, and of each answer."""
 
-    ids: NonNegativeInt
+    ids: int
     messages: list[str]
     answers: list[str] = []
 

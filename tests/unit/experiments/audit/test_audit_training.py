@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +83,7 @@ def test_how_training_is_protected_stands_first(bank: Document, tmp_path: Path) 
     assert column == "3 of 3 columns found. Read: all 200 rows."
     write_audit(bank, tmp_path / "audit.html")
     page = (tmp_path / "audit.html").read_text(encoding="utf-8")
-    assert f"<h1>{join}</h1>" in page
+    assert f"<h1>{join}</h1>" in html.unescape(page)
     assert page.index(column) < page.index(first) < page.index(strongest) < page.index("What attacks reach")
     assert "training rows each" in {row[0]: row[1] for row in table(bank)}["clear_columns"]
 

@@ -115,7 +115,7 @@ def test_from_the_command_line(tmp_path: Path, vflens: Run) -> None:
     assert told.out.splitlines()[-1] == f"let the target score it: vflens score {out} --truth …"
     scored = vflens("score", out, "--truth", truth)
     assert re.match(
-        r"rcc2 on 40 rows: MSE \d\.\de-\d\d ± \d\.\de-\d\d; best blind guess \(column_means\) \.\d{3}$",
+        r"rcc2 on 40 rows: MSE 0 ± 0; best blind guess \(column_means\) \.\d{3}$",
         scored.out,
     )
     assert strict(vflens("score", out, "--truth", truth, "--json").out)["rows"] == 40

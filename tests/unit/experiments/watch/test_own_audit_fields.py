@@ -66,7 +66,7 @@ def test_a_form_is_refused_at_its_field_as_on_a_terminal(
     give(own, file)
     found = refusal(own, {**FORM, "columns": {"age": ""}, **form})
     asked = ["audit", file, "--classes", "2", "--columns", "age", "--out", tmp_path]
-    assert found == (field, refused(2, *asked, *flags))
+    assert found == (field, refused(3 if field == "known" else 2, *asked, *flags))
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_form_is_refused_at_its_field_as_on_a_terminal(
         ({"label": "job", "label_kind": "number"}, "label", "--label job: it holds no number"),
         ({"label": "count", "weights": True}, "label", "a trained model needs no labels: choose none"),
         ({"known": "many"}, "known", "the form: known: "),
-        ({"columns": {"job": ""}}, "columns", "mine.csv: column 'job' holds no number in data row 1: set"),
+        ({"columns": {"job": ""}}, "columns", "mine.csv: column 'job' holds no number in data row 1 and "),
         ({"inputs": "a,b"}, "inputs", "the inputs are those of a trained model: choose its file too"),
         ({"weights": True}, "weights", "there is no trained model: choose its file again"),
     ],

@@ -10,6 +10,7 @@ import pytest
 from commandline import Run, strict, vflens
 
 from vflens.experiments.audit.given_run import columns_table, decision, explained, sentences, write_given
+from vflens.experiments.outcome.finding import Finding, Quantity
 from vflens.types import Document
 
 _FIXTURES = (vflens,)  # used by name
@@ -25,14 +26,22 @@ def _attack(released: str, mse: float, *, name: str = "pra") -> Document:
     paths = {"right_branches": 0.9, "determined": 0.5, "unfinished": 0.0, "widths": [0.5, 0.25]}
     return {
         **{"attack": name, "released": released, "rows": 60, "mse": mse, "low": mse, "high": mse},
-        **{"leak": max(1 - mse / 0.1, 0.0), "column": "income"},
+        **{"leak": max(1 - mse / 0.1, 0.0), "column": "income", "alike": 1.0, "models": 1},
         **(paths if name == "pra" else {"residual": 0.0}),
     }
 
 
 def _made_up(*attacks: Document, wanted: Document = LEAK) -> Document:
     best = min(attacks, key=lambda a: a["mse"])
-    own = {"found": "to within ± 5.0", "guessed": "to within ± 22", "attack": best["attack"]}
+    error = {"value": 5.0, "low": 4.0, "high": 6.0, "blind": 22.0}
+    place = {"attack": best["attack"], "scored_set": "predict", "target": "mine.csv", "rows": 60}
+    of_income = Finding(quantity=Quantity.ERROR, subject="income", **place, **error)
+    own = {
+        "finding": of_income.json,
+        "found": "to within ± 5.0",
+        "guessed": "to within ± 22",
+        "attack": best["attack"],
+    }
     own["words"] = "income to within ± 5.0 (root mean squared error), a blind guess to within ± 22"
     noise: Document = {**own, "column": "noise", "share": 0.0, "released": best["released"]}
     return {
@@ -48,6 +57,7 @@ def _made_up(*attacks: Document, wanted: Document = LEAK) -> Document:
             {**own, "column": "income", "share": best["leak"], "released": best["released"]},
             noise,
         ],
+        **{"rows": 60, "table_rows": 60},
         **{"blind_branches": 0.6, "others_drawn": False, "worst_cases": [], "tolerance": {}},
     }
 
@@ -57,24 +67,19 @@ def _made_up(*attacks: Document, wanted: Document = LEAK) -> Document:
     [
         (
             _made_up(_attack("score", 0.095), _attack("leaves", 0.09)),
-            "Join as planned, if nobody saw the messages of training: an attack takes 10 % of what a "
-            "blind guess "
-            "leaves open of income (you allow 20 % of a column).",
+            "Join as planned, if nobody saw the messages of training: the worst column, income, gives away "
+            "at most 10 % of what a guess leaves open (you allow 20 %).",
         ),
         (
             _made_up(_attack("score", 0.12), _attack("leaves", 0.02)),
-            "Join with the score alone released, if nobody saw the messages of training: no attack that "
-            "ran is "
-            "better than a blind guess (you allow 20 % of a column); from the leaves an attack takes 80 "
-            "% of what "
-            "a blind guess leaves open of income (you allow 20 % of a column).",
+            "Join with the score alone released, if nobody saw the messages of training: the worst column "
+            "gives away at most 0 % of what a guess leaves open (you allow 20 %); from the leaves the worst "
+            "column, income, gives away up to 80 % of what a guess leaves open (you allow 20 %).",
         ),
         (
             _made_up(_attack("score", 0.06), _attack("leaves", 0.02)),
-            "Do not join as planned: from the score an attack takes 40 % of what a blind guess leaves "
-            "open of "
-            "income (you allow 20 % of a column), and no defence is measured on a model of another "
-            "framework.",
+            "Do not join as planned: from the score the worst column, income, gives away up to 40 % of what "
+            "a guess leaves open (you allow 20 %), and no defence is measured on a model of another framework.",
         ),
         (
             _made_up(_attack("probabilities", 0.085, name="wmi"), wanted=ERROR),
@@ -108,11 +113,7 @@ def test_columns_stand_in_their_own_unit() -> None:
         ("income", "to within ± 5.0", "to within ± 22", "80 %", "leaves", "25", "25"),
         ("noise", "to within ± 5.0", "to within ± 22", "0 %", "–", "2.0", "2.0"),
     ]
-    assert sentences(found)[1] == (
-        "The most exposed column: income to within ± 5.0 (root mean squared error), a blind guess to "
-        "within ± 22 "
-        "(pra from the leaves)."
-    )
+    assert sentences(found)[1].startswith("2 of 2 columns found. Read: all 60 rows.")
 
 
 def test_each_attack_has_a_line() -> None:
@@ -141,7 +142,7 @@ def test_a_real_one_says_it_everywhere(tmp_path: Path, vflens: Run) -> None:
     blind = found["column_blind"][found["columns"].index(worst["column"])]
     unit = found["units"][found["columns"].index(worst["column"])]
     assert worst["blind"] == pytest.approx(unit * blind**0.5)
-    assert worst["words"] in found["verdict"][1]
+    assert found["verdict"][1].startswith("0 of 3 columns found; ")  # thirty rows decide nothing
     by_score, by_leaves = found["attacks"]
     for attack in (by_score, by_leaves):
         assert attack["leak"] == pytest.approx(
@@ -152,4 +153,4 @@ def test_a_real_one_says_it_everywhere(tmp_path: Path, vflens: Run) -> None:
     assert found["worst_cases"][0]["words"] in vflens("audit", BANK, *given, "--details").out
     assert strict((tmp_path / "a.exposed.json").read_text())["predict"]["pra"][0].startswith("c")
     easy = vflens("audit", BANK, *given, "--most-leak", 1).out
-    assert "Join as planned, if nobody saw the messages of training: an attack takes" in easy
+    assert "Join as planned, if nobody saw the messages of training: the worst column, " in easy

@@ -1,1 +1,0 @@
-"""Tables whose leak is known by construction, and what each command says of them."""
