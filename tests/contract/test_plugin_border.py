@@ -20,7 +20,7 @@ from vflens.errors import ConfigError, DefenseError
 from vflens.experiments.audit.bench import Plan
 from vflens.experiments.audit.run import audit
 from vflens.experiments.audit.subject import AuditSubject
-from vflens.experiments.audit.words import failed, in_short
+from vflens.experiments.audit.words import failed
 from vflens.experiments.run.run import run
 from vflens.models.part import Site
 from vflens.plugins.defense import Context
@@ -369,7 +369,6 @@ def test_an_attack_of_another_package_enters_the_audit_by_itself(monkeypatch: py
     }
     assert found["failed"] == {"their_failing": "ZeroDivisionError: a bug of theirs"}
     assert failed(found) == ["Attack their_failing failed: ZeroDivisionError: a bug of theirs."]
-    assert set(failed(found)) <= set(in_short(found))
 
 
 def test_theory_stands_beside_an_attack_of_another_package(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,7 +39,7 @@ def decision(found: Facts) -> str:
         )
     return (
         f"{headline(found)}Do not join as planned: {takes(found, found['worst_model'])}, and no defence here "
-        "that an attack made for it failed against is worth its cost."
+        "stops an attack made for it at a cost that you allow."
     )
 
 

@@ -260,7 +260,7 @@ def _checked(subject: AuditSubject, classes: int | None) -> AuditSubject:
 def check_rows(name: str, rows: int, known: int = 0) -> None:
     """Raise DataError of fewer ``rows`` than an audit needs, so many ``known`` to the adversary."""
     if rows < max(FEWEST_ROWS, known + 2):
-        more = f", and 2 more than --known {known}" if known else ""
+        more = f", and 2 more than --known {known}, give fewer" if known else ": add rows"
         raise DataError(
             f"{name} has {counted(rows, 'row')} here: an audit needs at least {FEWEST_ROWS}{more}"
         )

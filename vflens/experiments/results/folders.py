@@ -16,7 +16,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field, NonNegativeInt, TypeAdapter
 
-from vflens.errors import DataError
+from vflens.errors import DataError, PluginError
 from vflens.experiments.results.files import ConfigFacts, FederationFile, File, Status, pictures_in
 from vflens.models.family import checked_model
 from vflens.protocol.acts import checked_metrics_of
@@ -31,7 +31,7 @@ from vflens.types import Array, ColumnInfo, Document, Facts, PartyInfo, Role, Se
 from vflens.words import counted
 
 _MARKS = ("config.toml", "federation.json", "status.json", "metrics.parquet")
-_UNREADABLE = (*UNREADABLE, KeyError)
+_UNREADABLE = (*UNREADABLE, KeyError, PluginError)
 _COUNTS = {Name.THEORY_ROWS, Name.THEORY_DISORDER}
 _SQUARES = {name for name in Name if name.endswith("mse")}
 
@@ -129,8 +129,7 @@ class PartyRun:
         milliseconds.
 
         Raises:
-            DataError: its federation's model has settings out of range.
-            PluginError: its family is not installed.
+            DataError: its federation's model has settings out of range, or its family is not installed.
         """
         if self.role and ROLES[self.role].alike:
             return True

@@ -1,11 +1,10 @@
 """The federation that each party was told of, members, model and training, against those of others."""
 
 from collections.abc import Iterable
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
-from vflens.errors import StorageError
+from vflens.errors import StorageError, VflensError
 from vflens.experiments.results.files import FederationFile
 from vflens.experiments.results.folders import PartyRun
 from vflens.experiments.results.record import RecordedRun
@@ -67,8 +66,12 @@ def _compare_signed(told: dict[str, PartyRun], held: Iterable[Held], found: Foun
                 f"sent {first.holder!r} ({first.word}): {_TOLD}",
             )
         party, own = told.get(one.owner), None
-        with suppress(StorageError):  # a copy without rows.npz
+        try:
             own = _digest(party) if party else None
+        except StorageError:  # a copy without rows.npz
+            pass
+        except VflensError as error:  # no party trains so: whoever shows it wrote it
+            found.damaged(one.owner, "federation.json", str(error))
         if own is not None and own != one.federation:
             problem = f"it is not the federation whose digest {one.owner!r} sent {one.holder!r} ({one.word})"
             found.damaged(one.owner, "federation.json", problem)

@@ -19,6 +19,7 @@ from vflens.tables.encodings import MARKS, MOST_CATEGORIES, PLAIN, formats_of, m
 from vflens.tables.own_check.flaw import Flaw, a_flaw, key, mended_by, quoted
 from vflens.tables.own_check.profile import ColumnProfile, TableProfile
 from vflens.types import Array
+from vflens.words import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -69,8 +70,8 @@ def _alike(spec: PartyFile, table: TableProfile) -> Iterator[Flaw]:
     joined = len(set(map(_bare, table.classes)))
     if joined < len(table.classes):
         sentence = (
-            f"{spec.label_column} holds {len(table.classes):,} classes, {joined:,} without differences in "
-            "case, spaces, marks and the form of numbers"
+            f"{spec.label_column} holds {counted(len(table.classes), 'class', ',')}, {joined:,} without "
+            "differences in case, spaces, marks and the form of numbers"
         )
         numbers = {"classes": len(table.classes), "joined": joined}
         yield a_flaw(

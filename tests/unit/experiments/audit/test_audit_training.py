@@ -219,14 +219,14 @@ def _defended(attack: str, *tried: str, price: str = "at no measured cost (± .0
             _made_up(read=0.0, wanted=LEAK),
             "Whoever reads training finds everyone's income exactly; a guess is 32 off. Do not join as "
             "planned: in 19 of 20 simulated models the worst column, income, gives away up to 100 % of "
-            "what a guess leaves open (you allow 20 %), and no defence here that an attack made for it "
-            "failed against is worth its cost.",
+            "what a guess leaves open (you allow 20 %), and no defence here stops an attack made for it "
+            "at a cost that you allow.",
         ),
         (
             _made_up("secure", wanted=LEAK, leak=0.204),
             f"{SEEN} Do not join as planned: in 19 of 20 simulated models the worst column, income, "
             "gives away more than 20 % of what a guess leaves open (you allow 20 %), and no defence here "
-            "that an attack made for it failed against is worth its cost.",
+            "stops an attack made for it at a cost that you allow.",
         ),
         (
             _made_up("secure", fitting=[_defended("")]),

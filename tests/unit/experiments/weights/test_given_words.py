@@ -79,7 +79,8 @@ def _made_up(*attacks: Document, wanted: Document = LEAK) -> Document:
         (
             _made_up(_attack("score", 0.06), _attack("leaves", 0.02)),
             "Do not join as planned: from the score the worst column, income, gives away up to 40 % of what "
-            "a guess leaves open (you allow 20 %), and no defence is measured on a model of another framework.",
+            "a guess leaves open (you allow 20 %), and no defence is measured on a model of another "
+            "framework.",
         ),
         (
             _made_up(_attack("probabilities", 0.085, name="wmi"), wanted=ERROR),
