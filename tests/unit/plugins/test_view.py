@@ -114,7 +114,7 @@ def test_a_view_cannot_be_written_to() -> None:
 def test_nothing_else_can_be_asked_of_oneself() -> None:
     with pytest.raises(
         KnowledgeError,
-        match=r"own\('secret'\): a party owns \['embeddings', 'features', 'labels', 'masks', 'parameters'\]",
+        match=r"own\('secret'\): a party owns \['embeddings', 'features', 'labels', 'parameters'\]",
     ):
         view_of().own("secret")
 

@@ -167,7 +167,7 @@ def test_nothing_of_a_party_is_forgotten() -> None:
     """A field added to these classes has to be saved and loaded too."""
     of_all, of_clients = (
         {"name", "role", "columns", "n_classes", "label"},
-        {"classes", "train_rows", "predict_rows", "mask_key", "signature"},
+        {"classes", "train_rows", "predict_rows", "mask_key", "signature", "categories"},
     )
     assert set(asdict(PARTIES[0])) == of_all | of_clients
     assert set(asdict(COLUMNS[0])) == {"name", "low", "high", "alphabet", "pixel"}

@@ -45,7 +45,7 @@ def test_a_page_of_a_run(page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyP
         expect(page.get_by_role("region", name="errors of attacks")).to_be_visible()
         expect(page.get_by_role("img", name="row 0, original")).to_be_attached()
         expect(
-            page.get_by_role("img", name="passive, predict rows").locator(".main-svg").first
+            page.get_by_role("group", name="passive, predict rows").locator(".main-svg").first
         ).to_be_attached()
 
         assert serious(page) == []
