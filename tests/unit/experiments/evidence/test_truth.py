@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 import pytest
+from truth.constructions import LEAKING, NOTHING, Built
 from truth.routes import few_defences, said_of
-from truth.tables import LEAKING, NOTHING, Built
 
 from vflens.experiments.audit import defenses
 

@@ -1,0 +1,1 @@
+"""Tables of known leak, and what is said of them: make truth."""
