@@ -172,7 +172,7 @@ def test_the_alphabets_come_from_the_metadata_scaled() -> None:
     view._scores = lambda: np.zeros((1, 3))  # type: ignore[method-assign]
     view.rows = np.zeros(1, np.int32)
     view.unknown_parameters = lambda: (np.ones((3, 3)), np.zeros(3))  # type: ignore[method-assign]
-    view.own_logits = lambda *_: np.zeros((1, 3))  # type: ignore[method-assign, misc]
+    view.own_logits = lambda *_: np.zeros((1, 3))  # type: ignore[method-assign]
     Spy().reconstruct(view, rng=np.random.default_rng(0))
     assert seen == [((0.0, 1 / 3, 2 / 3, 1.0), None, (0.0, 0.25, 1.0))]
 

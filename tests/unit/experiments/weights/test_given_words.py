@@ -33,8 +33,13 @@ def _attack(released: str, mse: float, *, name: str = "pra") -> Document:
 
 def _made_up(*attacks: Document, wanted: Document = LEAK) -> Document:
     best = min(attacks, key=lambda a: a["mse"])
-    error = {"value": 5.0, "low": 4.0, "high": 6.0, "blind": 22.0}
-    place = {"attack": best["attack"], "scored_set": "predict", "target": "mine.csv", "rows": 60}
+    error: dict[str, Any] = {"value": 5.0, "low": 4.0, "high": 6.0, "blind": 22.0}
+    place: dict[str, Any] = {
+        "attack": best["attack"],
+        "scored_set": "predict",
+        "target": "mine.csv",
+        "rows": 60,
+    }
     of_income = Finding(quantity=Quantity.ERROR, subject="income", **place, **error)
     own = {
         "finding": of_income.json,
