@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+
 from truth import oracle
 from truth.constructions import Built
-
 from vflens.experiments.audit.bench import Plan
 from vflens.experiments.audit.run import audit
 from vflens.experiments.audit.subject import load_subject

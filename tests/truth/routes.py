@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+
 from truth import oracle
 from truth.constructions import LEAKING, NOTHING, Built
 from truth.lab import Laboratory, Truth, range_of
-
 from vflens.experiments.audit import defenses as tried
 from vflens.experiments.audit.advice import decision, findings
 from vflens.experiments.evidence import matrix

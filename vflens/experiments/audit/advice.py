@@ -213,5 +213,5 @@ def wanted(found: Facts) -> str:
 def _beside(share: float, allowed: float) -> str:
     """A share in per cent beside what is ``allowed``, also where it is over it and would print as that."""
     if share > allowed and percent(share) == percent(allowed):
-        return f"more than {percent(allowed)}"
+        return f"up to just over {percent(allowed)}"
     return f"{'up to' if share > allowed else 'at most'} {percent(share)}"

@@ -78,7 +78,7 @@ def _figure(finding: Finding, value: float) -> str:
 
 
 def _not_decided(finding: Finding) -> str:
-    what = "" if finding.varies else f", it never varies among {counted(finding.rows, 'row', ',')}"
+    what = "" if finding.varies else f", it hardly varies among {counted(finding.rows, 'row', ',')}"
     return f"not decided{what}{deciding(finding.rows_needed)}"
 
 

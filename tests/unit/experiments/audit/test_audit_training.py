@@ -225,8 +225,8 @@ def _defended(attack: str, *tried: str, price: str = "at no measured cost (± .0
         (
             _made_up("secure", wanted=LEAK, leak=0.204),
             f"{SEEN} Do not join as planned: in 19 of 20 simulated models the worst column, income, "
-            "gives away more than 20 % of what a guess leaves open (you allow 20 %), and no defence here "
-            "stops an attack made for it at a cost that you allow.",
+            "gives away up to just over 20 % of what a guess leaves open (you allow 20 %), and no defence "
+            "here stops an attack made for it at a cost that you allow.",
         ),
         (
             _made_up("secure", fitting=[_defended("")]),

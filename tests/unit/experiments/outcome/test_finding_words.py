@@ -37,7 +37,7 @@ UNREAD = _finding(0.0, 0.0, 0.0, subject="rare", varies=False, deciding=25_000)
         (CONSTANT, "site it never varies, a blind guess to within ± 0"),
         (
             UNREAD,
-            "rare not decided, it never varies among 1,000 rows, 25,000 rows would decide, a blind guess to "
+            "rare not decided, it hardly varies among 1,000 rows, 25,000 rows would decide, a blind guess to "
             "within ± 0",
         ),
     ],
