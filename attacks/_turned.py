@@ -1,7 +1,6 @@
 """The weights of the columns themselves, where those that were disclosed belong to turned ones."""
 
-from collections.abc import Callable, Sequence
-from itertools import combinations
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +9,7 @@ from vflens.numerics.assignment import assigned
 from vflens.numerics.imputation import imputation
 from vflens.types import Array
 
-_LONG = 64  # columns: 2016 pairs
+_ROUNDING = 1e-12  # of the logits' sum of squares
 
 
 class Turned(NamedTuple):
@@ -21,8 +20,7 @@ class Turned(NamedTuple):
 
     def error(self, x: Array, z: Array) -> float:
         """Sum of squares from the logits ``z`` (m, k) of rows ``x`` (m, d), but for what classes share."""
-        left = x @ self.weight.T + self.offset - z
-        return float(((left - left.mean(axis=1, keepdims=True)) ** 2).sum())
+        return float((_centred(x @ self.weight.T + self.offset - z) ** 2).sum())
 
 
 #: Of disclosed weights (k, d), rows (m, d) and their logits (m, k) without a bias.
@@ -44,19 +42,46 @@ def _complement(weight: Array, x: Array, z: Array) -> Turned:
 def _signs(weight: Array, x: Array, z: Array) -> Turned:
     """A sign for each column: flipped one by one while that brings the logits nearer."""
     signs = np.where((_seen(x, z) * weight).sum(axis=0) < 0, -1.0, 1.0)
-    flipped = [np.where(np.arange(len(signs)) == i, -1.0, 1.0) for i in range(len(signs))]
-
-    def flips(now: Array) -> list[Array]:
-        return [now * flip for flip in flipped]
-
-    return _improved(signs, flips, lambda s: _plain(weight * s), x, z)
+    W, near = _centred(weight.T).T, _centred(z)
+    heavy = (x**2).sum(axis=0) * (W**2).sum(axis=0)
+    while True:
+        left = x @ (W * signs).T - near
+        change = 4 * (heavy - signs * ((left.T @ x) * W).sum(axis=0))
+        if not _nearer(change, near):
+            return _plain(weight * signs)
+        signs[change.argmin()] *= -1
 
 
 def _permuted(weight: Array, x: Array, z: Array) -> Turned:
     """Columns in another order: assigned, then exchanged in pairs while that brings the logits nearer."""
-    apart = ((_seen(x, z)[:, :, None] - weight[:, None, :]) ** 2).sum(axis=0)
-    order: Array = assigned(apart)
-    return _improved(order, _exchanged, lambda o: _plain(weight[:, o]), x, z)
+    order: Array = assigned(((_seen(x, z)[:, :, None] - weight[:, None, :]) ** 2).sum(axis=0))
+    W, near, columns_apart = _centred(weight.T).T, _centred(z), _apart(x)
+    while True:
+        here = W[:, order]
+        crossed = ((x @ here.T - near).T @ x).T @ here  # (d, d): misfits along column i by the weight of j
+        own = np.diagonal(crossed)
+        change = columns_apart * _apart(here) + 2 * (crossed + crossed.T - own - own[:, None])
+        if not _nearer(change, near):
+            return _plain(weight[:, order])
+        pair = list(np.unravel_index(change.argmin(), change.shape))
+        order[pair] = order[pair[::-1]]
+
+
+def _centred(rows: Array) -> Array:
+    """``rows`` (m, k) without what their classes share."""
+    return rows - rows.mean(axis=1, keepdims=True)
+
+
+def _apart(columns: Array) -> Array:
+    """The squared distances (d, d) between ``columns`` (m, d)."""
+    products = columns.T @ columns
+    own = np.diagonal(products)
+    return own + own[:, None] - 2 * products
+
+
+def _nearer(change: Array, logits: Array) -> bool:
+    """Whether a step that changes the sum of squares so brings it down, by more than rounding does."""
+    return bool(change.min() < -_ROUNDING * (logits**2).sum())
 
 
 def _orthonormal(weight: Array, x: Array, z: Array) -> Turned:
@@ -81,37 +106,9 @@ def turned(weight: Array, x: Array, z: Array) -> Turned:
 
 def _seen(x: Array, z: Array) -> Array:
     """Weights (k, d) by ridge regression of logits on rows; what all classes share is taken off."""
-    found: Array = imputation(x, z - z.mean(axis=1, keepdims=True)).B.T
+    found: Array = imputation(x, _centred(z)).B.T
     return found
 
 
 def _plain(weight: Array) -> Turned:
     return Turned(weight, np.zeros(len(weight)))
-
-
-def _exchanged(order: Array) -> list[Array]:
-    """``order`` (d,) with each pair of places exchanged; none of a long one, which has too many."""
-    found: list[Array] = []
-    if len(order) > _LONG:
-        return found
-    for i, j in combinations(range(len(order)), 2):
-        found.append(order.copy())
-        found[-1][[i, j]] = order[[j, i]]
-    return found
-
-
-def _improved(
-    start: Array,
-    neighbours: Callable[[Array], Sequence[Array]],
-    made: Callable[[Array], Turned],
-    x: Array,
-    z: Array,
-) -> Turned:
-    """What is ``made`` of the end of steps to the best of ``neighbours``, while the logits come nearer."""
-    best, least = start, made(start).error(x, z)
-    while True:
-        around = neighbours(best)
-        errors = [made(one).error(x, z) for one in around]
-        if min(errors, default=np.inf) >= least * (1 - 1e-12):
-            return made(best)
-        best, least = around[int(np.argmin(errors))], min(errors)

@@ -8,8 +8,9 @@ components of all logits of a row, epoch beside epoch, which would be exact if W
 epoch. Columns of X that are known make the unknown ones fewer.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -57,16 +58,15 @@ def factorize(
     spread = float(np.sqrt(((logits - logits.mean(axis=0)) ** 2).mean())) or 1.0
     own = np.zeros((n, 0)) if known is None else known
     x = _whitened(_principal(steps, n, d, own))
-    seen = _incidence([rows for rows, _ in steps], n)
+    stacks = list(_stacked(steps, n))
     misfit = np.full(n, np.inf)
     for _ in range(sweeps):
         both = np.hstack([x, own])
-        models = [_model(both[rows], z) for rows, z in steps]
-        misfit = _misfit(both, steps, models) / spread
+        models = [_models(both[of.rows], of.z) for of in stacks]
+        misfit = _misfit(both, stacks, models) / spread
         if np.sqrt((misfit**2).mean()) < _EXACT:
             break
-        left = [(rows, z - own[rows] @ W[:, d:].T) for (rows, z), (W, _) in zip(steps, models, strict=True)]
-        x = _whitened(_rows(x, left, [(W[:, :d], c) for W, c in models], seen))
+        x = _whitened(_rows(x, own, stacks, models))
         done()
     return Factors(x, misfit)
 
@@ -100,42 +100,64 @@ def _whitened(x: Array) -> Array:
     return white
 
 
-def _model(x: Array, z: Array) -> tuple[Array, Array]:
-    """W (k, d) and c (k,) of least ‖x Wᵀ + c − z‖."""
-    solution = np.linalg.lstsq(np.column_stack([x, np.ones(len(x))]), z, rcond=None)[0]
-    return solution[:-1].T, solution[-1]
+class _Steps(NamedTuple):
+    """T steps of one size B: positions ``rows`` (T, B), logits ``z`` (T, B, k), and what sums over rows: each
+    step's once (``seen``, (n, T)), each place's (``places``, (n, T·B)).
+    """
+
+    rows: Array
+    z: Array
+    seen: csr_matrix
+    places: csr_matrix
 
 
-def _rows(
-    before: Array,
-    steps: Sequence[tuple[Array, Array]],
-    models: Sequence[tuple[Array, Array]],
-    seen: csr_matrix,
-) -> Array:
-    """All rows (n, d) given the steps' models, by normal equations."""
-    d = before.shape[1]
-    grams = seen @ np.stack([(W.T @ W).ravel() for W, _ in models])
-    right = np.zeros((seen.shape[0], d))
-    for (rows, z), (W, c) in zip(steps, models, strict=True):
-        right[rows] += (z - c) @ W
-    M = grams.reshape(-1, d, d)
+def _stacked(steps: Sequence[tuple[Array, Array]], n: int) -> Iterator[_Steps]:
+    """``steps`` by their size."""
+    sizes: dict[int, list[tuple[Array, Array]]] = {}
+    for step in steps:
+        sizes.setdefault(len(step[0]), []).append(step)
+    for size, same in sizes.items():
+        rows, count = np.stack([rows for rows, _ in same]), len(same)
+        cells, ones = rows.ravel(), np.ones(count * size)
+        seen = csr_matrix((ones, (cells, np.repeat(np.arange(count), size))), shape=(n, count))
+        places = csr_matrix((ones, (cells, np.arange(len(cells)))), shape=(n, len(cells)))
+        yield _Steps(rows, np.stack([z for _, z in same]), seen, places)
+
+
+def _models(x: Array, z: Array) -> Array:
+    """W over c, (T, d + 1, k), of least ‖x W + c − z‖ in each of T steps x (T, B, d), z (T, B, k)."""
+    with_ones = np.concatenate([x, np.ones((*x.shape[:2], 1))], axis=2)
+    Q, R = np.linalg.qr(with_ones)
+    steepness = np.abs(np.diagonal(R, axis1=1, axis2=2))
+    square = R.shape[1] == R.shape[2]
+    found: Array
+    if square and (steepness.min(axis=1) > _FAINT * steepness.max(axis=1)).all():
+        found = np.linalg.solve(R, Q.swapaxes(1, 2) @ z)
+    else:  # several answers: the shortest one, which costs a singular value decomposition
+        found = np.linalg.pinv(with_ones, rcond=np.finfo(float).eps * max(with_ones.shape[1:])) @ z
+    return found
+
+
+def _rows(before: Array, own: Array, stacks: Sequence[_Steps], models: Sequence[Array]) -> Array:
+    """All rows (n, d) given the steps' models and ``own`` columns, by normal equations."""
+    n, d = before.shape
+    M, right = np.zeros((n, d, d)), np.zeros((n, d))
+    for steps, model in zip(stacks, models, strict=True):
+        W = model[:, :d]
+        left = steps.z - own[steps.rows] @ model[:, d:-1] - model[:, -1:]
+        right += steps.places @ (left @ W.swapaxes(1, 2)).reshape(-1, d)
+        M += (steps.seen @ (W @ W.swapaxes(1, 2)).reshape(len(W), -1)).reshape(n, d, d)
     pull = _PULL * np.trace(M, axis1=1, axis2=2).mean()
     x: Array = np.linalg.solve(M + pull * np.eye(d), (right + pull * before)[..., None])[..., 0]
     return x
 
 
-def _misfit(x: Array, steps: Sequence[tuple[Array, Array]], models: Sequence[tuple[Array, Array]]) -> Array:
-    """Each row's root mean square of z − x Wᵀ − c (n,)."""
+def _misfit(x: Array, stacks: Sequence[_Steps], models: Sequence[Array]) -> Array:
+    """Each row's root mean square of z − x W − c (n,)."""
     squares, counts = np.zeros(len(x)), np.zeros(len(x))
-    for (rows, z), (W, c) in zip(steps, models, strict=True):
-        squares[rows] += ((z - x[rows] @ W.T - c) ** 2).mean(axis=1)
-        counts[rows] += 1
+    for steps, model in zip(stacks, models, strict=True):
+        missed = ((steps.z - x[steps.rows] @ model[:, :-1] - model[:, -1:]) ** 2).mean(axis=2)
+        squares += steps.places @ missed.ravel()
+        counts += steps.seen.sum(axis=1).A1
     rms: Array = np.sqrt(squares / np.maximum(counts, 1))
     return rms
-
-
-def _incidence(batches: Sequence[Array], n: int) -> csr_matrix:
-    """Which row was in which batch, (n, T)."""
-    columns = np.repeat(np.arange(len(batches)), [len(b) for b in batches])
-    rows = np.concatenate(batches)
-    return csr_matrix((np.ones(len(rows)), (rows, columns)), shape=(n, len(batches)))
