@@ -69,14 +69,16 @@ def _permuted(weight: Array, x: Array, z: Array) -> Turned:
 
 def _centred(rows: Array) -> Array:
     """``rows`` (m, k) without what their classes share."""
-    return rows - rows.mean(axis=1, keepdims=True)
+    found: Array = rows - rows.mean(axis=1, keepdims=True)
+    return found
 
 
 def _apart(columns: Array) -> Array:
     """The squared distances (d, d) between ``columns`` (m, d)."""
     products = columns.T @ columns
     own = np.diagonal(products)
-    return own + own[:, None] - 2 * products
+    found: Array = own + own[:, None] - 2 * products
+    return found
 
 
 def _nearer(change: Array, logits: Array) -> bool:
