@@ -6,14 +6,14 @@ the client's rows, more lately than the average has.
 
 from abc import abstractmethod
 from collections import deque
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
 from vflens.errors import KnowledgeError
 from vflens.models.part import Keys, Site, plain
 from vflens.models.whole import WholeModel
-from vflens.plugins.attack import Attack
+from vflens.plugins.attack import Attack, Estimated
 from vflens.plugins.declared import Audited
 from vflens.plugins.views.horizontal import ServerView
 from vflens.types import Array, Estimate, Exchange, Knowledge, Phase, Setting, statuses
@@ -27,7 +27,7 @@ class MembershipAttack(Attack):
     )
     phases: ClassVar[frozenset[Phase]] = frozenset({Phase.TRAIN, Phase.DISCLOSE})
     estimated_rows: ClassVar[frozenset[Phase]] = frozenset({Phase.TRAIN})
-    estimates: ClassVar[Literal["features", "labels", "membership"]] = "membership"
+    estimates: ClassVar[Estimated] = "membership"
     settings: ClassVar[frozenset[Setting]] = frozenset({Setting.HORIZONTAL})
     exact: ClassVar[bool] = False
     audited: ClassVar[Audited | None] = None
@@ -35,7 +35,7 @@ class MembershipAttack(Attack):
     def reconstruct(self, view: ServerView, *, rng: np.random.Generator) -> Estimate:
         """The scores of ``view.candidates()``."""
         x, y = view.candidates()
-        scores = self.scores(view, clients_log_scores(view, x, rng), x, y, rng)
+        scores = self.scores(view, clients_log_scores(view, view.target, x, rng), x, y, rng)
         return Estimate(view.target, view.rows, scores[:, None], statuses(len(x)))
 
     @abstractmethod
@@ -69,16 +69,17 @@ def site_of(view: ServerView, rng: np.random.Generator) -> Site:
     )
 
 
-def clients_log_scores(view: ServerView, x: Array, rng: np.random.Generator) -> Array:
-    """Log-probabilities (n, k) of rows ``x`` (n, d) by the target's own model after its last local training.
+def clients_log_scores(view: ServerView, client: str, x: Array, rng: np.random.Generator) -> Array:
+    """Log-probabilities (n, k) of rows ``x`` (n, d) by the own model of ``client`` after its last local
+    training.
 
     Raises:
         KnowledgeError: no update of it came in the clear.
     """
-    last = next(iter(deque(view.updates(), maxlen=1)), None)
+    last = next(iter(deque(view.updates(client), maxlen=1)), None)
     if last is None:
         raise KnowledgeError(
-            f"no update of {view.target!r} reached {view.party!r} in the clear{view.sampling()}: its own "
+            f"no update of {client!r} reached {view.party!r} in the clear{view.sampling()}: its own "
             "model is not known"
         )
     exchange, update = last

@@ -9,7 +9,7 @@ import numpy as np
 from pydantic import Field
 
 from vflens.numerics.membership import loss_scores, sureness
-from vflens.plugins.attack import Attack
+from vflens.plugins.attack import Attack, Estimated
 from vflens.plugins.declared import Audited, Declared
 from vflens.plugins.views.vertical import AdversaryView
 from vflens.types import Array, Estimate, Knowledge, Phase, statuses
@@ -22,7 +22,7 @@ class Confidence(Attack):
 
     needs: ClassVar[frozenset[Knowledge]] = frozenset({Knowledge.SCORES})
     phases: ClassVar[frozenset[Phase]] = frozenset({Phase.PREDICT, Phase.DISCLOSE})
-    estimates: ClassVar[Literal["features", "labels", "membership"]] = "membership"
+    estimates: ClassVar[Estimated] = "membership"
     audited: ClassVar[Audited | None] = None
 
     by: Literal["largest", "entropy", "loss"] = Field(

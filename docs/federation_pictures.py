@@ -6,9 +6,9 @@ inversion of embeddings, with and without passports; 6 epochs. ``gradients.svg``
 a round, or of granted rows. ``clear_features.svg``: training in the clear, more and more epochs.
 ``released.svg``: a released table. ``finite_alphabet.svg``, of made-up equations: columns of 0 and 1.
 ``rounds.svg``: rows of a round of softmax regression. ``pcat.svg``: public rows in place of granted ones.
-``withheld.svg``: a column that the model never sees.
-``membership.svg``: a client's training rows among candidates. ``confidence.svg``: people who come back among
-prediction rows. ``numbers.svg``: a numeric label.
+``withheld.svg``: a column that the model never sees. ``membership.svg``: a client's training rows among
+candidates; ``source.svg``: whose they are. ``confidence.svg``: people who come back among prediction rows.
+``numbers.svg``: a numeric label.
 """
 
 from __future__ import annotations
@@ -337,6 +337,22 @@ def membership() -> str:
     return bars("100 columns, 60 training rows a client: AUC of membership (dashed: a guess)", shown, 0.5)
 
 
+def source() -> str:
+    """How often ``examples/sites.toml`` names the client of a row, by its local epochs."""
+    experiment, shown = load_any(DOCS.parent / "examples/sites.toml"), Bars()
+    assert isinstance(experiment, HorizontalExperiment)
+    for epochs in (1, 5, 20):
+        rounds = experiment.horizontal.model_copy(update={"local_epochs": epochs})
+        with TemporaryDirectory() as folder:
+            changed = {"out": Path(folder), "horizontal": rounds}
+            (found,) = read_runs(run(experiment.model_copy(update=changed), in_process=True).scenarios)
+        for share, rows in zip(found.sites, ("training rows", "other rows"), strict=True):
+            shown.append((f"{epochs} local epochs, {rows}", share.value, f"{share.value:.3f}"))
+    return bars(
+        "100 columns, 60 training rows a client: clients named rightly (dashed: a guess)", shown, 1 / 3
+    )
+
+
 def confidence() -> str:
     """AUC of what answers betray, by model: 80 training rows of 12 columns."""
     shown = Bars()
@@ -381,6 +397,7 @@ PICTURES: dict[str, Callable[[], str]] = {
     "pcat.svg": public_errors,
     "withheld.svg": withheld_errors,
     "membership.svg": membership,
+    "source.svg": source,
     "confidence.svg": confidence,
     "numbers.svg": number_errors,
 }

@@ -70,7 +70,7 @@ class RoleFacts:
 
 
 _DATA_PARTY = frozenset({"on_inputs", "on_batch", "wrap_model", "penalty", "on_embedding"})
-_ANY = frozenset({"features", "labels", "membership"})
+_ANY = frozenset({"features", "labels", "membership", "source"})
 
 ROLES: Mapping[Role, RoleFacts] = {
     Role.PASSIVE: RoleFacts(

@@ -14,7 +14,7 @@ from vflens.protocol.acts import BATCHES, SUMS, Receipt, Submission
 from vflens.score.batches import BatchColumnScoring, BatchLabelScoring
 from vflens.score.columns import ColumnScoring
 from vflens.score.labels import LabelScoring
-from vflens.score.membership import MembershipScoring
+from vflens.score.membership import MembershipScoring, SourceScoring
 from vflens.score.scored import Scored
 from vflens.score.service import ScoringService
 from vflens.storage.journal import Reader
@@ -24,7 +24,7 @@ from vflens.types import Array, Phase, Point
 from vflens.words import counted
 
 _MOST_MATCHED = 1000  # rows of a round whose assignment takes no longer than a second
-_ESTIMATES = ("features", "labels", "membership")
+_ESTIMATES = ("features", "labels", "membership", "source")
 
 
 class ScoredClient(Protocol):
@@ -63,7 +63,8 @@ class ClientScoring:
     def __init__(self, client: ScoredClient, run: LocalRun, attacked: Array, members: Array) -> None:
         self._client, self._run = client, run
         candidates = np.arange(len(members), dtype=np.int32)
-        self._scored = {"features": attacked, "labels": attacked, "membership": candidates}
+        self._scored = {"features": attacked, "labels": attacked}
+        self._scored |= {"membership": candidates, "source": candidates}
         federation, config = run.federation, client.config
         train = federation.rows_of(client.name, Phase.TRAIN)
         service: dict[str, Any] = {
@@ -77,11 +78,13 @@ class ClientScoring:
         }
         columns = service | {"truth": run.truth, "columns": client.table.columns, "training": train}
         columns |= {"pictures": config.scoring.pictures, "tolerance": config.scoring.tolerance}
+        names = sorted(party.name for party in federation.parties)
         labels = service | {"labels": run.labels, "n_classes": federation.n_classes, "training": train}
         self._of_rows: dict[str, ScoringService] = {
             "features": ColumnScoring(**columns, pictured="train"),
             "labels": LabelScoring(**labels),
             "membership": MembershipScoring(members=members, **service),
+            "source": SourceScoring(members=members, clients=names, **service),
         }
         self._of_rounds: dict[str, ScoringService] = {
             "features": BatchColumnScoring(**columns, rows_of=self.rows_of),
@@ -97,7 +100,7 @@ class ClientScoring:
         if act.estimates not in _ESTIMATES or act.scored_set not in (Phase.TRAIN, BATCHES, SUMS):
             raise ProtocolError(
                 f"submission of {act.estimates!r} of {act.scored_set!r} rows: a client scores "
-                "features, labels and membership of train rows"
+                "features, labels, membership and source of train rows"
             )
         if act.scored_set == BATCHES:
             return self._score_batches(act, ended=ended)
@@ -132,7 +135,7 @@ class ClientScoring:
     def _score_batches(self, act: Submission, *, ended: bool) -> Receipt:
         """Score rows by their places in the batches that SplitFed sent, whose rows the client knows."""
         is_split = self._run.federation.horizontal.is_split
-        if act.step is None or act.estimates == "membership" or not is_split:
+        if act.step is None or act.estimates in ("membership", "source") or not is_split:
             raise ProtocolError(
                 f"submission of {act.estimates} of batches of round {act.step}: only SplitFed sends rows in "
                 "an order, columns and labels of them are scored"

@@ -285,6 +285,14 @@ def _scored(facts: Facts) -> str:
     subject = f"{impossible(facts.get('status', {}))}{facts['attack']} on {counted(facts['rows'], 'row')}"
     if "membership_auc" in facts:
         return f"{subject}: training rows ranked with AUC {facts['membership_auc']:.3f}; a guess has .5"
+    if "source_right" in facts:
+        own, others, guess = (
+            f"{100 * facts[name]:.0f} %"
+            for name in ("source_right", "source_right_others", "blind_source_right")
+        )
+        return (
+            f"{subject}: {own} of training rows, {others} of others named as this client's; a guess {guess}"
+        )
     from vflens.experiments.outcome.words import number
 
     blind = f"best blind guess ({facts['blind_guess']})"

@@ -259,6 +259,7 @@ def check_grants(config: PassiveConfig | ActiveConfig | ClientConfig, training: 
 _WORDS = {
     "labels": "labels, which this party holds itself: let it sit in a passive party (at = its name)",
     "features": "columns: let it sit in the active party, a passive party's attacks estimate labels",
+    "source": "whose row it is, which one label party leaves no doubt of: leave the attack out",
     "membership": "membership, which data parties know: let their operator try it (at = 'operator')",
 }
 

@@ -162,6 +162,8 @@ class Adversary:
         kind = self.attacks[attack]
         if kind.estimates == "membership":
             return Name.MEMBERSHIP_AUC, 1 - error
+        if kind.estimates == "source":
+            return Name.SOURCE_RIGHT, 1 - error
         if kind.estimates == "labels" and kind.label_kind == "classes":
             return Name.MATCHED_LABEL_ACCURACY if kind.unordered else Name.LABEL_ACCURACY, 1 - error
         return Name.MATCHED_MSE if kind.unordered else Name.MSE, error
@@ -210,7 +212,7 @@ def reconstructed(attack: Attack, view: AdversaryView | ServerView, rng: np.rand
 def _check_estimate(estimate: Estimate, view: AdversaryView | ServerView, attack: Attack) -> None:
     """Refuse what the target would refuse: one attack's mistake must not stop the scoring of others."""
     rows, target = view.rows, view.target
-    widths = {"labels": view.n_classes, "membership": 1}
+    widths = {"labels": view.n_classes, "membership": 1, "source": len(view.members)}
     width = widths.get(attack.estimates) or view.widths()[target]
     if not isinstance(estimate, Estimate) or estimate.target != target:
         raise PluginError(f"it must return an Estimate of {target!r}")

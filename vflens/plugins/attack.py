@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from pydantic import BaseModel, ConfigDict
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from torch.nn import Module
 
 
+#: What an attack estimates: columns, labels, who trained, or whose training row it is.
+Estimated: TypeAlias = Literal["features", "labels", "membership", "source"]
 #: The guess that what an attack on columns finds is compared with, wherever the adversary knows some rows.
 FAIR_GUESS = "imputation"
 
@@ -74,7 +76,7 @@ class Attack(BaseModel, ABC):
     estimated_rows: ClassVar[frozenset[Phase]] = frozenset({Phase.PREDICT})
     exact: ClassVar[bool] = True
     unknown_columns: ClassVar[int | None] = None
-    estimates: ClassVar[Literal["features", "labels", "membership"]] = "features"
+    estimates: ClassVar[Estimated] = "features"
     label_kind: ClassVar[LabelKind] = "classes"
     audited: ClassVar[Audited | None] = Audited()
     stated: ClassVar[Stated | None] = None
@@ -91,6 +93,11 @@ class Attack(BaseModel, ABC):
     def declared(self) -> Declared:
         """What it reads and estimates as set: what the class declares, and what a setting adds."""
         return Declared(self.needs, self.phases, self.estimated_rows)
+
+    @property
+    def of_candidates(self) -> bool:
+        """Whether its rows are candidates that a client or an active party grants."""
+        return self.estimates in ("membership", "source")
 
     @property
     def unordered(self) -> bool:

@@ -1,8 +1,11 @@
-"""Scoring of membership: how well an adversary's scores rank a client's training rows before other rows."""
+"""Scoring of candidates: are training rows told from others, and named as their own client's?"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
+
+import numpy as np
 
 from vflens.numerics.measures.ranking import auc, true_positive_rate
 from vflens.protocol.acts import Submission
@@ -40,4 +43,34 @@ class MembershipScoring(ScoringService):
                 right = true_positive_rate(scores, members, rate)
                 add(Name.MEMBERSHIP_TPR, right, attack=guess.attack, detail=f"{rate:g}")
             errors[guess.attack] = 1 - found
+        return errors
+
+
+class SourceScoring(ScoringService):
+    """The share of a client's training rows that are named as its own, and of its rows that nobody trained
+    on: the difference is what training betrays, the rest tells its people from others'.
+
+    Naming one client always is right at it alone: a guess is right in 1/K, on average over K clients.
+
+    Args:
+        members: which candidates are training rows, bool (n,).
+        clients: the names of all, sorted: an estimate (n, K) has a belief in each.
+        service: see :class:`vflens.score.service.ScoringService`.
+    """
+
+    def __init__(self, *, members: Array, clients: Sequence[str], party: str, **service: Any) -> None:
+        super().__init__(width=len(clients), party=party, **service)
+        self._members, self._own, self._count = members, clients.index(party), len(clients)
+
+    def keep_errors(self, submission: Submission) -> dict[str, float]:
+        """See :meth:`vflens.score.service.ScoringService.keep_errors`; errors are shares named wrongly."""
+        add, members = self.adding(submission), self._members
+        add(Name.BLIND_SOURCE_RIGHT, 1 / self._count)
+        errors = {}
+        for guess in submission.guesses:
+            named = np.argmax(guess.values, axis=1) == self._own
+            right = float(named[members].mean())
+            add(Name.SOURCE_RIGHT, right, attack=guess.attack)
+            add(Name.SOURCE_RIGHT_OTHERS, float(named[~members].mean()), attack=guess.attack)
+            errors[guess.attack] = 1 - right
         return errors

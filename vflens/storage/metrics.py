@@ -121,6 +121,9 @@ class Name(StrEnum):
         "share of training rows found where the share `detail` of others is taken",
     )
     BLIND_MEMBERSHIP_AUC = "blind_membership_auc", "`membership_auc` of a guess: ½"
+    SOURCE_RIGHT = "source_right", "share of a client's training rows that are named as its own"
+    SOURCE_RIGHT_OTHERS = "source_right_others", "the same of its rows that nobody trained on"
+    BLIND_SOURCE_RIGHT = "blind_source_right", "`source_right` of a guess, on average over K clients: 1/K"
 
     GRANTED = "granted", "1: the attack read what no round sends; `detail` names it"
     ON_GRANTS_ONLY = "on_grants_only", "1: the defence `detail` of `target` acted on nothing else"

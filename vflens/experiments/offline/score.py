@@ -106,6 +106,8 @@ def _blind(
     """Beside the errors of ``attack`` among the figures ``found``: those of a blind guess, by column too."""
     if submission.estimates == "membership":
         return {"blind_guess": "a guess", Name.BLIND_MEMBERSHIP_AUC: 0.5}
+    if submission.estimates == "source":
+        return {"blind_guess": "a guess", Name.BLIND_SOURCE_RIGHT: 1 / submission.guesses[0].values.shape[1]}
     (own,) = (p for p in party.federation.parties if p.name == config.party)
     if own.label is None and (config.facts.only_top or submission.estimates == "labels"):
         shares = (Name.BLIND_LABEL_ACCURACY, Name.BLIND_MATCHED_LABEL_ACCURACY)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from vflens.experiments.outcome.decide import HARDLY
-from vflens.experiments.results.labels_membership import LabelResult
+from vflens.experiments.results.labels_membership import LabelResult, sites_told
 from vflens.experiments.results.record import RecordedRun
 from vflens.experiments.results.results import LargestLeak
 from vflens.experiments.results.titles import labels
@@ -165,9 +165,12 @@ def found_besides(runs: Sequence[RecordedRun]) -> str:
 
 
 def members_told(runs: Sequence[RecordedRun]) -> list[str]:
-    """A sentence on the attack of each run that tells training rows from others best."""
+    """A sentence on the attack of each run that tells training rows from others best, and on each that names
+    the client of a row.
+    """
     where = [f"With {label}, " if len(runs) > 1 else "" for label in labels(runs)]
-    return [
+    named = [words for r, first in zip(runs, where, strict=True) for words in sites_told(r.sites, first)]
+    return named + [
         f"{first}{r.attack} at {r.adversary} tells training rows of {r.target} from others with an AUC of "
         f"{r.auc:.3f} (a guess: {r.blind:.3f}): it names {100 * r.found_at[_ALARMS]:.1f} % of them while it "
         "takes 10 % of others for some."

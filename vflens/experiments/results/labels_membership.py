@@ -1,21 +1,28 @@
-"""How well attacks named labels, told a client's training rows from other rows, and means of columns."""
+"""How well attacks named labels and clients, told training rows from other rows, and means of columns."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from vflens.experiments.outcome.decide import State
+from vflens.experiments.outcome.finding import Finding, Quantity
+from vflens.experiments.outcome.words import deciding, percent
 from vflens.experiments.results.folders import Metric, PartyRuns
 from vflens.experiments.results.own_units import figures_of
 from vflens.experiments.results.results import Result, final, is_baseline
+from vflens.numerics.measures.advantage import exact
 from vflens.numerics.measures.intervals import over_blind
 from vflens.plugins.attack import is_blind, means_only
 from vflens.score.membership import FALSE_POSITIVE_RATES
 from vflens.storage.metrics import Name
+from vflens.types import Phase
 from vflens.words import counted
 
+SITE = "which client a training row is from"
 _RATES = {f"{rate:g}" for rate in FALSE_POSITIVE_RATES}
 
 
@@ -157,3 +164,65 @@ def best_means(run: PartyRuns) -> Iterator[str]:
 
 def _average(figures: Mapping[str, float]) -> float:
     return sum(figures.values()) / len(figures) if figures else math.inf
+
+
+def sites(run: PartyRuns) -> tuple[Finding, ...]:
+    """By attack, of the training rows of all clients the share that is named as their own client's; then of
+    rows that nobody trained on. A guess is right in 1/K. Nothing of a run whose clients are not all here:
+    naming one client always is right there.
+    """
+    parts = {Name.SOURCE_RIGHT: Phase.TRAIN, Name.SOURCE_RIGHT_OTHERS: Phase.PREDICT}
+    return tuple(
+        _together(attack, scored, shares)
+        for name, scored in parts.items()
+        for attack, shares in _by_attack(run, name).items()
+        if len(shares) == len(run.alike)
+    )
+
+
+def _by_attack(run: PartyRuns, name: Name) -> dict[str, dict[str, tuple[float, int]]]:
+    """Attack → client → its own share and how many rows it is of, half of the candidates."""
+    found: dict[str, dict[str, tuple[float, int]]] = defaultdict(dict)
+    for party in run.parties:
+        for m in party.metrics:
+            if m.name is name and m.target == party.name:
+                found[m.attack][m.target] = m.value, m.rows // 2
+    return found
+
+
+def _together(attack: str, scored: str, shares: dict[str, tuple[float, int]]) -> Finding:
+    rows = sum(n for _, n in shares.values())
+    value = sum(share for share, _ in shares.values()) / len(shares)
+    low, high = exact(value, rows)
+    return Finding(
+        quantity=Quantity.RIGHT,
+        subject=SITE,
+        attack=attack,
+        target=" and ".join(sorted(shares)),
+        scored_set=scored,
+        rows=rows,
+        value=value,
+        low=low,
+        high=high,
+        blind=1 / len(shares),
+    )
+
+
+def sites_told(findings: Sequence[Finding], where: str = "") -> list[str]:
+    """A sentence for each attack, from :func:`sites`, which begins with ``where``."""
+    beside = {f.attack: f for f in findings if f.scored_set == Phase.PREDICT}
+    return [_begun(where + _sentence(f, beside[f.attack])) for f in findings if f.scored_set == Phase.TRAIN]
+
+
+def _sentence(trained: Finding, others: Finding) -> str:
+    rows = counted(trained.rows, "training row", ",")
+    states = {State.FOUND: "found", State.UNDECIDED: f"not decided{deciding(trained.rows_needed)}"}
+    return (
+        f"{SITE}: {states.get(trained.state, 'not found')}, {trained.attack} names the client of "
+        f"{percent(trained.value)} of {rows} rightly (a guess: {percent(trained.blind)}), and of "
+        f"{percent(others.value)} of rows that nobody trained on."
+    )
+
+
+def _begun(sentence: str) -> str:
+    return sentence[:1].upper() + sentence[1:]

@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 
 from vflens.errors import ConfigError
+from vflens.experiments.outcome.finding import Finding
 from vflens.experiments.results.fedadob import TheoremCheck, beside
 from vflens.experiments.results.folders import PartyRun, PartyRuns, party_folders, read_party
 from vflens.experiments.results.labels_membership import (
@@ -22,6 +23,7 @@ from vflens.experiments.results.labels_membership import (
     column_means,
     label_results,
     membership_results,
+    sites,
 )
 from vflens.experiments.results.own_units import (
     ColumnBits,
@@ -106,6 +108,11 @@ class RecordedRun(PartyRuns):
     def membership(self) -> tuple[MembershipResult, ...]:
         """Attacks that tell training rows from others, the most successful first."""
         return tuple(membership_results(self))
+
+    @cached_property
+    def sites(self) -> tuple[Finding, ...]:
+        """Attacks that name the client whose training row it is, then the same of other rows."""
+        return sites(self)
 
     @cached_property
     def explained(self) -> Mapping[tuple[str, str], float]:

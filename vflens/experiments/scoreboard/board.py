@@ -13,7 +13,13 @@ from vflens.experiments.scoreboard.kinds import kind_of
 from vflens.experiments.scoreboard.verdicts import CellResult, over_seeds, summary, words
 from vflens.experiments.sweeps.pool import Rows
 
-FAMILIES = {"features": "columns", "means": "column means", "labels": "labels", "membership": "membership"}
+FAMILIES = {
+    "features": "columns",
+    "means": "column means",
+    "labels": "labels",
+    "membership": "membership",
+    "source": "source",
+}
 
 
 @dataclass(frozen=True)

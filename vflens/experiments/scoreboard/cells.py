@@ -26,7 +26,7 @@ from vflens.plugins.attack import installed_attack, means_only
 from vflens.plugins.malicious import breaks_protocol
 from vflens.registry import ATTACKS, DATASETS, DEFENSES, MODELS, Registry
 from vflens.storage.arrow import parquet_rows
-from vflens.types import Document
+from vflens.types import Document, Phase
 
 if TYPE_CHECKING:
     from vflens.experiments.results.record import RecordedRun
@@ -234,6 +234,9 @@ def _scores(done: RecordedRun) -> Iterator[Document]:
     for member in done.membership:
         errors = {"measure": "AUC", "figure": member.auc, "blind": member.blind}
         yield {"attack": member.attack, "target": member.target, "rows": "candidates", **errors}
+    for site in (f for f in done.sites if f.scored_set == Phase.TRAIN):
+        errors = {"measure": "accuracy", "figure": site.value, "blind": site.blind}
+        yield {"attack": site.attack, "target": site.target, "rows": "candidates", **errors}
 
 
 def _means(done: RecordedRun) -> Iterator[Document]:

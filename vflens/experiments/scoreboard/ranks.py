@@ -72,7 +72,8 @@ def reads_grants(found: CellResult, setting: Setting) -> bool:
     """Whether the attack of ``found`` read, or may read, what its adversary has by a grant alone."""
     # The parameters of a horizontal run are sent in every round; candidates of membership never are.
     granted = _GRANTED | ({Knowledge.PARAMETERS} if setting is Setting.VERTICAL else set())
-    return found.granted or found.kind.estimates == "membership" or bool(found.kind.needs & granted)
+    asks_candidates = found.kind.estimates in ("membership", "source")
+    return found.granted or asks_candidates or bool(found.kind.needs & granted)
 
 
 def _of_threat(boards: Sequence[Board], threat: Threat) -> list[Ranked]:

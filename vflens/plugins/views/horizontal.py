@@ -163,14 +163,15 @@ class ServerView(TargetView):
         named = self.parameters(self.rounds).items()
         return {n.removeprefix("bottom."): array for n, array in named if n.startswith("bottom.")}
 
-    def updates(self) -> Iterator[tuple[Exchange, Parameters]]:
-        """The target's updates Δ by name, as they arrived, round by round.
+    def updates(self, client: str = "") -> Iterator[tuple[Exchange, Parameters]]:
+        """The updates Δ of ``client``, or of the target, by name, as they arrived, round by round.
 
         Raises:
             KnowledgeError: the attack did not declare GRADIENTS, or updates are masked.
         """
-        check_unmasked(self._federation.horizontal, self.target)
-        return ((r.exchange, r.tensors or {}) for r in self.received(Point.UPDATE, self.target))
+        sender = client or self.target
+        check_unmasked(self._federation.horizontal, sender)
+        return ((r.exchange, r.tensors or {}) for r in self.received(Point.UPDATE, sender))
 
     def gradient(self, number: int) -> dict[str, Array]:
         """The gradient by name of the mean loss of the rows that the target trained on in round ``number``,

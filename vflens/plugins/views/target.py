@@ -54,6 +54,11 @@ class TargetView(CheckedReads, SharedFindings):
         self._joint: Joint = [] if joint is None else joint
 
     @property
+    def members(self) -> Sequence[str]:
+        """The names of all parties, a horizontal run's clients, sorted."""
+        return sorted(self._parties)
+
+    @property
     def model(self) -> ModelFamily:
         """What the federation trains, which all parties know."""
         return self._model

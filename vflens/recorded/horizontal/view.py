@@ -35,7 +35,7 @@ def server_view(
         KnowledgeError: the target has no rows for such an attack.
     """
     declared, number = attack.declared(), attacked_round(attack, federation, target, transcript)
-    if attack.estimates == "membership":
+    if attack.of_candidates:
         rows = candidate_places(target, transcript)
     elif number is None:
         rows = granted_rows(target, transcript)

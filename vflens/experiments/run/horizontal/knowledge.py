@@ -44,6 +44,6 @@ def _served_by(attack: Attack) -> list[str]:
     needs = attack.declared().needs
     if attack.estimated_round:
         return ["embeddings"] if not attack.unordered and Knowledge.AUXILIARY in needs else []
-    if attack.estimates == "membership":
+    if attack.of_candidates:
         return ["candidates"]
     return [what for k, what in _OF_ROWS.items() if k in needs] or list(_OF_ROWS.values())
