@@ -1,6 +1,6 @@
 """Run an experiment: deal, start the parties, wait, report."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -54,7 +54,7 @@ def run(
 
 def begun(
     experiment: AnyPartiesExperiment, *, in_process: bool = False, tell: Tell = lambda scenario, event: None
-) -> Iterator[Path]:
+) -> Generator[Path, None, None]:
     """The folder of each scenario of ``experiment``, which runs once the next one is asked for; no report.
 
     Arguments and errors are those of :func:`run`.
@@ -64,7 +64,7 @@ def begun(
         yield from _begun(experiment, forks, tell)
 
 
-def _begun(experiment: AnyPartiesExperiment, forks: Forks | None, tell: Tell) -> Iterator[Path]:
+def _begun(experiment: AnyPartiesExperiment, forks: Forks | None, tell: Tell) -> Generator[Path, None, None]:
     tables, root = deal_tables(experiment), draw_root(experiment)
     refuse_early(experiment, tables)
     folder = fresh_folder(experiment.out / experiment.name)

@@ -18,6 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 from vflens.errors import ConfigError, VflensError
 from vflens.experiments.pages.cost import use_of
+from vflens.experiments.run.loading import experiment_kind
+from vflens.experiments.run.run import begun
 from vflens.experiments.scoreboard.grid import FEDERATIONS, UNDEFENDED, Place, ScoreboardGrid
 from vflens.experiments.scoreboard.sources import digest
 from vflens.experiments.sweeps.pool import Cell, Pool, Rows
@@ -165,16 +167,63 @@ def measured(place: Place, attacks: Keyed, *, scratch: str) -> Rows:
     """Run ``attacks`` in one federation; a row for each result, and one with a ``reason`` for each attack
     without a result.
     """
+    early = _refusals(place, attacks, scratch)
+    left = {name: one for name, one in attacks.items() if name not in early}
+    rows = [{"attack": name, **refusal} for name, refusal in early.items()]
+    rows += _results(place, left, scratch) if left else []
+    return [{**place._asdict(), "key": attacks[row["attack"]][0], **row} for row in rows]
+
+
+def _refusals(place: Place, attacks: Keyed, scratch: str) -> dict[str, Document]:
+    """Which of ``attacks`` are refused before a run, and why: halves are asked, since few are; all of them
+    where the defence is.
+    """
+    tables = [table for _, table in attacks.values() if table]
+    error = _refusal({**_experiment(place, attacks), "attacks": tables}, scratch)
+    if error is None:
+        return {}
+    whole = _refusal(place.settings(), scratch) is not None
+    if whole or len(attacks) == 1:
+        one = {"reason": str(error), "refused": whole and (len(attacks) > 1 or COST in attacks)}
+        return dict.fromkeys(attacks, one)
+    names = list(attacks)
+    halves = names[: len(names) // 2], names[len(names) // 2 :]
+    first, second = (_refusals(place, {name: attacks[name] for name in half}, scratch) for half in halves)
+    return first | second
+
+
+def _refusal(settings: Document, scratch: str) -> VflensError | None:
+    """Why the experiment of ``settings`` is refused before it runs; None if it is not."""
+    with tempfile.TemporaryDirectory(dir=scratch) as home:
+        try:
+            dealt = begun(
+                experiment_kind(settings).model_validate({**settings, "out": home}), in_process=True
+            )
+            next(dealt)
+            dealt.close()
+        except VflensError as error:
+            return error
+    return None
+
+
+def _results(place: Place, attacks: Keyed, scratch: str) -> Rows:
+    """The rows of one run, or of one each where an attack ends it."""
     try:
-        found = _run(place, attacks, scratch)
+        return _run(place, attacks, scratch)
     except VflensError as error:
-        if len(attacks) > 1 and _runs(place, scratch):  # it is one of them that is refused
-            return [
-                row for name, one in attacks.items() for row in measured(place, {name: one}, scratch=scratch)
-            ]
-        whole = len(attacks) > 1 or COST in attacks  # the defence is refused, whatever attacks
-        found = [{"attack": name, "reason": str(error), "refused": whole} for name in attacks]
-    return [{**place._asdict(), "key": attacks[row["attack"]][0], **row} for row in found]
+        if len(attacks) > 1 and _runs(place, scratch):  # it is one of them that fails
+            return [row for name, one in attacks.items() for row in _results(place, {name: one}, scratch)]
+        whole = len(attacks) > 1 or COST in attacks
+        return [{"attack": name, "reason": str(error), "refused": whole} for name in attacks]
+
+
+def _runs(place: Place, scratch: str) -> bool:
+    """Whether ``place`` runs without attacks."""
+    try:
+        _run(place, {}, scratch)
+    except VflensError:
+        return False
+    return True
 
 
 def _run(place: Place, attacks: Keyed, scratch: str) -> Rows:
@@ -202,15 +251,6 @@ def _use(done: RecordedRun) -> Document:
     measure, use = use_of(done.utility, done.n_classes)
     worth = use._asdict() if use else {"reason": "its use was not measured", "refused": False}
     return {"attack": COST, "measure": measure, "accuracy": done.utility.get("accuracy"), **worth}
-
-
-def _runs(place: Place, scratch: str) -> bool:
-    """Whether ``place`` runs without attacks."""
-    try:
-        _run(place, {}, scratch)
-    except VflensError:
-        return False
-    return True
 
 
 def _scores(done: RecordedRun) -> Iterator[Document]:

@@ -181,3 +181,28 @@ def test_a_guess_that_nobody_asked_for_has_no_row(tmp_path: Path) -> None:
     place = Place("digits", "vertical-lr", UNDEFENDED, 1, 200)
     rows = module.measured(place, keyed(place, ["half_star"]), scratch=str(tmp_path))
     assert {row["attack"] for row in rows} == {"half_star"}
+
+
+@pytest.mark.parametrize("defense", [UNDEFENDED, "marvell"])
+def test_a_refused_attack_costs_no_training(
+    defense: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``confidence`` has no seat among two parties; the others share one training."""
+    ran: list[list[str]] = []
+    run = module._run
+
+    def counted(place: Place, attacks: Any, scratch: str) -> Rows:
+        ran.append(list(attacks))
+        return run(place, attacks, scratch)
+
+    monkeypatch.setattr(module, "_run", counted)
+    place, names = (
+        Place("digits", "vertical-lr", defense, 1, 200),
+        ["half", "zero", "confidence", "half_star"],
+    )
+    rows = module.measured(place, keyed(place, names), scratch=str(tmp_path))
+    assert ran == [["half", "zero", "half_star"]]
+    (refused,) = (r for r in rows if r["attack"] == "confidence")
+    assert "let their operator try it" in refused["reason"]
+    assert not refused["refused"]
+    assert {r["attack"] for r in rows if "figure" in r} == {"half", "zero", "half_star"}
