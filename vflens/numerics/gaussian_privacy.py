@@ -18,7 +18,7 @@ def gaussian_delta(a: float, epsilon: float) -> float:
 
 def gaussian_epsilon(a: float, delta: float) -> float:
     """The least ε ≥ 0 with gaussian_delta(a, ε) ≤ δ."""
-    if gaussian_delta(a, 0.0) <= delta:
+    if a == 0 or gaussian_delta(a, 0.0) <= delta:
         return 0.0
     from scipy.optimize import brentq
 
