@@ -46,10 +46,11 @@ def epsilon(
     Example: vflens epsilon dp_gaussian --set level=2
     """
     from vflens.experiments.epsilon.measure import Claimed, measure
-    from vflens.experiments.epsilon.sources import Asked, of_defense, of_file, of_function
+    from vflens.experiments.epsilon.sources import CanaryPlan, of_defense, of_file, of_function
     from vflens.experiments.offline.command import given_parameters
 
-    asked, file = Asked(canaries, columns, length, left_out, seed), source.endswith(".npz")
+    plan = CanaryPlan(canaries=canaries, columns=columns, length=length, left_out=left_out, seed=seed)
+    file = source.endswith(".npz")
     foreign = file or ":" in source
     if foreign and (given or rounds):
         raise ConfigError("--set and --rounds belong to a defence: leave them out")
@@ -58,10 +59,10 @@ def epsilon(
     if not 0 <= delta < 1 or (delta == 0 and (gaussian or not foreign)):
         raise ConfigError(f"--delta {delta:g}: give at least 0 and less than 1, above 0 for Gaussian noise")
     if foreign:
-        sent, released = of_file(Path(source)) if file else of_function(source, asked)
+        sent, released = of_file(Path(source)) if file else of_function(source, plan)
         claim = Claimed(claimed, delta, gaussian)
     else:
-        sent, released, claim = of_defense(source, given_parameters(given or ()), rounds, delta, asked)
+        sent, released, claim = of_defense(source, given_parameters(given or ()), rounds, delta, plan)
     found = measure(sent, released, claim, confidence)
     emit(json, found.json, lambda: found.sentence)
     if (refusal := found.refusal) is not None:

@@ -69,7 +69,7 @@ class Canaries(NamedTuple):
         return along
 
 
-class Measured(NamedTuple):
+class EpsilonBound(NamedTuple):
     """``least``: ε is at least that, at ``confidence``; ``most``: the largest that the guesses can show."""
 
     claimed: Claimed
@@ -122,7 +122,7 @@ class Measured(NamedTuple):
         return UndecidedError("the claim is not decided: give more --canaries") if undecided else None
 
 
-def measure(canaries: Canaries, released: Array, claimed: Claimed, confidence: float = 0.95) -> Measured:
+def measure(canaries: Canaries, released: Array, claimed: Claimed, confidence: float = 0.95) -> EpsilonBound:
     """The bound from what was ``released`` of ``canaries``.
 
     Raises:
@@ -150,4 +150,6 @@ def measure(canaries: Canaries, released: Array, claimed: Claimed, confidence: f
     share = 1.0 if claimed.gaussian else max(_SHARES, key=shown)
     correct, guesses = counts(share, slice(learn, n))
     least, most = (claimed.least(right, guesses, n - learn, confidence) for right in (correct, guesses))
-    return Measured(claimed, confidence, guesses, correct, least, most)
+    return EpsilonBound(
+        claimed=claimed, confidence=confidence, guesses=guesses, correct=correct, least=least, most=most
+    )

@@ -24,7 +24,7 @@ _LONGER = 10  # than a clip, which then shows where it is left out
 
 
 @dataclass(frozen=True)
-class Asked:
+class CanaryPlan:
     """How many canaries of how many numbers (classes, where labels are noisy), and how long they are.
 
     ``left_out``: the second record of a canary is all 0 instead of the first one's negative.
@@ -55,7 +55,7 @@ class Asked:
 
 
 def of_defense(
-    name: str, settings: Document, rounds: int | None, delta: float, asked: Asked
+    name: str, settings: Document, rounds: int | None, delta: float, asked: CanaryPlan
 ) -> tuple[Canaries, Array, Claimed]:
     """What the defence ``name`` releases of canaries in one exchange, or of as many clients in ``rounds``.
 
@@ -92,7 +92,7 @@ def of_defense(
     return canaries, out, Claimed(cost.total(rounds or 1), 0.0 if pure else delta, not pure and cost.counts)
 
 
-def of_function(source: str, asked: Asked) -> tuple[Canaries, Array]:
+def of_function(source: str, asked: CanaryPlan) -> tuple[Canaries, Array]:
     """What ``module:function`` releases of canaries: it takes rows (n, d) float64 and a Generator.
 
     Raises:

@@ -14,8 +14,8 @@ from vflens.defenses.dp_gaussian import DPGaussian
 from vflens.defenses.dp_laplace import DPLaplace
 from vflens.defenses.label_dp import LabelDP
 from vflens.errors import DataError, ThresholdError, UndecidedError
-from vflens.experiments.epsilon.measure import Canaries, Claimed, Measured, measure
-from vflens.experiments.epsilon.sources import Asked, of_defense
+from vflens.experiments.epsilon.measure import Canaries, Claimed, EpsilonBound, measure
+from vflens.experiments.epsilon.sources import CanaryPlan, of_defense
 from vflens.experiments.outcome.decide import State
 from vflens.numerics.discrete_noise import fresh_words, gaussian, laplace
 from vflens.numerics.gaussian_privacy import gaussian_epsilon
@@ -30,8 +30,8 @@ MOST = int(binom.ppf(0.999, REPETITIONS, 0.05))
 
 def _measured(
     name: str, settings: dict[str, Any], seed: int, rounds: int | None = None, n: int = 600
-) -> Measured:
-    asked = Asked(n, columns=settings.get("columns", 4), seed=seed)
+) -> EpsilonBound:
+    asked = CanaryPlan(n, columns=settings.get("columns", 4), seed=seed)
     given = {key: value for key, value in settings.items() if key != "columns"}
     return measure(*of_defense(name, given, rounds, 1e-5, asked))
 
@@ -80,7 +80,7 @@ def test_sums_of_all_and_several_releases_of_each_keep_the_confidence_too(
 ) -> None:
     found = []
     for seed in range(REPETITIONS):
-        canaries = Asked(400, columns, seed=seed).drawn()
+        canaries = CanaryPlan(400, columns, seed=seed).drawn()
         found.append(measure(canaries, release(canaries.rows, np.random.default_rng(seed)), claimed))
     assert sum(f.state is State.FOUND for f in found) <= MOST
     assert np.mean([f.least for f in found]) > 0.4 * (claimed.epsilon or math.inf)
@@ -107,7 +107,8 @@ class GaussianTwice(DPGaussian):
         again = gaussian(fresh_words(ctx.stream("again"), *rows.shape)) / 4096 * self.level * self.clip
         first = super()._noisy(rows, ctx)
         clean = first - super()._noisy(0 * rows, ctx)
-        return (first + clean + again) / 2
+        mean: Array = (first + clean + again) / 2
+        return mean
 
 
 class LaplaceUnclipped(DPLaplace):
@@ -128,7 +129,8 @@ class LaplaceTwice(DPLaplace):
         again = laplace(fresh_words(ctx.stream("again"), *rows.shape)) * (math.log(2) / 4096) * self.level
         first = super()._noisy(rows, ctx)
         clean = first - super()._noisy(0 * rows, ctx)
-        return (first + clean + again) / 2
+        mean: Array = (first + clean + again) / 2
+        return mean
 
 
 class LabelHalved(LabelDP):
@@ -186,11 +188,13 @@ def _right(kind: type) -> str:
 # -- words -----------------------------------------------------------------------------------------------
 
 
-def _made_up(claimed: float | None, least: float, most: float) -> Measured:
-    return Measured(Claimed(claimed, 1e-5), 0.95, 1500, 1400, least, most)
+def _made_up(claimed: float | None, least: float, most: float) -> EpsilonBound:
+    return EpsilonBound(
+        claimed=Claimed(claimed, 1e-5), confidence=0.95, guesses=1500, correct=1400, least=least, most=most
+    )
 
 
-WORDS: dict[State, tuple[Measured, str, type[Exception] | None]] = {
+WORDS: dict[State, tuple[EpsilonBound, str, type[Exception] | None]] = {
     State.FOUND: (
         _made_up(2.0, 3.1, 6.2),
         "at least ε = 3.1 with 95 % confidence; claimed 2: the claim is false",
@@ -230,7 +234,7 @@ def test_the_bound_is_rounded_down_so_that_no_claim_falls_by_rounding() -> None:
 
 
 def test_what_is_no_release_of_the_canaries_is_refused() -> None:
-    canaries, claimed = Asked(200, 4).drawn(), Claimed(1.0, 0.0)
+    canaries, claimed = CanaryPlan(200, 4).drawn(), Claimed(1.0, 0.0)
     for released in (np.zeros((4, 200)), np.zeros((200, 5)), np.zeros(200), np.full((200, 4), np.nan)):
         with pytest.raises(DataError, match=r"return \(200, 4\) for 200 canaries"):
             measure(canaries, released, claimed)

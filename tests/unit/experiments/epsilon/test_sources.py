@@ -13,7 +13,7 @@ from commandline import Refused, Run
 
 from vflens.errors import ConfigError, DataError, PluginError, StorageError
 from vflens.experiments.epsilon.measure import Claimed, measure
-from vflens.experiments.epsilon.sources import Asked, of_defense, of_file, of_function
+from vflens.experiments.epsilon.sources import CanaryPlan, of_defense, of_file, of_function
 from vflens.types import Array
 
 ROOT = Path(__file__).parents[4]
@@ -50,39 +50,39 @@ def mechanisms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]
 
 
 def test_canaries_are_opposite_rows_or_there_or_not() -> None:
-    drawn, gone = Asked(300, 3, 5.0).drawn(), Asked(300, 3, 5.0, left_out=True).drawn()
+    drawn, gone = CanaryPlan(300, 3, 5.0).drawn(), CanaryPlan(300, 3, 5.0, left_out=True).drawn()
     assert (abs(drawn.first).sum(axis=1) == 5).all()
     assert (drawn.second == -drawn.first).all()
     assert not gone.second.any()
     assert 120 < drawn.chosen.sum() < 180  # a fair coin
     assert (drawn.rows[drawn.chosen] == drawn.first[drawn.chosen]).all()
     assert (drawn.rows[~drawn.chosen] == drawn.second[~drawn.chosen]).all()
-    assert not np.array_equal(drawn.chosen, Asked(300, 3, seed=1).drawn().chosen)
-    labels = Asked(300, 4).drawn(labels=True)
+    assert not np.array_equal(drawn.chosen, CanaryPlan(300, 3, seed=1).drawn().chosen)
+    labels = CanaryPlan(300, 4).drawn(labels=True)
     assert (labels.first.sum(axis=1) == 1).all()
     assert (labels.first.argmax(axis=1) != labels.second.argmax(axis=1)).all()
 
 
 def test_a_clients_rounds_have_noise_of_their_own_and_their_claim_is_that_of_all() -> None:
-    canaries, released, claimed = of_defense("dp_laplace", {"level": 4.0}, 3, 1e-5, Asked(100, 4))
+    canaries, released, claimed = of_defense("dp_laplace", {"level": 4.0}, 3, 1e-5, CanaryPlan(100, 4))
     assert released.shape == (100, 3, 4)
     assert claimed == Claimed(1.5, 0.0)
     noise = released - np.clip(canaries.rows, -1, 1)[:, None]
     assert (np.diff(noise, axis=1) != 0).mean() > 0.99  # on a grid two can be alike
     assert (np.diff(noise, axis=0) != 0).mean() > 0.99
-    once = of_defense("dp_gaussian", {"level": 4.0}, None, 1e-6, Asked(100, 4))[2]
+    once = of_defense("dp_gaussian", {"level": 4.0}, None, 1e-6, CanaryPlan(100, 4))[2]
     assert (once.delta, once.gaussian) == (1e-6, True)
 
 
 def test_a_function_gets_all_rows_once_and_is_measured(mechanisms: str) -> None:
     import sys
 
-    right, released = of_function(f"{mechanisms}:laplace", Asked(1000, 4))
+    right, released = of_function(f"{mechanisms}:laplace", CanaryPlan(1000, 4))
     (rows,) = sys.modules[mechanisms].calls
     assert (rows == right.rows).all()
     claimed = Claimed(2.0, 0.0)
     assert 1.3 < measure(right, released, claimed).least <= 2
-    assert measure(*of_function(f"{mechanisms}:unclipped", Asked(1000, 4)), claimed).least > 4
+    assert measure(*of_function(f"{mechanisms}:unclipped", CanaryPlan(1000, 4)), claimed).least > 4
 
 
 @pytest.mark.parametrize(
@@ -97,11 +97,11 @@ def test_a_function_that_is_none_or_fails_is_refused(
     mechanisms: str, name: str, error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=words):
-        of_function(f"{mechanisms}{name}", Asked(100, 4))
+        of_function(f"{mechanisms}{name}", CanaryPlan(100, 4))
 
 
 def _saved(file: Path, **changed: Any) -> Path:
-    canaries = Asked(100, 4, 1.0).drawn()
+    canaries = CanaryPlan(100, 4, 1.0).drawn()
     arrays: dict[str, Array] = {**canaries._asdict(), "released": canaries.rows}
     np.savez(file, **{k: v for k, v in {**arrays, **changed}.items() if v is not None})
     return file
