@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vflens.errors import DataError, ThresholdError, UndecidedError, VflensError
+from vflens.errors import DataError
 from vflens.experiments.outcome.decide import State
 from vflens.numerics.gaussian_privacy import gaussian_epsilon
 from vflens.numerics.measures.epsilon import least_epsilon, least_mu
@@ -106,20 +106,9 @@ class EpsilonBound(NamedTuple):
     @property
     def json(self) -> Document:
         """For ``--json``."""
-        claim = {
-            "claimed": self.claimed.epsilon,
-            "delta": self.claimed.delta,
-            "gaussian": self.claimed.gaussian,
-        }
+        claim = {**self.claimed._asdict(), "claimed": self.claimed.epsilon}
+        del claim["epsilon"]
         return {**self._asdict(), **claim, "state": str(self.state), "sentence": self.sentence}
-
-    @property
-    def refusal(self) -> VflensError | None:
-        """The error that ends a command after it; None where the claim stands, or nothing is claimed."""
-        if self.state is State.FOUND:
-            return ThresholdError("the claim is false: add noise, release less, or claim the measured ε")
-        undecided = self.state is State.UNDECIDED
-        return UndecidedError("the claim is not decided: give more --canaries") if undecided else None
 
 
 def measure(canaries: Canaries, released: Array, claimed: Claimed, confidence: float = 0.95) -> EpsilonBound:

@@ -47,7 +47,7 @@ class CanaryPlan:
     def drawn(self, clip: float = 1.0, *, labels: bool = False) -> Canaries:
         """Canaries along one column each, in turn; of ``labels`` one class against the one before."""
         first = np.eye(self.columns)[np.arange(self.canaries) % self.columns]
-        coins = stream(secret_from_seed(self.seed), "canaries").integers(0, 2, self.canaries) == 1
+        coins = stream(secret_from_seed(self.seed), "coins").integers(0, 2, self.canaries) == 1
         if labels:
             return Canaries(first, np.roll(first, 1, axis=1), coins)
         first = first * (self.length or _LONGER * clip)
@@ -62,24 +62,18 @@ def of_defense(
     Raises:
         ConfigError: settings that it refuses, or it acts on nothing that canaries can be.
     """
-    ((_, defense),) = build_plugins(DEFENSES, [Plugin(name=name, **settings)])
+    ((_, defense),) = named = build_plugins(DEFENSES, [Plugin(name=name, **settings)])
     wanted = (*_LABELS, "on_embedding") if rounds is None else ("on_update",)
     hook = next((hook for hook in wanted if hook in defense.hooks()), "")
     if not hook:
-        raise ConfigError(
-            f"{name!r} has none of the hooks {', '.join(wanted)}: name another defence, --rounds for one of "
-            "updates alone"
-        )
+        raise ConfigError(f"{name!r} has none of the hooks {', '.join(wanted)}: name another defence")
     owner = Owner("canaries", n_classes=asked.columns if hook in _LABELS else 0)
     canaries = asked.drawn(float(getattr(defense, "clip", 1.0)), labels=hook in _LABELS)
 
     def released(rows: Array, *client: int) -> list[Array]:
         """Round by round; a client's update is one row, which it would send again and again."""
-        secret, numbers = (
-            secret_from_seed(asked.seed, "epsilon", *client),
-            np.arange(len(rows), dtype=np.int32),
-        )
-        chain = DefenseChain(lambda: owner, [(name, defense)], secret)
+        secret = secret_from_seed(asked.seed, "epsilon", *client)
+        chain, numbers = DefenseChain(lambda: owner, named, secret), np.arange(len(rows), dtype=np.int32)
         exchanges = (Exchange("epsilon", Phase.TRAIN, t, t) for t in range(rounds or 1))
         return [chain.fold(hook, rows, exchange, numbers) for exchange in exchanges]
 
@@ -87,7 +81,7 @@ def of_defense(
         (out,) = released(canaries.rows)
     else:
         out = np.array([np.concatenate(released(row[None], i)) for i, row in enumerate(canaries.rows)])
-    cost = Accountant.of([defense.claim({})], delta, asked.columns)
+    cost = Accountant.of(DefenseChain(lambda: owner, named, b"").claims_at(hook), delta, asked.columns)
     pure = cost.epsilon is not None
     return canaries, out, Claimed(cost.total(rounds or 1), 0.0 if pure else delta, not pure and cost.counts)
 
@@ -127,11 +121,8 @@ def of_file(file: Path) -> tuple[Canaries, Array]:
     try:
         first, second, released = (np.asarray(found[k], np.float64) for k in ("first", "second", "released"))
         chosen = found["chosen"]
-        if (
-            first.ndim != 2
-            or (second.shape, chosen.shape) != (first.shape, first.shape[:1])
-            or chosen.dtype != bool
-        ):
+        shapes = (second.shape, chosen.shape, chosen.dtype.kind)
+        if first.ndim != 2 or shapes != (first.shape, first.shape[:1], "b"):
             raise ValueError
     except (KeyError, ValueError, TypeError):
         raise DataError(
