@@ -19,6 +19,7 @@ from vflens.experiments.epsilon.sources import CanaryPlan, of_defense
 from vflens.experiments.outcome.decide import State
 from vflens.numerics.discrete_noise import fresh_words, gaussian, laplace
 from vflens.numerics.gaussian_privacy import gaussian_epsilon
+from vflens.numerics.measures.epsilon import least_epsilon
 from vflens.plugins.defense import Context
 from vflens.registry import DEFENSES
 from vflens.types import Array
@@ -222,10 +223,21 @@ def test_one_sentence_says_which_of_four_it_is(state: State) -> None:
 
 
 def test_the_bound_is_rounded_down_so_that_no_claim_falls_by_rounding() -> None:
-    least = Claimed(2.0, 0.0).least(1400, 1500, 1500, 0.95)
-    exact = math.log(0.9218 / (1 - 0.9218))
-    assert least == float(f"{least:.3g}")
-    assert exact - 0.02 < least < exact + 0.02
+    counts = [(1400, 1500), (900, 1500), (1500, 1500), (60, 100)]
+    least = np.array([Claimed(2.0, 0.0).least(*c, 1500, 0.95) for c in counts])
+    exact = np.array([least_epsilon(*c, 1500, 0.0, 0.95) for c in counts])
+    assert ((0 <= exact - least) & (exact - least < 0.01 * exact)).all()
+    assert least.tolist() == [float(f"{e:.3g}") for e in least]
+
+
+def test_canaries_that_set_the_rule_are_not_judged_by_it() -> None:
+    """The first quarter is released as it is, the others not at all."""
+    canaries = CanaryPlan(canaries=400, columns=4).drawn()
+    released = np.random.default_rng(0).normal(size=canaries.rows.shape)
+    released[:100] = canaries.rows[:100]
+    found = measure(canaries, released, Claimed(1.0, 0.0))
+    assert found.guesses <= 300
+    assert found.least < 0.5
 
 
 def test_what_is_no_release_of_the_canaries_is_refused() -> None:
