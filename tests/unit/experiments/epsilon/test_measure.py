@@ -226,7 +226,7 @@ def test_the_bound_is_rounded_down_so_that_no_claim_falls_by_rounding() -> None:
     counts = [(1400, 1500), (900, 1500), (1500, 1500), (60, 100)]
     least = np.array([Claimed(2.0, 0.0).least(*c, 1500, 0.95) for c in counts])
     exact = np.array([least_epsilon(*c, 1500, 0.0, 0.95) for c in counts])
-    assert ((0 <= exact - least) & (exact - least < 0.01 * exact)).all()
+    assert ((exact - least >= 0) & (exact - least < 0.01 * exact)).all()
     assert least.tolist() == [float(f"{e:.3g}") for e in least]
 
 
