@@ -36,10 +36,10 @@ class DPGaussian(RowNoise):
 
     def claim(self, state: Mapping[str, Array]) -> Claim:
         """Noise of standard deviation level·C; (ε, δ) per row and exchange where the classical bound covers
-        it; ρ of the ideal law.
+        it; μ of the ideal law.
 
-        ρ = (2C)²/(2(level·C)²) (Bun and Steinke, 2016, proposition 1.6). The sampler ends at 9.75 deviations,
-        so no finite ρ holds of it. It is within 2⁻⁴⁸ a number of the ideal law, in total variation:
+        μ = 2C/(level·C) (Dong, Roth and Su, 2022, theorem 2.7). The sampler ends at 9.75 deviations, so no
+        finite μ holds of it. It is within 2⁻⁴⁸ a number of the ideal law, in total variation:
         :class:`vflens.member.accountant.Accountant` takes that error off δ, and states no ε where it is too
         much.
 
@@ -49,7 +49,7 @@ class DPGaussian(RowNoise):
         third of the theorem's.
         """
         epsilon = math.sqrt(2 * math.log(1.25 / self.delta)) * 2 / self.level
-        claim = Claim(noise_std=self.level * self.clip, rho=2 / self.level**2)
+        claim = Claim(noise_std=self.level * self.clip, mu=2 / self.level)
         return claim if epsilon >= 1 else replace(claim, epsilon=epsilon, delta=self.delta)
 
     def _noisy(self, rows: Array, ctx: Context) -> Array:

@@ -216,8 +216,9 @@ class Claim:
     ``unpenalised_bias``: only with ``training.penalise_bias = false``. ``distortion``: g = ‖W − Wₙ‖²/(dk) of
     the disclosed weights. ``noise_std``: the standard deviation of the noise added at its hook; on a gradient
     that of the noise on a row's own gradient, n times its part in a batch of n rows. ``epsilon``, ``delta``:
-    differential privacy, per exchange; ``rho``: zero-concentrated differential privacy of the ideal law of
-    the noise, per exchange; :mod:`vflens.member.accountant` counts the sampler's error.
+    differential privacy, per exchange; ``mu``: Gaussian differential privacy of the ideal law of the noise,
+    per exchange: neighbours are no easier to tell apart than N(0, 1) and N(mu, 1);
+    :mod:`vflens.member.accountant` counts the sampler's error.
     ``error_bound``: no locally unbiased estimate of a released cell has a smaller mean squared error;
     ``linear_error``: that of the best linear one by who knows mean and covariance. ``test_error``: no test of
     one released gradient tells a row of the hidden class from another with a smaller (FPR + FNR)/2, in an
@@ -238,7 +239,7 @@ class Claim:
     noise_std: float | None = None
     epsilon: float | None = None
     delta: float | None = None
-    rho: float | None = None
+    mu: float | None = None
     error_bound: float | None = None
     linear_error: float | None = None
     test_error: float | None = None
@@ -251,9 +252,9 @@ class Claim:
 
     def unbounded(self) -> Claim:
         """The same with ε = ∞ in place of a differential privacy that others' rows undo."""
-        if self.epsilon is None and self.rho is None:
+        if self.epsilon is None and self.mu is None:
             return self
-        return replace(self, epsilon=math.inf, delta=0.0, rho=None)
+        return replace(self, epsilon=math.inf, delta=0.0, mu=None)
 
 
 @dataclass(frozen=True)

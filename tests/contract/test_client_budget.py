@@ -20,6 +20,7 @@ from vflens.errors import ConfigError, StateError
 from vflens.experiments.pages.report import write_report
 from vflens.experiments.results.record import read_runs
 from vflens.experiments.run.check import check
+from vflens.numerics.gaussian_privacy import gaussian_epsilon
 from vflens.protocol.acts import Step
 from vflens.types import Exchange, Phase, Point, sealed
 
@@ -99,12 +100,11 @@ def test_other_parameters_for_a_round_get_no_second_update_with_its_noise(tmp_pa
 
 
 def test_the_epsilon_of_each_client_stands_in_the_report(tmp_path: Path) -> None:
-    """Gaussian noise by ρ = 2/level² a round; noise on labels costs each local epoch."""
+    """Gaussian noise of three rounds is one at √3 the distance; noise on labels costs each local epoch."""
     noise = [{"name": "dp_gaussian", "level": 20.0}, {"name": "grad_perturb", "epsilon": 0.5}]
     local = made(tmp_path, defenses=noise, horizontal={"rounds": 3, "local_epochs": 2})
     local.run()
-    rho = 3 * 2 / 20.0**2
-    epsilon = rho + 2 * math.sqrt(rho * math.log(1 / 1e-5))
+    epsilon = gaussian_epsilon(math.sqrt(3) * 2 / 20.0, 1e-5)
     for name in TABLES:
         found = figures(tmp_path / name)
         assert found["training_epsilon", "", ""] == pytest.approx(epsilon, rel=1e-3)

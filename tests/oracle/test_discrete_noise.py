@@ -27,7 +27,7 @@ from vflens.numerics.discrete_noise import (
     Words,
     fresh_words,
 )
-from vflens.table_noise.accounting import gaussian_delta
+from vflens.numerics.gaussian_privacy import gaussian_delta
 from vflens.types import Array
 
 DRAWS = 400_000

@@ -9,12 +9,8 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from vflens.table_noise.accounting import (
-    gaussian_delta,
-    gaussian_epsilon,
-    gaussian_sensitivity,
-    local_privacy,
-)
+from vflens.numerics.gaussian_privacy import gaussian_delta, gaussian_epsilon, gaussian_sensitivity
+from vflens.table_noise.accounting import local_privacy
 from vflens.table_noise.mechanisms import Gaussian
 
 

@@ -37,7 +37,7 @@ from vflens.cli import (
     start,
     watch,
 )
-from vflens.cli.decide import compare, dpia
+from vflens.cli.decide import compare, dpia, epsilon
 from vflens.cli.output import note
 from vflens.cli.usage import is_usage, sentence
 from vflens.errors import (
@@ -84,6 +84,7 @@ _PANELS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
     "Before a run": {
         "audit": audit.audit,
         "release": release.release,
+        "epsilon": epsilon.epsilon,
         "datasets": datasets.app,
         "party": start.party,
         "secrets": secrets.app,

@@ -109,7 +109,7 @@ def _states_cost(defense: Defense, here: frozenset[str]) -> bool:
     if not defense.hooks() & _PER_ROW & here or type(defense).fit is not Defense.fit:
         return False
     claim = defense.claim({})
-    return claim.epsilon is not None or claim.rho is not None
+    return claim.epsilon is not None or claim.mu is not None
 
 
 def check_together(parties: Mapping[str, Sequence[NamedDefense]]) -> None:

@@ -189,9 +189,9 @@ class Limits(Settings):
         description=(
             "budget of a row over the run: refuses a release beyond it, or without a known ε; "
             "counts `dp_laplace` and `dp_gaussian` (a plug-in's claim of ε with δ = 0, "
-            "or of ρ) on embeddings and gradients, and `grad_perturb`, whose ε is that of a label, once an "
-            "epoch; not `label_dp`, whose ε is that of a label, once a run; at a client it counts noise on "
-            "updates, once a round: the budget is that of all its rows together"
+            "or of Gaussian privacy) on embeddings and gradients, and `grad_perturb`, whose ε is that of a "
+            "label, once an epoch; not `label_dp`, whose ε is that of a label, once a run; at a client it "
+            "counts noise on updates, once a round: the budget is that of all its rows together"
         ),
     )
     delta: float = Field(

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from vflens.errors import StateError
 from vflens.numerics.discrete_noise import ideal, largest_epsilon
+from vflens.numerics.gaussian_privacy import gaussian_epsilon
 from vflens.types import Claim
 
 
@@ -21,17 +22,17 @@ from vflens.types import Claim
 class Accountant:
     """Cost of one release of a row; None where no defence states one.
 
-    ``epsilon`` of pure differential privacy adds up. ``rho`` of zero-concentrated differential privacy adds
-    up too and gives ε = ρ + 2√(ρ ln(1/δ)) (Bun and Steinke, 2016, lemma 1.7 and proposition 1.3). Each of
-    several defences at one hook bounds the release: the least of each kind counts.
+    ``epsilon`` of pure differential privacy adds up. ``mu`` of Gaussian differential privacy grows with the
+    root of the releases and gives the exact ε (:mod:`vflens.numerics.gaussian_privacy`). Each of several
+    defences at one hook bounds the release: the least of each kind counts.
 
-    ρ is that of the ideal Gaussian. The sampler has a largest value and thus no ρ of its own, but differs
+    μ is that of the ideal Gaussian. The sampler has a largest value and thus no μ of its own, but differs
     from the ideal by a known error in each of the ``width`` numbers of a release. (1 + e^ε) times the error
     of all releases is taken from δ; if it is more than 1 % of δ, no ε is stated.
     """
 
     epsilon: float | None
-    rho: float | None
+    mu: float | None
     delta: float
     width: int
 
@@ -41,13 +42,13 @@ class Accountant:
         ``width`` the numbers of a row.
         """
         pure = [c.epsilon for c in claims if c.epsilon is not None and c.delta == 0]
-        rhos = [c.rho for c in claims if c.rho is not None]
-        return cls(min(pure, default=None), min(rhos, default=None), delta, width)
+        mus = [c.mu for c in claims if c.mu is not None]
+        return cls(min(pure, default=None), min(mus, default=None), delta, width)
 
     @property
     def counts(self) -> bool:
         """Whether a defence states a cost."""
-        return self.epsilon is not None or self.rho is not None
+        return self.epsilon is not None or self.mu is not None
 
     def total(self, releases: int) -> float | None:
         """ε of a row after so many releases, None without a stated cost or with noise too small for the
@@ -56,9 +57,8 @@ class Accountant:
         found = []
         if self.epsilon is not None:
             found.append(releases * self.epsilon)
-        if self.rho is not None:
-            rho = releases * self.rho
-            gaussian = rho + 2 * math.sqrt(rho * math.log(1 / ideal(self.delta)))
+        if self.mu is not None:
+            gaussian = gaussian_epsilon(math.sqrt(releases) * self.mu, ideal(self.delta))
             if gaussian <= largest_epsilon(self.delta, releases * self.width):
                 found.append(gaussian)
         return min(found, default=None)

@@ -3,9 +3,8 @@
 Two rows x, x' differ by at most Δ_j in column j. Δ is a *public* bound that the certificate states. For the
 Gaussian ε depends on a = max ‖V^{-1/2}(x − x')‖ = λ^{1/4} ‖Π^{1/4} diag(Δ)‖_{∞,2}.
 
-The theorem's ε, a(1 + √(2 ln 1/δ)), holds for a ≤ 2; it is false from a ≈ 3.44 on. The exact ε
-solves Φ(a/2 − ε/a) − e^ε Φ(−a/2 − ε/a) = δ (Balle and Wang 2018, Thm 8). This module solves it:
-dp-accounting, which has it too, pins attrs < 24 and dm-tree and conflicts with this project's dependencies.
+The theorem's ε, a(1 + √(2 ln 1/δ)), holds for a ≤ 2; it is false from a ≈ 3.44 on. The exact ε is that of
+:mod:`vflens.numerics.gaussian_privacy`.
 
 The ε hold for the released numbers (:mod:`vflens.numerics.discrete_noise`). These are whole steps of a grid,
 which moves two rows at most :data:`ROUNDING` steps per column further apart, and the sampler's error is taken
@@ -15,10 +14,10 @@ from δ.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import log_ndtr
 
 from vflens.errors import ConfigError
 from vflens.numerics.discrete_noise import GAUSSIAN_STEP, LAPLACE_ERROR, LAPLACE_STEP, ideal, largest_epsilon
+from vflens.numerics.gaussian_privacy import gaussian_epsilon
 from vflens.table_noise.bounded import Bounded
 from vflens.table_noise.correlated import Correlated
 from vflens.table_noise.mechanisms import Gaussian, Laplace, Mechanism, positive
@@ -136,33 +135,3 @@ def sensitivity(pi: Array, lam: float, diameter: Array) -> float:
             "diameter, lambda and pi"
         )
     return a
-
-
-def gaussian_delta(a: float, epsilon: float) -> float:
-    """δ of Gaussian noise at ``epsilon``: Φ(a/2 − ε/a) − e^ε Φ(−a/2 − ε/a), without cancellation."""
-    first, second = log_ndtr(a / 2 - epsilon / a), epsilon + log_ndtr(-a / 2 - epsilon / a)
-    return float(np.exp(first) * -np.expm1(min(second - first, 0.0)))
-
-
-def gaussian_epsilon(a: float, delta: float) -> float:
-    """The least ε ≥ 0 with gaussian_delta(a, ε) ≤ δ."""
-    if gaussian_delta(a, 0.0) <= delta:
-        return 0.0
-    from scipy.optimize import brentq
-
-    above = a * a / 2 + a * np.sqrt(-2 * np.log(delta))  # P(loss > ε) ≤ δ there: loss ~ N(a²/2, a²)
-    return float(
-        brentq(lambda e: gaussian_delta(a, e) - delta, 0.0, above, xtol=1e-14, rtol=1e-13, maxiter=2000)
-    )
-
-
-def gaussian_sensitivity(epsilon: float, delta: float) -> float:
-    """The largest a whose exact ε at ``delta`` is ``epsilon`` > 0: inverts :func:`gaussian_epsilon`."""
-    from scipy.optimize import brentq
-
-    low, high = 1e-12 * min(1.0, epsilon), 1.0
-    while gaussian_delta(high, epsilon) < delta:
-        high *= 2
-    return float(
-        brentq(lambda a: gaussian_delta(a, epsilon) - delta, low, high, xtol=1e-300, rtol=1e-13, maxiter=2000)
-    )

@@ -9,11 +9,11 @@ import numpy as np
 
 from vflens.errors import ConfigError
 from vflens.numerics.discrete_noise import LAPLACE_ERROR, LAPLACE_STEP, ideal, largest_epsilon
+from vflens.numerics.gaussian_privacy import gaussian_sensitivity
 from vflens.table_noise.accounting import (
     ROUNDING,
     checked_delta,
     checked_diameter,
-    gaussian_sensitivity,
     rounding,
     sensitivity,
 )

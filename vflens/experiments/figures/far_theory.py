@@ -8,8 +8,9 @@ import numpy as np
 from vflens.experiments.figures.figure import Figure, line, silent
 from vflens.experiments.pages.drawing import Printed
 from vflens.experiments.pages.plots import axis, scales
+from vflens.numerics.gaussian_privacy import gaussian_epsilon, gaussian_sensitivity
 from vflens.randomness import secret_from_seed
-from vflens.table_noise.accounting import THEOREM_LIMIT, gaussian_epsilon, gaussian_sensitivity
+from vflens.table_noise.accounting import THEOREM_LIMIT
 from vflens.table_noise.bounds import bounds
 from vflens.table_noise.mechanisms import Gaussian
 from vflens.table_noise.moments import TableMoments
