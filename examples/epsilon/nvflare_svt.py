@@ -1,8 +1,8 @@
 """Canaries through NVFlare's SVTPrivacy, each the update of a site, for `vflens epsilon`.
 
 In an environment of its own, with nvflare 2.9.0: python nvflare_svt.py nvflare.npz
-An update has three weights and a parameter that is a single number, where the canaries differ. The script
-prints the ε that the filter's accountant states of one update.
+An update has four weights; canaries differ in the last one. The script prints the ε that the filter's
+accountant states of one update.
 """
 
 import logging
@@ -26,9 +26,9 @@ svt = SVTPrivacy(fraction=0.5, epsilon=0.5, noise_var=0.25, gamma=1.0, tau=0.1, 
 
 def released(update):
     """What a site sends in place of ``update``."""
-    model = {"weight": update[:-1].copy(), "scale": update[-1]}
+    model = {"weight": update.copy()}
     sent = svt.process_dxo(DXO(DataKind.WEIGHT_DIFF, data=model), Shareable(), FLContext()).data
-    return np.append(sent["weight"], sent["scale"])
+    return sent["weight"]
 
 
 out = np.array([released(row) for row in np.where(chosen[:, None], first, -first)])
