@@ -52,6 +52,11 @@ class Plan:
         self.trees = int(rng.choice([2, 3] if small else [1, 2, 5, 10, 30]))
         self.labelled("two")
 
+    @property
+    def names(self) -> list[str]:
+        """Those of the columns, as in the audited table."""
+        return [f"f{j}" for j in range(self.x.shape[1])]
+
     def labelled(self, kind: str) -> None:
         """Labels of two, or several, classes, or numbers."""
         x, rng = self.x, self.rng
@@ -218,7 +223,8 @@ def of_lightgbm(plan: Plan, file: Path) -> tuple[Path, Array, Array]:
     given |= {"learning_rate": 0.1, "seed": 1, **plan.params}
     if plan.kind == "several":
         given["num_class"] = int(plan.y.max()) + 1
-    rows = lightgbm.Dataset(plan.x, plan.y, **plan.rows, params=given, free_raw_data=False)
+    named: Params = {"feature_name": plan.names, "params": given, "free_raw_data": False}
+    rows = lightgbm.Dataset(plan.x, plan.y, **plan.rows, **named)
     more: Params = {}
     if plan.then == "margin":
         rows.set_init_score(plan.rng.normal(0, 1, len(plan.y)))
@@ -230,7 +236,7 @@ def of_lightgbm(plan: Plan, file: Path) -> tuple[Path, Array, Array]:
         more |= {"valid_sets": [held], "callbacks": [lightgbm.early_stopping(2, verbose=False)]}
     model = lightgbm.train(given, rows, plan.trees, **more)
     if plan.then == "continue":
-        model = lightgbm.train(given, lightgbm.Dataset(plan.x, plan.y), 3, init_model=model)
+        model = lightgbm.train(given, lightgbm.Dataset(plan.x, plan.y, **named), 3, init_model=model)
     scores = given.get("num_class", 1)
     leaves = model.predict(plan.x, pred_leaf=True).reshape(len(plan.x), -1)[:, :scores]
     raw = model.predict(plan.x, raw_score=True)
@@ -249,13 +255,13 @@ def of_catboost(plan: Plan, file: Path) -> tuple[Path, Array, Array]:
     given["loss_function"] = {"two": "Logloss", "several": "MultiClass", "number": "RMSE"}[plan.kind]
     y = plan.y if plan.kind == "number" else plan.y.astype(int)
     base = plan.rng.normal(0, 1, len(y)) if plan.then == "margin" else None
-    pool = catboost.Pool(plan.x, y, baseline=base, **plan.rows)
-    held = catboost.Pool(plan.x[::3], y[::3][::-1]) if plan.then == "stop" else None
+    pool = catboost.Pool(plan.x, y, baseline=base, feature_names=plan.names, **plan.rows)
+    held = catboost.Pool(plan.x[::3], y[::3][::-1], feature_names=plan.names) if plan.then == "stop" else None
     model = catboost.CatBoost(given)
     model.fit(pool, eval_set=held, use_best_model=held is not None or None)
     model.save_model(str(file.with_suffix(".json")), format="json")
     leaves = model.calc_leaf_indexes(pool)[:, :1]
-    return file.with_suffix(".json"), leaves, model.predict(plan.x, prediction_type="RawFormulaVal")
+    return file.with_suffix(".json"), leaves, model.predict(pool, prediction_type="RawFormulaVal")
 
 
 def of_sklearn(plan: Plan, file: Path) -> tuple[Path, Array, Array]:

@@ -53,11 +53,7 @@ class Plain:
             given[attribute.name] = helper.get_attribute_value(attribute)
         if self._is_same(node.op_type, inputs, given):
             self._same[node.output[0]] = inputs[-1]
-        elif (
-            node.op_type == "Sub"
-            and len(inputs) == 2
-            and (self.constants.get(inputs[0], 0) == np.ones(1)).all()
-        ):
+        elif node.op_type == "Sub" and np.all(self.constants.get(inputs[0], np.zeros(1)) == 1):
             self._minus[node.output[0]] = inputs[1]
         elif node.op_type in ("Scaler", "LinearClassifier"):
             yield from self._linear(node, inputs[0], given)
@@ -92,9 +88,9 @@ class Plain:
                 matrix, bias = matrix[:, 1:], bias[1:]  # both say the same
             self._shares |= {at} if end == "Softmax" else set()
         if end == "?":
+            end = given["post_transform"].decode()
             raise DataError(
-                f"{self.file}: LinearClassifier has post_transform {given['post_transform'].decode()}: export "
-                "a model that ends in softmax or sigmoid"
+                f"{self.file}: LinearClassifier has post_transform {end}: export softmax or sigmoid"
             )
         names = [f"{at}.{part}" for part in ("matrix", "bias", "product", "sum")]
         for name, array in zip(names, (matrix, bias), strict=False):

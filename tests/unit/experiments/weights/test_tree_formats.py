@@ -61,7 +61,7 @@ def test_scores_are_the_frameworks_own_and_no_number_is_false(at: int) -> None:
 
 def test_an_audit_says_what_a_file_tells_beyond_its_predictions(tmp_path: Path, vflens: Run) -> None:
     (model,) = (m for m in MODELS if m.file.name == "lightgbm_plain-0.txt")
-    names = [f"Column_{j}" for j in range(model.x.shape[1])]
+    names = [f"f{j}" for j in range(model.x.shape[1])]
     table, page = tmp_path / "t.csv", tmp_path / "a.html"
     rows = [",".join(map(repr, [i, *row])) for i, row in enumerate(model.x.tolist())]
     table.write_text("\n".join([",".join(["id", *names]), *rows]), encoding="utf-8")
