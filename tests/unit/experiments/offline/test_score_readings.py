@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -50,12 +49,12 @@ def test_another_order_of_classes_is_named_and_not_taken(k: int, d: int) -> None
     """The named columns give the scores back."""
     seen, logits, _ = federation(k, d)
     p: Array = softmax(logits, axis=1)
-    for order in list(permutations(range(k)))[1::61]:
-        words, _ = read(seen, p[:, order])
-        back = np.argsort(order).tolist()
-        assert f"give scores[:, {back}], which fits" in words
-        assert read(seen, p[:, order][:, back])[0] == ""
-        assert read(seen, 100 * p[:, order])[0].startswith("they are per cent; their order of classes")
+    order = np.roll(np.arange(k), 1)
+    words, _ = read(seen, p[:, order])
+    back = np.argsort(order).tolist()
+    assert f"give scores[:, {back}], which fits" in words
+    assert read(seen, p[:, order][:, back])[0] == ""
+    assert read(seen, 100 * p[:, order])[0].startswith("they are per cent; their order of classes")
 
 
 @pytest.mark.parametrize(("k", "d"), SHAPES)
