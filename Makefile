@@ -191,14 +191,17 @@ spu-check: .venv-spu/.ready $(VENV)/.core   ## the same beside SPU's
 	.venv-spu/bin/pip install -q spu==0.9.5
 	touch $@
 
-zoo: .venv-zoo/.ready $(VENV)/.core   ## what the audit says of the training of 636 models of XGBoost beside the rows that trained them; minutes
+zoo: .venv-zoo/.ready $(VENV)/.core   ## what the audit says of the training of 1,230 models beside the rows that trained them; minutes
 	.venv-zoo/bin/python tests/zoo/train.py build/zoo
 	PYTHONPATH=. $(BIN)/python tests/zoo/judge.py build/zoo --commands 20 --report tests/zoo/report.txt
+	.venv-zoo/bin/python tests/zoo/train_others.py build/zoo-others
+	PYTHONPATH=. $(BIN)/python tests/zoo/judge.py build/zoo-others --commands 20 --report tests/zoo/report_others.txt
 
 # Without its dependencies: XGBoost names a library for graphics cards.
 .venv-zoo/.ready:
 	$(PYTHON) -m venv .venv-zoo
-	.venv-zoo/bin/pip install -q --no-deps xgboost==3.2.0 numpy==2.4.6 scipy==1.17.1
+	.venv-zoo/bin/pip install -q --no-deps xgboost==3.2.0 numpy==2.4.6 scipy==1.17.1 lightgbm==4.7.0 catboost==1.2.10 \
+	  scikit-learn==1.9.1 joblib==1.6.0 threadpoolctl==3.8.0 narwhals==2.29.0 pandas==3.1.1 python-dateutil==2.9.0.post0 six==1.17.0 graphviz==0.21 matplotlib==3.11.2
 	touch $@
 
 # The generator is pinned to the oldest runtime that pyproject.toml admits.

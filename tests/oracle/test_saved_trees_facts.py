@@ -11,7 +11,7 @@ from datafiles import needs_file
 from sklearn.datasets import load_breast_cancer
 
 from vflens.datasets.grid import Grid
-from vflens.experiments.weights.xgboost import read_xgboost
+from vflens.experiments.weights.tree_file import read_trees
 from vflens.numerics.boosting.later_trees import proven_boxes
 from vflens.numerics.boosting.trees import Tree
 from vflens.types import Array
@@ -56,7 +56,7 @@ def _boxes(trees: list[Tree], reached: Array, x: Array) -> tuple[float, float]:
 
 
 def test_people_of_the_recorded_model_are_those_of_the_page() -> None:
-    model = read_xgboost(RECORDED / "bank.ubj")
+    model = read_trees(RECORDED / "bank.ubj")
     x, y = people()
     assert model.training.base is not None
     found = _measured(list(model.trees), float(model.training.base[0]), x.astype(np.float32), y)

@@ -24,8 +24,10 @@ from vflens.errors import DataError
 from vflens.experiments.audit.boosted import told_of_training
 from vflens.experiments.audit.given import Joint
 from vflens.experiments.audit.given_run import _training
-from vflens.experiments.weights.xgboost import TreeModel, read_xgboost
+from vflens.experiments.weights.tree_file import read_trees
+from vflens.experiments.weights.trees import TreeModel
 from vflens.numerics.boosting.rates import rates
+from vflens.numerics.boosting.stated_counts import stated_means
 from vflens.types import Array, Document
 
 _CONDITION = ("no row had a weight", "every tree saw the same rows")
@@ -54,7 +56,7 @@ class Verdict(NamedTuple):
 
 
 def models(folder: Path) -> list[Model]:
-    """Those that ``train.py`` wrote to a folder."""
+    """Those that ``train.py`` or ``train_others.py`` wrote to a folder."""
     about = json.loads((folder / "zoo.json").read_text(encoding="utf-8"))
     with np.load(folder / "truth.npz") as truth:
         parts = {key: truth[key] for key in truth.files}
@@ -66,7 +68,7 @@ def models(folder: Path) -> list[Model]:
 
 def told(model: Model) -> tuple[TreeModel, Document]:
     """What the audit of all columns prints of a model; raises DataError for one that it refuses."""
-    tree_model, x = read_xgboost(model.file), np.nan_to_num(model.x)
+    tree_model, x = read_trees(model.file), np.nan_to_num(model.x)
     low, high = x.min(axis=0) - 1, x.max(axis=0) + 1
     joint = SimpleNamespace(x=x, mine=np.arange(x.shape[1]), bounds=np.stack([low, high], axis=1))
     return tree_model, told_of_training(tree_model, cast(Joint, joint))
@@ -104,11 +106,13 @@ def _of_leaves(model: Model, leaves: Sequence[Document]) -> list[str]:
             true = Counter((int(rows.sum()), int(member[rows].sum())) for rows in reached)
         else:
             true = Counter(
-                (int(r.sum()), int(member[r].sum())) for r in (_inside(model.x, leaf) for leaf in of_class)
+                (int(r.sum()), int(member[r].sum()))
+                for r in (_inside(model.x, leaf) for leaf in of_class)
+                if r.any()
             )
         if any("class" not in leaf for leaf in of_class):  # a regression has no members
             true = Counter((rows, 0) for rows, _ in true.elements())
-        stated = Counter((leaf["rows"], leaf.get("members", 0)) for leaf in of_class)
+        stated = Counter((leaf["rows"], leaf.get("members", 0)) for leaf in of_class if leaf["rows"])
         false += [
             f"class {name}: a leaf of {pair}, in truth {sorted(true - stated)}" for pair in stated - true
         ]
@@ -134,13 +138,17 @@ def _of_labels(model: Model, tree_model: TreeModel, leaves: Sequence[Document]) 
         return []
     training = tree_model.training
     assert training.base is not None
-    gradient, _ = rates(training.trees).gradients(training.trees[0])
+    first, base = training.trees[0], float(training.base[0])
+    if training.stated is None:
+        means = base - rates(training.trees).gradients(first)[0] / [leaf["rows"] for leaf in leaves]
+    else:
+        means = stated_means(first, base, training.stated)
     false = []
-    for leaf, of_leaf in zip(leaves, gradient.tolist(), strict=True):
+    for leaf, mean in zip(leaves, means.tolist(), strict=True):
         inside = _inside(model.x, leaf)
         if not inside.sum() or model.about["missing"]:
             continue
-        mean, true = training.base[0] - of_leaf / leaf["rows"], model.y[inside].mean()
+        true = model.y[inside].mean()
         if abs(mean - true) > leaf["mean_label_off"] + _SINGLE * np.abs(model.y).max():
             false.append(f"a mean label of {mean:.6g} ± {leaf['mean_label_off']:.2g}: {true:.6g}")
     return false

@@ -34,12 +34,14 @@ class Estimate(types.Estimate):
 
     ``status`` (N,) is the :class:`vflens.types.RowStatus` of each row. ``extras`` are arrays per row, such as
     the "residual" ‖A x̂ − b‖, the "gap" and the "radius" that certify an estimate (``docs/estimators.md``).
-    ``params`` and ``moments`` are those given to :func:`estimate`; None in an estimate of a run.
+    ``params`` and ``moments`` are those given to :func:`estimate`; None in an estimate of a run. ``read_as``
+    says what given scores were, where they were no probabilities in the order of the weights.
     """
 
     attack: str = ""
     params: Mapping[str, Any] | None = None
     moments: Moments | None = None
+    read_as: str = ""
 
     def _repr_html_(self) -> str:
         from vflens.experiments.offline.command import impossible, states_of
@@ -54,7 +56,7 @@ class Estimate(types.Estimate):
             for row, values, status in zip(self.rows.tolist(), part.tolist(), self.status, strict=False)
         ]
         shades = [[0.0, *(1 - v for v in values.clip(0, 1)), 0.0] for values in part]
-        doubt = impossible(states_of(self.status))
+        doubt = impossible({"status": states_of(self.status), "read_as": self.read_as})
         return paragraphs(*doubt.splitlines(), f"{size}; {states}") + table(header, rows, shades)
 
 
@@ -92,7 +94,7 @@ def estimate(
     with nullcontext(name) if isinstance(name, str) else ATTACKS.entered(name) as attack:
         if isinstance(A, Mapping):
             _check_alone(b, rng, moments)
-            return Estimate(**vars(_of_arrays(attack, A, params)), attack=attack)
+            return Estimate(**_of_arrays(attack, A, params), attack=attack)
         if b is None:
             raise ConfigError("b is missing: give A and b, or a dict of the arrays that were seen")
         found = attacks.estimate(attack, A, b, rng=rng, moments=moments, **params)
@@ -105,11 +107,14 @@ def _check_alone(b: object, rng: object, moments: object) -> None:
             raise ConfigError(f"{name} does not go with a dict of arrays: leave it out, or give an array A")
 
 
-def _of_arrays(attack: str, given: Mapping[str, npt.ArrayLike], params: Mapping[str, Any]) -> types.Estimate:
+def _of_arrays(
+    attack: str, given: Mapping[str, npt.ArrayLike], params: Mapping[str, Any]
+) -> Mapping[str, Any]:
     from vflens.experiments.offline.given_arrays import estimate_arrays
 
-    found, _ = estimate_arrays("the dict", {key: _array(key, a) for key, a in given.items()}, attack, params)
-    return found
+    arrays = {key: _array(key, a) for key, a in given.items()}
+    found, kept = estimate_arrays("the dict", arrays, attack, params)
+    return {**vars(found), "read_as": str(kept.get("read_as", ""))}
 
 
 def _array(key: str, value: npt.ArrayLike) -> Array:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from vflens.experiments.audit.subject import AuditSubject
     from vflens.experiments.evidence.thresholds import Evidence
     from vflens.experiments.weights.network import Graph
-    from vflens.experiments.weights.xgboost import TreeModel
+    from vflens.experiments.weights.trees import TreeModel
 
 Source = Annotated[
     str | None,
@@ -104,7 +104,7 @@ Weights = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="a trained model instead of simulated ones: .npz, .safetensors, .onnx, .ubj, .json",
+        help="a trained model instead of simulated ones: .npz, .safetensors, .onnx, .ubj, .json, .txt",
     ),
 ]
 Inputs = Annotated[
@@ -291,7 +291,8 @@ def _audit_given(asked: Asked, model: Graph | TreeModel, weights: Path, plan: Pl
         given_run.write_given(found, told.out)
     finally:
         whole = {"verdict": verdict, "report": str(told.out), **found, **judged.json, **written}
-        text = told.text(verdict, given_run.columns_table(found), *more)
+        tells = [grids(given_run.tells_table(found)), ""] if found["tells"] else []
+        text = told.text(verdict, given_run.columns_table(found), *tells, *more)
         emit(told.json, whole, lambda: f"{text}{judged.text}")
     judged.enforce()
 

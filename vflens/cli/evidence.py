@@ -272,7 +272,7 @@ def _estimated(facts: Facts, truth: str) -> str:
     if "fair_guess" in facts:
         checked += f"\nthe fair guess of the same rows, scored with it: {facts['fair_guess']}"
     return (
-        f"{impossible(facts.get('status', {}))}{facts['rows']} {rows_of(facts['scored_set'])} of "
+        f"{impossible(facts)}{facts['rows']} {rows_of(facts['scored_set'])} of "
         f"{facts['target']!r} estimated by {facts['attack']}: {out}{checked}\n"
         f"let the target score it: vflens score {out} {truth} …"
     )
@@ -282,7 +282,7 @@ def _scored(facts: Facts) -> str:
     """The target's score, beside the best blind guess."""
     from vflens.experiments.offline.command import impossible
 
-    subject = f"{impossible(facts.get('status', {}))}{facts['attack']} on {counted(facts['rows'], 'row')}"
+    subject = f"{impossible(facts)}{facts['attack']} on {counted(facts['rows'], 'row')}"
     if "membership_auc" in facts:
         return f"{subject}: training rows ranked with AUC {facts['membership_auc']:.3f}; a guess has .5"
     if "source_right" in facts:

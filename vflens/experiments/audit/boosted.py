@@ -16,11 +16,12 @@ import numpy as np
 
 from vflens.experiments.audit.bench import Answer
 from vflens.experiments.audit.given import Joint, Reading
-from vflens.experiments.weights.xgboost import TreeModel, TreeTraining
+from vflens.experiments.weights.trees import TreeModel, TreeTraining
 from vflens.numerics.boosting.first_tree import leaf_counts, leaf_rows
 from vflens.numerics.boosting.later_trees import proven_boxes
 from vflens.numerics.boosting.path_restriction import AgreeingLeaves, Restricted, restricted
-from vflens.numerics.boosting.rates import UntoldError, rates
+from vflens.numerics.boosting.rates import EPS, UntoldError, rates
+from vflens.numerics.boosting.stated_counts import StatedTraining, stated_means, stated_members, stated_rows
 from vflens.numerics.boosting.trees import Tree
 from vflens.types import Array, Document, Progress
 
@@ -134,21 +135,20 @@ def _rows(of: TreeTraining, joint: Joint) -> list[Document]:
     is that of class 1.
 
     Of squared error the ``rows`` alone, and how far the mean of their labels may be off, ``mean_label_off``,
-    or None where the file does not tell it.
+    or None where the file does not tell it. The ``rows`` alone of a file that states nothing else.
     """
-    if of.base is None:
+    if of.stated is not None:
+        counts = [{"rows": stated_rows(of.trees[0], of.stated)}]
+        with suppress(UntoldError):
+            counts = _stated(of, of.stated)
+    elif of.base is None:
         raise UntoldError("it has no base_score that fits its loss")
-    if of.loss == "squared error":
+    elif of.loss == "squared error":
         if of.weight != 1:
             raise UntoldError(f"scale_pos_weight is {of.weight:g} in a regression")
         counts = [{"rows": leaf_rows(of.trees[0]), "mean_label_off": _labels(of)}]
     else:
-        both = leaf_counts(of.trees, of.score, of.base, of.weight)
-        classes = [k + (len(both) == 1) for k in range(len(both))]
-        counts = [
-            {"class": np.full(len(rows), name), "rows": rows, "members": members}
-            for name, (rows, members) in zip(classes, both, strict=True)
-        ]
+        counts = _by_class(leaf_counts(of.trees, of.score, of.base, of.weight))
     low, high = _ranges(joint)
     leaves = []
     for k, columns in enumerate(counts):
@@ -157,6 +157,25 @@ def _rows(of: TreeTraining, joint: Joint) -> list[Document]:
         values = zip(*(array.tolist() for array in columns.values()), strict=True)
         leaves += [dict(zip(columns, of_leaf, strict=True)) for of_leaf in values]
     return leaves
+
+
+def _stated(of: TreeTraining, stated: StatedTraining) -> list[Document]:
+    """The same of covers that are numbers of rows."""
+    assert of.base is not None
+    if of.loss == "squared error":
+        means = stated_means(of.trees[0], float(of.base[0]), stated)
+        return [{"rows": stated_rows(of.trees[0], stated), "mean_label_off": 4 * EPS * np.abs(means)}]
+    first = [of.trees[int(np.argmax(of.score == k))] for k in range(len(of.base))]
+    members = (stated_members(tree, p, stated) for tree, p in zip(first, of.base.tolist(), strict=True))
+    return _by_class([(stated_rows(tree, stated), m) for tree, m in zip(first, members, strict=True)])
+
+
+def _by_class(both: Sequence[tuple[Array, Array]]) -> list[Document]:
+    """Rows and members (L,) of the leaves of each score's first tree, with the class."""
+    return [
+        {"class": np.full(len(rows), k + (len(both) == 1)), "rows": rows, "members": members}
+        for k, (rows, members) in enumerate(both)
+    ]
 
 
 def _labels(of: TreeTraining) -> Array:
@@ -177,6 +196,8 @@ def _later(of: TreeTraining, joint: Joint) -> Document:
     """
     if len(of.trees) == of.score.max() + 1:
         return {}
+    if of.stated is not None:
+        _stated(of, of.stated)
     if of.alone or of.base is None:
         raise UntoldError(of.alone)
     found = proven_boxes(of.trees, float(of.base[0]))

@@ -26,7 +26,7 @@ from vflens.experiments.audit.subject import (
 from vflens.experiments.weights.linear import LinearModel
 from vflens.experiments.weights.network import Graph
 from vflens.experiments.weights.read import AnyModel
-from vflens.experiments.weights.xgboost import TreeModel
+from vflens.experiments.weights.trees import TreeModel
 from vflens.names import repeated
 from vflens.numerics.measures.rarity import Rarity, drawn
 from vflens.tables.description import PartyFile
@@ -116,7 +116,7 @@ class Reading(NamedTuple):
 class Joint:
     """Rows of all inputs of a model.
 
-    ``bench`` has the party's columns and the attacked rows, ``x`` float32 (n, D) their inputs in the table's
+    ``bench`` has the party's columns and the attacked rows, ``x`` (n, D) their inputs in the table's
     units, ``mine`` int (d,) the places of the party's columns among them; ``drawn`` says that the others' are
     random.
     """
@@ -204,9 +204,17 @@ def joint(asked: Source, model: Graph | TreeModel, plan: Plan) -> Joint:
     kept = drawn(subject.x, subject.few, most, plan.rng("rows"))
     there = Rarity.of(subject.whole_x)
     subject = replace(subject, x=subject.x[kept], ids=table.ids[kept], there=there, letters=subject.few)
-    x = _drawn(model, own, mine, plan, kept) if whole is None else whole.features[kept].astype(np.float32)
+    x = (
+        _drawn(model, own, mine, plan, kept)
+        if whole is None
+        else whole.features[kept].astype(_compared(model))
+    )
     everything, none = np.arange(len(kept), dtype=np.int32), np.zeros(0, np.int32)
     return Joint(Bench(subject, plan, everything, none, failed={}), x, mine, whole is None)
+
+
+def _compared(model: Graph | TreeModel) -> type:
+    return model.dtype if isinstance(model, TreeModel) else np.float32
 
 
 def _whole(asked: Source, model: Graph | TreeModel, own: Table, inputs: list[str]) -> Table | None:
@@ -227,12 +235,12 @@ def _whole(asked: Source, model: Graph | TreeModel, own: Table, inputs: list[str
 
 
 def _drawn(model: Graph | TreeModel, own: Table, mine: Array, plan: Plan, kept: Array) -> Array:
-    """The party's columns of the rows ``kept`` among drawn ones, float32 (n, D): each interval between the
+    """The party's columns of the rows ``kept`` among drawn ones, (n, D): each interval between the
     thresholds of a feature is equally likely. A feature that no tree splits is 0.
     """
     assert isinstance(model, TreeModel)
     rng = plan.rng("others")
-    x = np.zeros((len(kept), model.width), np.float32)
+    x: Array = np.zeros((len(kept), model.width), model.dtype)
     features, thresholds = (
         np.concatenate([getattr(tree, name) for tree in model.trees]) for name in ("feature", "threshold")
     )

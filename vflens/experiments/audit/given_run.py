@@ -25,7 +25,7 @@ from vflens.experiments.outcome.words import in_own_unit, number
 from vflens.experiments.pages.page import templates, write_page
 from vflens.experiments.results.results import BLIND_GUESSES
 from vflens.experiments.weights.network import Graph
-from vflens.experiments.weights.xgboost import TreeModel
+from vflens.experiments.weights.trees import TreeModel
 from vflens.registry import ATTACKS
 from vflens.types import Document, Facts, Phase, Progress
 from vflens.words import counted
@@ -61,6 +61,7 @@ def audit_given(
         "subject": subject.name,
         "weights": str(weights),
         "model": _described(model),
+        "tells": [list(fact) for fact in getattr(model, "tells", ())],
         "rows": len(subject.x),
         "columns": bench.names,
         "categories": bench.categories,
@@ -174,7 +175,7 @@ def _training(found: Facts) -> list[str]:
     if boxes:
         said.append(_IF.format(", no value was missing") + _later(boxes))
     if untold:
-        begin = "Its later trees tell no more here" if leaves else "Here it tells nothing of training rows"
+        begin = "It tells no more here" if leaves else "Here it tells nothing of training rows"
         said.append(f"The file was searched for its training. {begin}: {untold}.")
     if found["pruned_nodes"]:
         said.append(
@@ -203,7 +204,9 @@ def _alone(leaves: Sequence[Facts]) -> str:
     """What the first tree of a regression tells."""
     rows, alone = sum(leaf["rows"] for leaf in leaves), sum(leaf["rows"] == 1 for leaf in leaves)
     labels = (
-        "the mean label of each leaf follows from its value, and so does the label of each of these"
+        "their labels do not follow"
+        if "mean_label_off" not in leaves[0]
+        else "the mean label of each leaf follows from its value, and so does the label of each of these"
         if all(leaf["mean_label_off"] is not None for leaf in leaves)
         else "their labels do not follow, since it hides the learning rate or the penalty"
     )
@@ -295,6 +298,11 @@ def columns_table(found: Facts) -> list[tuple[str, ...]]:
     return [("column", "found", "blind guess", "taken", "from", *widths), *rows]
 
 
+def tells_table(found: Facts) -> list[tuple[str, ...]]:
+    """What the file holds beyond its predictions: field, and what it tells."""
+    return [("field of the file", "tells"), *(tuple(fact) for fact in found["tells"])]
+
+
 def write_given(found: Facts, out: Path) -> None:
     """Write the page to ``out``.
 
@@ -309,5 +317,6 @@ def write_given(found: Facts, out: Path) -> None:
         "worst_cases": worst_cases(found),
         "exposed_file": exposed_file(out).name,
         "tables": [table(found), columns_table(found)],
+        "tells": tells_table(found),
     }
     write_page(out, page.render(found=found, **shown))

@@ -165,12 +165,16 @@ def states_of(status: npt.ArrayLike) -> dict[str, int]:
     return {str(s): int(n) for s, n in zip(*np.unique(status, return_counts=True), strict=True)}
 
 
-def impossible(status: Facts) -> str:
-    """A line on the rows that no values within the bounds fit, of :func:`states_of`; "" without any."""
+def impossible(facts: Facts) -> str:
+    """Lines on the rows that no values within the bounds fit, of a ``status`` as :func:`states_of`, and on
+    what given scores are ``read_as``; "" without any.
+    """
+    status, read_as = facts.get("status", {}), facts.get("read_as")
     wrong = sum(status.get(state, 0) for state in (RowStatus.EMPTY_BOX, RowStatus.INCONSISTENT))
+    lines = f"scores of others: {read_as}\n" if read_as else ""
     if not wrong:
-        return ""
+        return lines
     return (
         f"{wrong} of {counted(sum(status.values()), 'row')} fit no values within the bounds: check the order "
-        "of classes, the bounds, and how far scores were rounded\n"
+        f"of classes, the bounds, and how far scores were rounded\n{lines}"
     )

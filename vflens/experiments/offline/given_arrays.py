@@ -16,6 +16,7 @@ from vflens.errors import ConfigError, DataError, KnowledgeError, PluginError, V
 from vflens.experiments.offline.command import states_of
 from vflens.experiments.offline.given_labels import score_labels
 from vflens.experiments.offline.given_trees import TREE_ATTACKS
+from vflens.experiments.offline.score_readings import fits, one_versus_rest, other_orders, unscaled
 from vflens.experiments.results.results import half_width
 from vflens.experiments.weights.numbers import checked_numbers, checked_shapes
 from vflens.experiments.weights.pickles import refuse_pickle
@@ -37,6 +38,7 @@ _SEEN = {
 }  # fmt: skip
 _NEEDED = ("W", "scores")
 _SUM_TOLERANCE = 0.05  # rounded scores of a row may miss 1 by so much
+_NO_SHARES = "are no probabilities that sum to 1 by row: give softmax(logits)"
 _TARGET = "unknown columns"
 _AS_USUAL: Mapping[str, float] = MappingProxyType({})
 
@@ -44,7 +46,8 @@ _AS_USUAL: Mapping[str, float] = MappingProxyType({})
 @dataclass(frozen=True, eq=False)
 class Seen:
     """What an adversary has, float64: ``weight`` (k, d) of columns in [0, 1], its own part of the logits
-    ``known`` (N, k), ``scores`` (N, k), ``bounds`` (d, 2), and moments of the columns in [0, 1].
+    ``known`` (N, k), ``scores`` (N, k), ``bounds`` (d, 2), and moments of the columns in [0, 1]. ``read_as``
+    says what the scores were, where they were not these.
     """
 
     weight: Array
@@ -52,6 +55,7 @@ class Seen:
     scores: Array
     bounds: Array
     moments: Moments | None
+    read_as: str = ""
 
     def systems(self, attack: LinearAttack) -> list[tuple[Array, LinearSystem]]:
         """The equations that ``attack`` reads; see :meth:`LinearAttack.systems`."""
@@ -80,6 +84,7 @@ def attack_arrays(file: Path, name: str, out: Path, *, parameters: Facts | None 
         "rows": len(found.rows),
         "estimate": str(out),
         "status": states_of(found.status),
+        "read_as": str(kept.get("read_as", "")),
         **shares,
     }
 
@@ -117,15 +122,46 @@ def _solved(
     except (Exception, SystemExit) as error:  # a plug-in must not end the process
         raise PluginError(f"attack {name!r} failed: {type(error).__name__}: {error}") from error
     status = found.status if "radius" in found.extras else _in_doubt(seen, found.status)
-    return replace(found, target=_TARGET, status=status), {"bounds": seen.bounds}
+    kept = {"bounds": seen.bounds, "read_as": np.array(_read_as(file, seen))}
+    return replace(found, target=_TARGET, status=status), kept
 
 
 def _in_doubt(seen: Seen, status: Array) -> Array:
     """``status`` (N,) of an attack that does not look at the box, with the rows that have nothing in it."""
+    empty = (_in_box(seen) == RowStatus.EMPTY_BOX) & np.isin(status, [RowStatus.OK, RowStatus.SATURATED])
+    return np.where(empty, RowStatus.EMPTY_BOX, status)
+
+
+def _in_box(seen: Seen) -> Array:
+    """The status (N,) of each row, of an attack that looks at the box."""
     box = _linear("rcc2", {})
     tried = box.solved(seen.systems(box), seen.weight.shape[1], rng=stream(secret_from_seed("0"), "box"))
-    empty = (tried.status == RowStatus.EMPTY_BOX) & np.isin(status, [RowStatus.OK, RowStatus.SATURATED])
-    return np.where(empty, RowStatus.EMPTY_BOX, status)
+    return tried.status
+
+
+def _read_as(file: Path | str, seen: Seen) -> str:
+    """What the scores are, or may be, where few rows fit values in the box: another order of classes, or
+    one-versus-rest; "" if they are what they should be.
+
+    Raises:
+        DataError: scores that do not sum to 1 fit nothing as one-versus-rest either.
+    """
+
+    def impossible(scores: Array) -> Array:
+        part = replace(seen, scores=scores, known=seen.known[: len(scores)])
+        return np.isin(_in_box(part), [RowStatus.EMPTY_BOX, RowStatus.INCONSISTENT])
+
+    found = [seen.read_as] if seen.read_as else []
+    if fits(impossible(seen.scores)):
+        return seen.read_as
+    if orders := other_orders(seen.scores, impossible):
+        named = " or ".join(f"scores[:, {order}]" for order in orders)
+        found.append(f"their order of classes is not that of W: give {named}, which fits")
+    elif "one-versus-rest" in seen.read_as:
+        raise DataError(f"'scores' of {file} {_NO_SHARES}")
+    elif one_versus_rest(seen.scores, seen.known, seen.weight):
+        found.append("they are one-versus-rest, scaled to sum to 1: the equations of a softmax do not hold")
+    return "; ".join(found)
 
 
 def score_arrays(estimate: Path, truth: Path, tolerance: Mapping[str, float] = _AS_USUAL) -> Document:
@@ -163,6 +199,7 @@ def score_arrays(estimate: Path, truth: Path, tolerance: Mapping[str, float] = _
         "attack": str(saved["attack"]),
         "rows": len(x),
         "status": states_of(saved.get("status", ())),
+        "read_as": str(saved.get("read_as", "")),
         "mse": float(per_row.mean()),
         "mse_stderr": stderr,
         "half_width": half_width(stderr),
@@ -201,13 +238,14 @@ def read_seen(file: Path | str, given: Mapping[str, Array]) -> Seen:
         if one in given and other not in given:
             raise DataError(f"{file} has {one!r} without {other!r}: give both")
     arrays = {key: checked_numbers(file, key, array) for key, array in given.items()}
+    arrays["scores"], read_as = unscaled(arrays["scores"])
     arrays = _two_classes(arrays) if arrays["W"].ndim == 2 and len(arrays["W"]) == 1 else arrays
     _check_shapes(file, arrays)
     scores = arrays["scores"]
     off = np.abs(scores.sum(axis=1) - 1)
     if scores.min(initial=0) < 0 or scores.max(initial=0) > 1 or off.max(initial=0) > _SUM_TOLERANCE:
-        raise DataError(f"'scores' of {file} are no probabilities that sum to 1 by row: give softmax(logits)")
-    return _in_the_box(file, arrays)
+        raise DataError(f"'scores' of {file} {_NO_SHARES}")
+    return replace(_in_the_box(file, arrays), read_as=read_as)
 
 
 def _two_classes(arrays: Mapping[str, Array]) -> dict[str, Array]:

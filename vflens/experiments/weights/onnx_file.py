@@ -10,6 +10,7 @@ from vflens.errors import ConfigError, DataError, install_extra
 from vflens.experiments.weights.linear import LinearModel, of_weight
 from vflens.experiments.weights.network import Graph, Operation
 from vflens.experiments.weights.numbers import checked_numbers
+from vflens.experiments.weights.onnx_plain import Plain, nodes_before, score_outputs
 from vflens.storage.json_file import in_words
 from vflens.types import Array
 from vflens.words import counted
@@ -40,16 +41,22 @@ def read_onnx(file: Path) -> Graph | LinearModel:
         graph = onnx.load(str(file), load_external_data=False).graph
     except (DecodeError, OSError, ValueError) as error:
         raise DataError(f"{file} cannot be read as ONNX ({in_words(error)}): {_ANEW}") from error
-    constants = {tensor.name: _constant(file, tensor) for tensor in graph.initializer}
-    starts = [i.name for i in graph.input if i.name not in constants]
-    if len(starts) != 1 or len(graph.output) != 1:
+    read = (tensor for tensor in graph.initializer if tensor.data_type != onnx.TensorProto.STRING)
+    constants = {tensor.name: _constant(file, tensor) for tensor in read}
+    starts, outputs = [i.name for i in graph.input if i.name not in constants], score_outputs(graph)
+    if len(starts) != 1 or len(outputs) != 1:
         raise DataError(
-            f"{file} has {counted(len(starts), 'input')} and {counted(len(graph.output), 'output')}: give a "
-            "model of one matrix of inputs (rows, columns) whose only output are its scores"
+            f"{file} has {counted(len(starts), 'input')} and {counted(len(outputs), 'output')}: give a model "
+            "of one matrix of inputs (rows, columns) whose only output, beside labels, are its scores"
         )
-    steps = _steps(file, graph.node, constants, starts[0])
-    if not steps or steps[-1].output != graph.output[0].name:
-        raise DataError(f"{file}: the last node does not make the output {graph.output[0].name!r}: {_ANEW}")
+    plain = Plain(file, constants)
+    try:
+        nodes = [one for node in nodes_before(graph, outputs[0]) for one in plain.nodes(node)]
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise DataError(f"{file} has an operator of scikit-learn that cannot be read: {_ANEW}") from error
+    steps = _steps(file, nodes, constants, starts[0])
+    if not steps or steps[-1].output != plain.name(outputs[0]):
+        raise DataError(f"{file}: the last node does not make the output {outputs[0]!r}: {_ANEW}")
     return _simplest(file, _shaped(file, steps, constants, starts[0]))
 
 

@@ -9,7 +9,8 @@ from vflens.experiments.weights.linear import LinearModel, read_npz, read_safete
 from vflens.experiments.weights.network import Graph
 from vflens.experiments.weights.onnx_file import read_onnx
 from vflens.experiments.weights.pickles import refuse_pickle
-from vflens.experiments.weights.xgboost import TreeModel, read_xgboost
+from vflens.experiments.weights.tree_file import read_trees
+from vflens.experiments.weights.trees import TreeModel
 from vflens.words import counted
 
 AnyModel = LinearModel | Graph | TreeModel
@@ -18,8 +19,7 @@ _READERS: Mapping[str, Callable[[Path], AnyModel]] = MappingProxyType(
         ".npz": read_npz,
         ".safetensors": read_safetensors,
         ".onnx": read_onnx,
-        ".ubj": read_xgboost,
-        ".json": read_xgboost,
+        **dict.fromkeys((".ubj", ".json", ".txt"), read_trees),
     }
 )
 #: The endings of files that hold a model.

@@ -16,7 +16,7 @@ from vflens.errors import ConfigError, DataError, VflensError
 from vflens.experiments.audit.bench import Plan
 from vflens.experiments.audit.given import Source, joint
 from vflens.experiments.audit.subject import AuditSubject, load_subject
-from vflens.experiments.weights.xgboost import TreeModel, TreeTraining
+from vflens.experiments.weights.trees import TreeModel, TreeTraining
 
 EXAMPLES = Path(__file__).parents[4] / "examples"
 

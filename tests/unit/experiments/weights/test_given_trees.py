@@ -15,8 +15,9 @@ from commandline import Refused, Run, refused, strict, vflens
 
 from vflens.errors import DataError
 from vflens.experiments.weights import ubjson
+from vflens.experiments.weights.tree_file import read_trees
+from vflens.experiments.weights.trees import TreeModel
 from vflens.experiments.weights.ubjson import parse
-from vflens.experiments.weights.xgboost import TreeModel, read_xgboost
 
 _FIXTURES = (refused, vflens)  # used by name
 ROOT = Path(__file__).parents[4]
@@ -35,7 +36,7 @@ def scores(model: TreeModel, x: Any) -> Any:
 
 @pytest.mark.parametrize("name", ["bank.ubj", "bank.json", "classes.ubj"])
 def test_scores_are_those_of_xgboost_up_to_its_base_score(name: str) -> None:
-    model = read_xgboost(RECORDED / name)
+    model = read_trees(RECORDED / name)
     with np.load(RECORDED / "margins.npz") as recorded:
         x, margins = recorded["x"], recorded[name.partition(".")[0]].reshape(len(recorded["x"]), -1)
     off = margins - scores(model, x.astype(np.float32))
@@ -115,7 +116,7 @@ def test_rows_with_all_inputs_are_cut_at_the_partys_columns(tmp_path: Path, vfle
     with np.load(RECORDED / "margins.npz") as recorded:
         x = recorded["x"]
     table = tmp_path / "all.csv"
-    names = read_xgboost(RECORDED / "bank.ubj").names
+    names = read_trees(RECORDED / "bank.ubj").names
     rows = [",".join(map(repr, [i, *row.tolist()])) for i, row in enumerate(x[:40])]
     table.write_text("\n".join([f"id,{','.join(names)}", *rows]), encoding="utf-8")
     options = ("--weights", RECORDED / "classes.ubj", "--out", tmp_path / "a.html", "--json")
@@ -182,7 +183,7 @@ def test_dart_scales_scores_and_not_what_training_tells(tmp_path: Path, vflens: 
     assert found["training_boxes"] == {}
     assert found["training_untold"] == "dart left trees out of others"
     (tmp_path / "m.json").write_text(json.dumps(model), encoding="utf-8")
-    read, whole = read_xgboost(tmp_path / "m.json"), read_xgboost(RECORDED / "bank.json")
+    read, whole = read_trees(tmp_path / "m.json"), read_trees(RECORDED / "bank.json")
     for mine, its, factor in zip(read.trees, whole.trees, dropped, strict=True):
         np.testing.assert_array_equal(mine.value, factor * its.value)
 
@@ -264,13 +265,13 @@ def _changes() -> list[tuple[str, Any]]:
         ("objective.name is 'rank:ndcg'", lambda m: m["learner"]["objective"].update(name="rank:ndcg")),
         ("num_target is 2", lambda m: m["learner"]["learner_model_param"].update(num_target="2")),
         (
-            "num_feature is 1,048,577",
+            "it has 1,048,577 inputs",
             lambda m: m["learner"]["learner_model_param"].update(num_feature="1048577"),
         ),
         ("'learner' is missing", lambda m: m.pop("learner")),
-        ("tree_info has not one of 1 score", lambda m: trees(m)["tree_info"].pop()),
-        ("tree_info has not one of 1 score", lambda m: trees(m)["tree_info"].__setitem__(0, 3)),
-        ("tree_info has not", lambda m: trees(m).update(trees=[], tree_info=[])),
+        ("it has not one of 1 score", lambda m: trees(m)["tree_info"].pop()),
+        ("it has not one of 1 score", lambda m: trees(m)["tree_info"].__setitem__(0, 3)),
+        ("it has not one of", lambda m: trees(m).update(trees=[], tree_info=[])),
         ("num_class is 3", lambda m: m["learner"]["learner_model_param"].update(num_class="3")),
         ("num_class is 1000000", lambda m: m["learner"]["learner_model_param"].update(num_class="1000000")),
         ("no whole number", lambda m: _tree(m)["left_children"].__setitem__(0, 1.5)),
@@ -298,7 +299,7 @@ def test_a_model_that_cannot_be_attacked_is_refused(tmp_path: Path, words: str, 
     file = tmp_path / "m.json"
     file.write_text(json.dumps(model), encoding="utf-8")
     with pytest.raises(DataError, match=words) as refusal:
-        read_xgboost(file)
+        read_trees(file)
     assert str(file) in str(refusal.value)
 
 
@@ -358,14 +359,14 @@ def test_ubjson_is_what_json_says() -> None:
 def test_a_truncated_model_is_refused(tmp_path: Path, cut: int) -> None:
     (tmp_path / "m.ubj").write_bytes((RECORDED / "bank.ubj").read_bytes()[:cut])
     with pytest.raises(DataError, match="cannot be read as a model of XGBoost"):
-        read_xgboost(tmp_path / "m.ubj")
+        read_trees(tmp_path / "m.ubj")
 
 
 @pytest.mark.parametrize("data", [b"{", b"[" * 100_000, b'{"learner": NaN}', b"\xff", b"7"])
 def test_json_that_is_no_model_is_refused(tmp_path: Path, data: bytes) -> None:
     (tmp_path / "m.json").write_bytes(data)
     with pytest.raises(DataError, match=r"booster\.save_model"):
-        read_xgboost(tmp_path / "m.json")
+        read_trees(tmp_path / "m.json")
 
 
 def test_columns_that_do_not_fit_are_refused(refused: Refused) -> None:

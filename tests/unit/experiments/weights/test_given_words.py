@@ -63,7 +63,7 @@ def _made_up(*attacks: Document, wanted: Document = LEAK) -> Document:
             noise,
         ],
         **{"rows": 60, "table_rows": 60},
-        **{"blind_branches": 0.6, "others_drawn": False, "worst_cases": [], "tolerance": {}},
+        **{"blind_branches": 0.6, "others_drawn": False, "worst_cases": [], "tells": [], "tolerance": {}},
     }
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from boostedmodels import RECORDED, ends, people
 
-from vflens.experiments.weights.xgboost import read_xgboost
+from vflens.experiments.weights.tree_file import read_trees
 from vflens.numerics.boosting.first_tree import leaf_counts, leaf_rows
 from vflens.numerics.boosting.rates import UntoldError
 from vflens.numerics.boosting.trees import Tree
@@ -164,7 +164,7 @@ def _true(tree: Tree, x: Array, members: Array) -> list[Array]:
 @pytest.mark.parametrize("name", ["bank.ubj", "bank.json"])
 def test_counts_of_a_recorded_model_are_those_of_its_people(name: str) -> None:
     """XGBoost's own file: it names neither η nor λ. The labels are those of the examples' people."""
-    model = read_xgboost(RECORDED / name)
+    model = read_trees(RECORDED / name)
     x, y = people()
     assert model.training.base == pytest.approx(y.mean())
     assert model.training.base is not None
@@ -174,7 +174,7 @@ def test_counts_of_a_recorded_model_are_those_of_its_people(name: str) -> None:
 
 def test_counts_of_each_class_of_a_recorded_model_are_those_of_its_people() -> None:
     """The label is ``balance``, cut at 1 and 4. One person has the first class: its first tree is a root."""
-    model = read_xgboost(RECORDED / "classes.ubj")
+    model = read_trees(RECORDED / "classes.ubj")
     x = people()[0].astype(np.float32)
     y = np.digitize(x[:, 3], [1, 4])
     assert model.training.base == pytest.approx(np.bincount(y) / len(y), abs=2e-6)

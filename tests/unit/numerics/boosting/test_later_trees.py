@@ -9,7 +9,7 @@ import pytest
 from boostedmodels import ETA, LAMBDA, RECORDED, ends, grown, people, saved
 from sklearn.datasets import load_breast_cancer
 
-from vflens.experiments.weights.xgboost import read_xgboost
+from vflens.experiments.weights.tree_file import read_trees
 from vflens.numerics.boosting import later_trees
 from vflens.numerics.boosting.later_trees import Boxes, proven_boxes
 from vflens.numerics.boosting.rates import UntoldError
@@ -122,7 +122,7 @@ def test_boxes_of_real_columns_are_those_of_their_people(n: int) -> None:
 
 def test_boxes_of_a_recorded_model_are_those_of_its_people() -> None:
     """XGBoost's own file; the people are those of the examples."""
-    model = read_xgboost(RECORDED / "bank.ubj")
+    model = read_trees(RECORDED / "bank.ubj")
     x, y = people()
     assert model.training.base is not None
     found = proven_boxes(model.trees, float(model.training.base[0]))
@@ -149,7 +149,7 @@ def test_trees_of_other_rows_prove_nothing(seed: int) -> None:
 
 def test_a_search_that_is_cut_short_proves_less_and_nothing_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     x, y = people()
-    model = read_xgboost(RECORDED / "bank.ubj")
+    model = read_trees(RECORDED / "bank.ubj")
     assert model.training.base is not None
     monkeypatch.setattr(later_trees, "Work", lambda: Work(100_000))
     monkeypatch.setattr(later_trees, "_MOST_PLACES", 100)
