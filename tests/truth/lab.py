@@ -85,29 +85,33 @@ class Laboratory:
     def drawn(self) -> list[oracle.Share]:
         """What each of a few models gives away that are drawn as an audit draws them."""
         few = range(16 if self.fresh.shape[1] <= 16 else 3)
-        models = [oracle.weights(self.fresh, self.built.classes, self._rng(i)) for i in few]
-        return [oracle.bayes(self.fresh, self.fresh @ A.T, self.width) for A in models]
+        return [oracle.bayes(self.fresh, self.fresh @ self._models[i].T, self.width) for i in few]
 
     @cached_property
     def by_models(self) -> Truth:
         """Means over these models; of many columns the affine part over more of them."""
         means = [np.mean(part, axis=0) for part in zip(*self.drawn, strict=True)]
         if self.fresh.shape[1] > 16:
-            few = [oracle.linear(self.fresh, A) for A in self._models[: len(self.drawn)]]
-            every = np.mean([oracle.linear(self.fresh, A) for A in self._models], axis=0)
+            few = [oracle.linear(self._cov, A) for A in self._models[: len(self.drawn)]]
+            every = np.mean([oracle.linear(self._cov, A) for A in self._models], axis=0)
             means[0] = np.clip(means[0] - np.mean(few, axis=0) + every, 0, 1)
         return Truth(*means)
 
     @cached_property
     def _models(self) -> list[Array]:
-        return [oracle.weights(self.fresh, self.built.classes, self._rng(i)) for i in range(200)]
+        std = self.fresh.std(axis=0)
+        return [oracle.weights(std, self.built.classes, self._rng(i)) for i in range(200)]
+
+    @cached_property
+    def _cov(self) -> Array:
+        return oracle.covariance(self.fresh)
 
     @cached_property
     def worst(self) -> tuple[float, float]:
         """The 95 % quantile over models of the worst column's share, at least and at most: by affine answers,
         and with all that the best answers take beyond them.
         """
-        shares = [oracle.linear(self.fresh, A).max() for A in self._models]
+        shares = [oracle.linear(self._cov, A).max() for A in self._models]
         best = [found.error.max() for found in self.drawn]
         more = max(b - s for b, s in zip(best, shares, strict=False))
         low = float(np.quantile(shares, 0.95))
@@ -118,7 +122,7 @@ class Laboratory:
         """Shares (d,) that messages of an audit's training in the clear tell, at least and at most."""
         x, rng = self.fresh[:4000], self._rng(1)
         d, other = x.shape[1], rng.random(x.shape)
-        A = oracle.weights(np.column_stack([x, x]), self.built.classes, self._rng(0))[:, :d]
+        A = self._models[0]
         labels = np.column_stack([np.zeros(len(x)), x @ A.T]).argmax(axis=1)
         found = oracle.trained(np.column_stack([x, other]), labels, d, rng, epochs=30, rate=0.5)
         return oracle.in_training(x, found.sent)

@@ -29,18 +29,22 @@ class Share(NamedTuple):
     right: Array
 
 
-def weights(x: Array, classes: int, rng: np.random.Generator) -> Array:
+def weights(std: Array, classes: int, rng: np.random.Generator) -> Array:
     """A (classes − 1, d) of a model drawn as an audit says that it draws: normal over standard deviations."""
-    std = x.std(axis=0)
-    drawn = rng.normal(size=(classes, x.shape[1]))
+    drawn = rng.normal(size=(classes, len(std)))
     drawn = np.where(std > EXACT, drawn / np.where(std > EXACT, std, 1.0), 0.0)
     found: Array = drawn[1:] - drawn[:-1]
     return found
 
 
-def linear(x: Array, A: Array) -> Array:
+def covariance(x: Array) -> Array:
+    """Of the columns of ``x`` (n, d), (d, d); 0 of constants."""
+    found: Array = np.atleast_2d(np.cov(x.T)) * np.outer(*[x.std(axis=0) > EXACT] * 2)
+    return found
+
+
+def linear(cov: Array, A: Array) -> Array:
     """The shares (d,) that the best affine answer to A x takes: no adversary takes less."""
-    cov = np.atleast_2d(np.cov(x.T)) * np.outer(*[x.std(axis=0) > EXACT] * 2)
     var = np.diag(cov)
     seen = A @ cov
     gain = np.einsum("md,md->d", seen, np.linalg.pinv(seen @ A.T, rcond=1e-10, hermitian=True) @ seen)

@@ -99,7 +99,7 @@ def _under(lab: Laboratory, found: Facts, undefended: tuple[float, float]) -> tu
         return undefended
     x, shares = lab.fresh, []
     for i in range(4):
-        A, rng = oracle.weights(x, lab.built.classes, lab._rng(i)), lab._rng(50 + i)
+        A, rng = oracle.weights(x.std(axis=0), lab.built.classes, lab._rng(i)), lab._rng(50 + i)
         own = x @ A.T - (x @ A.T).mean(axis=0)
         rest = rng.standard_normal(len(x)) * own.std()
         order = (own[:, 0] + rest > 0) * 1e6 + rest
