@@ -75,9 +75,16 @@ class Laboratory:
         """
         low, high = np.array(self.built.bounds).T
         steps = [np.unique(column) for column in self.rows.T]
-        few = np.array([len(s) <= 2 or (len(s) <= 20 and bool(np.all(s == np.rint(s)))) for s in steps])
         half = [np.diff(s).min() / 2 * (1 - 1e-9) if len(s) > 1 else 0.0 for s in steps]
-        return np.where(few, half / (high - low), 0.05)
+        return np.where(self.few, half / (high - low), 0.05)
+
+    @cached_property
+    def few(self) -> Array:
+        """Which columns (d,) have two values, or at most 20 whole ones. Their owner declares these: an attack
+        knows no alphabet that nobody declares, as docs/evidence.md says.
+        """
+        steps = [np.unique(column) for column in self.rows.T]
+        return np.array([len(s) <= 2 or (len(s) <= 20 and bool(np.all(s == np.rint(s)))) for s in steps])
 
     # -- what is true
 
@@ -122,8 +129,8 @@ class Laboratory:
         """Shares (d,) that messages of an audit's training in the clear tell, at least and at most."""
         x, rng = self.fresh[:4000], self._rng(1)
         d, other = x.shape[1], rng.random(x.shape)
-        A = self._models[0]
-        labels = np.column_stack([np.zeros(len(x)), x @ A.T]).argmax(axis=1)
+        drawn = oracle.weights(np.tile(x.std(axis=0), 2), self.built.classes, self._rng(0))[:, :d]
+        labels = np.column_stack([np.zeros(len(x)), x @ drawn.T]).argmax(axis=1)
         found = oracle.trained(np.column_stack([x, other]), labels, d, rng, epochs=30, rate=0.5)
         return oracle.in_training(x, found.sent)
 
@@ -285,11 +292,18 @@ class Laboratory:
             for j, (n, (lo, hi)) in enumerate(zip(built.names, built.bounds, strict=True))
             if j not in built.words
         ]
+        letters = {n: np.unique(of) for n, of in zip(built.names, self.rows.T, strict=True)}
+        few = [
+            f"{n} = {values.tolist()}"
+            for j, (n, values) in enumerate(letters.items())
+            if j not in built.words and self.few[j] and len(values) > 1
+        ]
         encode = [f'{built.names[j]} = "one_hot"' for j in built.words]
         inner = f"{table}." if table else ""
         return "\n".join(
             [f"[{table}]" if table else "", 'file = "mine.csv"', 'id_column = "id"']
             + ([f"[{inner}bounds]", *bounds] if bounds else [])
+            + ([f"[{inner}alphabets]", *few] if few else [])
             + ([f"[{inner}encode]", *encode] if encode else [])
             + [""]
         )

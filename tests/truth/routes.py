@@ -38,8 +38,8 @@ _DEFENCES = ("label_only", "withhold_parameters", "scheme_3")
 
 
 class Said(NamedTuple):
-    """What ``route`` says of ``what``: "leaks", "safe" or "open", in ``words``; ``truth`` is the share
-    that is taken, at least and at most.
+    """What ``route`` says of ``what``: "leaks", "safe", "open" or "not tested", in ``words``; ``truth`` is
+    the share that is taken, at least and at most.
     """
 
     route: str
@@ -60,6 +60,8 @@ class Said(NamedTuple):
             return "false comfort"
         if self.state == "open":
             return "open" if _SIZE.search(self.words) else "open, no number of rows"
+        if self.state == "not tested":
+            return "not tested, for a reason"
         known = low >= self.least if self.state == "leaks" else high <= self.most
         return "right" if known else "the truth is not known so well"
 
@@ -73,6 +75,8 @@ def of_audit_route(lab: Laboratory, training: str) -> Iterator[Said]:
     whole = max(low, taught.max()), max(high, at_most.max())
     words = decision(found)
     state = "open" if "No advice" in words else "leaks" if "Do not join" in words else "safe"
+    if "was not measured" in words:
+        state = "not tested"
     if "Join with" in words:
         state, whole = "safe", _under(lab, found, whole)
     yield Said(route, "joining", state, whole, words, ALLOWED + MARGIN, ALLOWED - MARGIN)

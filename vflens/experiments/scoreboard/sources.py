@@ -14,7 +14,7 @@ import importlib.util
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 _FOLLOWED = tuple(
     f"vflens.{package}." for package in ("attacks", "defenses", "numerics", "models", "datasets")
@@ -45,10 +45,10 @@ def _reached(plugin: type) -> dict[tuple[str, str], str]:
     while left:
         module, name = left.pop()
         if (module, name) not in found and (source := _source(module)):
-            nodes = source.named.get(name, [])
-            used = sorted({"*", *_names(nodes)})
+            node = ast.Module(source.named.get(name, []), [])
+            used = sorted({"*", *_names(node)})
             origins = [source.imported.get(one.partition(".")[0]) for one in used]
-            found[module, name] = f"{_text(nodes)} {origins}"
+            found[module, name] = f"{ast.unparse(node)} {origins}"
             left += [other for one in used for other in _meant(module, one, own)]
     return found
 
@@ -68,17 +68,17 @@ def _at(path: str, own: str) -> list[tuple[str, str]]:
     """The same of a ``path`` with its module; none where that is not followed."""
     parts = path.split(".")
     for n in range(len(parts), 0, -1):
-        module, rest = ".".join(parts[:n]), parts[n:]
-        if _is_followed(module, own) and (source := _source(module)):
+        module, rest = ".".join(parts[:n]), ".".join(parts[n:])
+        if f"{module}.".startswith(_followed(own)) and (source := _source(module)):
             whole = not rest or "__getattr__" in source.named
-            return [(module, name) for name in source.named] if whole else _meant(module, ".".join(rest), own)
+            return [(module, name) for name in source.named] if whole else _meant(module, rest, own)
     return []
 
 
-def _is_followed(module: str, own: str) -> bool:
-    """Mathematics of VFLens; of another package all that is the plug-in's."""
+def _followed(own: str) -> tuple[str, ...]:
+    """Packages of mathematics; that of a plug-in from elsewhere too."""
     top = own.partition(".")[0]
-    return f"{module}.".startswith(_FOLLOWED if top == "vflens" else (*_FOLLOWED, f"{top}."))
+    return _FOLLOWED if top == "vflens" else (*_FOLLOWED, f"{top}.")
 
 
 @cache
@@ -92,7 +92,7 @@ def _source(module: str) -> _Source | None:
     tree, found = ast.parse(Path(spec.origin).read_bytes()), _Source({}, {})
     for name, path in _imported(tree, module if spec.submodule_search_locations else spec.parent or ""):
         found.imported.setdefault(name, []).append(path)
-    for node in tree.body:
+    for node in _Deciding().visit(tree).body:
         name = _STATEMENTS
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             heads = {next(_names(one), "").rpartition(".")[2] for one in node.decorator_list}
@@ -108,41 +108,31 @@ def _imported(tree: ast.AST, package: str) -> Iterator[tuple[str, str]]:
             yield from (((one.asname or one.name).partition(".")[0], one.name) for one in node.names)
         elif isinstance(node, ast.ImportFrom):
             origin = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
-            yield from (
-                (o.asname or o.name, origin if o.name == "*" else f"{origin}.{o.name}") for o in node.names
-            )
+            for one in node.names:
+                yield one.asname or one.name, origin if one.name == "*" else f"{origin}.{one.name}"
 
 
-def _kept(node: ast.AST | list[ast.AST]) -> Iterator[tuple[str, object]]:
-    """What decides something of a list of nodes, or of the fields of one, in every version of Python."""
-    if isinstance(node, list):
-        idle = (ast.Import, ast.ImportFrom)
-        yield from (("", o) for o in node if not (isinstance(o, idle) or _is_text(o)))
-    else:
-        idle_fields = {"ctx", "kind", "returns", "type_comment", "type_params"}
-        idle_fields |= {"annotation"} if isinstance(node, ast.arg) else set()
-        yield from ((n, o) for n, o in ast.iter_fields(node) if n not in idle_fields and o not in (None, []))
+class _Deciding(ast.NodeTransformer):
+    """Takes out what decides nothing: texts that stand alone, types of arguments, and imports, whose names
+    count where they are used.
+    """
+
+    def visit(self, node: ast.AST) -> Any:
+        """``node`` without it."""
+        alone = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if alone or isinstance(node, ast.Import | ast.ImportFrom):
+            return None
+        if isinstance(node, ast.arg):
+            node.annotation = None
+        elif isinstance(node, ast.FunctionDef):
+            node.returns = None
+        return self.generic_visit(node)
 
 
-def _is_text(node: object) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-
-
-def _text(node: object) -> str:
-    if not isinstance(node, ast.AST | list):
-        return repr(node)
-    return f"{type(node).__name__}({','.join(f'{name}={_text(one)}' for name, one in _kept(node))})"
-
-
-def _names(node: object) -> Iterator[str]:
+def _names(node: ast.AST) -> Iterator[str]:
     """The names in a node, with what is asked of them: "np.linalg.norm"."""
-    if isinstance(node, ast.AST | list):
-        dotted = _dotted(node)
-        yield from [dotted] if dotted else (name for _, one in _kept(node) for name in _names(one))
-
-
-def _dotted(node: object) -> str:
-    if isinstance(node, ast.Attribute):
-        base = _dotted(node.value)
-        return base and f"{base}.{node.attr}"
-    return node.id if isinstance(node, ast.Name) else ""
+    text = ast.unparse(node) if isinstance(node, ast.Name | ast.Attribute) else ""
+    if text.replace(".", "").isidentifier():
+        yield text
+    else:
+        yield from (name for child in ast.iter_child_nodes(node) for name in _names(child))
