@@ -66,19 +66,14 @@ def _meant(module: str, used: str, own: str) -> list[tuple[str, str]]:
 
 def _at(path: str, own: str) -> list[tuple[str, str]]:
     """The same of a ``path`` with its module; none where that is not followed."""
-    parts = path.split(".")
+    parts, top = path.split("."), own.partition(".")[0]
+    followed = _FOLLOWED if top == "vflens" else (*_FOLLOWED, f"{top}.")  # a plug-in's own package too
     for n in range(len(parts), 0, -1):
         module, rest = ".".join(parts[:n]), ".".join(parts[n:])
-        if f"{module}.".startswith(_followed(own)) and (source := _source(module)):
+        if f"{module}.".startswith(followed) and (source := _source(module)):
             whole = not rest or "__getattr__" in source.named
             return [(module, name) for name in source.named] if whole else _meant(module, rest, own)
     return []
-
-
-def _followed(own: str) -> tuple[str, ...]:
-    """Packages of mathematics; that of a plug-in from elsewhere too."""
-    top = own.partition(".")[0]
-    return _FOLLOWED if top == "vflens" else (*_FOLLOWED, f"{top}.")
 
 
 @cache

@@ -111,7 +111,9 @@ def age(rows: Rows) -> str:
     """How old ``rows`` are, in words: how many have the key of today's settings and code."""
     asked: dict[tuple[Place, str], Rows] = {}
     for row in rows:
-        asked.setdefault((Place(*map(row.get, Place._fields)), row["attack"]), []).append(row)
+        asked.setdefault((Place(*(row.get(name, 0) for name in Place._fields)), row["attack"]), []).append(
+            row
+        )
     today = sum(row.get("key") in keys for of, own in asked.items() if (keys := _keys(*of)) for row in own)
     share = f"{today:,} of {len(rows):,} rows ({100 * today / len(rows):.0f} %)" if rows else "0 rows"
     return f"{share} have the key of today's settings and code; what it gives of the others is not known."
