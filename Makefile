@@ -91,7 +91,7 @@ facts: $(VENV)/.dev     ## slow facts: whole data sets, oracles on many systems
 	$(IN_MEMORY) $(BIN)/pytest -n 2 --dist worksteal -m facts
 
 truth: $(VENV)/.dev     ## forty tables whose leak is known: what audits, runs, documents and thresholds say, beside what is true
-	$(IN_MEMORY) PYTHONPATH=tests $(BIN)/python -m truth.routes $(TABLES)
+	$(IN_MEMORY) PYTHONPATH=tests $(BIN)/python -m truth.report $(TABLES)
 
 kills: $(VENV)/.dev     ## 6 kills, from the start of processes on, in each of twelve kinds of launched federation (KILLS="--each 100" for more)
 	$(IN_MEMORY) PYTHONPATH=tests:tests/faults $(BIN)/python tests/soak/campaign.py $(KILLS)

@@ -3,17 +3,17 @@
 A prediction gives y = A x. The oracle draws tens of thousands of rows anew, sorts them by y, and answers for
 each row what other rows of nearly the same y say: their mean, the interval that holds most of them, their
 most frequent value. With more rows this becomes the best answer of all, the Bayes estimate. Where y tells
-rows apart without a tie, or is as many equations as there are columns, everything is found.
+rows apart without a tie, or is as many equations as there are columns, everything is found. Nothing here is
+imported from the product.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from vflens.types import Array
-
+Array: TypeAlias = np.ndarray[Any, Any]
 ROWS = 24_000
 NEAR = 200  # rows of nearly the same y that answer together
 EXACT = 1e-9
@@ -29,18 +29,22 @@ class Share(NamedTuple):
     right: Array
 
 
-def weights(x: Array, classes: int, rng: np.random.Generator) -> Array:
+def weights(std: Array, classes: int, rng: np.random.Generator) -> Array:
     """A (classes − 1, d) of a model drawn as an audit says that it draws: normal over standard deviations."""
-    std = x.std(axis=0)
-    drawn = rng.normal(size=(classes, x.shape[1]))
+    drawn = rng.normal(size=(classes, len(std)))
     drawn = np.where(std > EXACT, drawn / np.where(std > EXACT, std, 1.0), 0.0)
     found: Array = drawn[1:] - drawn[:-1]
     return found
 
 
-def linear(x: Array, A: Array) -> Array:
+def covariance(x: Array) -> Array:
+    """Of the columns of ``x`` (n, d), (d, d); 0 of constants."""
+    found: Array = np.atleast_2d(np.cov(x.T)) * np.outer(*[x.std(axis=0) > EXACT] * 2)
+    return found
+
+
+def linear(cov: Array, A: Array) -> Array:
     """The shares (d,) that the best affine answer to A x takes: no adversary takes less."""
-    cov = np.atleast_2d(np.cov(x.T)) * np.outer(*[x.std(axis=0) > EXACT] * 2)
     var = np.diag(cov)
     seen = A @ cov
     gain = np.einsum("md,md->d", seen, np.linalg.pinv(seen @ A.T, rcond=1e-10, hermitian=True) @ seen)
@@ -51,7 +55,7 @@ def linear(x: Array, A: Array) -> Array:
 def bayes(x: Array, y: Array, width: Array) -> Share:
     """What the best answer to ``y`` (n, m) takes of ``x`` (n, d), with tolerances ``width`` (d,)."""
     n, d = x.shape
-    varies = x.std(axis=0) > EXACT
+    varies = (x.std(axis=0) > EXACT) & bool(y.std(axis=0).any())
     few = np.array([len(np.unique(column)) <= 20 for column in x.T])
     if _tells_apart(x, y):
         every = varies.astype(float)
@@ -103,27 +107,42 @@ def _mode(values: Array) -> float:
     return float(letters[count.argmax()])
 
 
-def in_training(x: Array, labels: Array, classes: int, rng: np.random.Generator) -> Array:
-    """The shares (d,) that the partial logits of all epochs, as they are sent batch by batch, tell of rows
-    other than those that gave the affine map: softmax regression by plain steps, of these columns and as
-    many of the other party's.
+class Trained(NamedTuple):
+    """Softmax regression by plain steps from zero: the last ``weight`` (k, d), and the logits (n, k) that the
+    ``mine`` first columns gave in each epoch, as they are sent batch by batch.
     """
+
+    weight: Array
+    sent: list[Array]
+
+
+def trained(
+    x: Array, labels: Array, mine: int, rng: np.random.Generator, *, epochs: int, rate: float, batch: int = 64
+) -> Trained:
+    """A model of ``x`` (n, d) and ``labels`` int (n,)."""
     n, d = x.shape
-    both = np.column_stack([x, rng.random((n, d))])
-    weight, seen = np.zeros((classes, 2 * d)), []
-    truth = np.eye(classes)[labels]
-    for _ in range(30):
-        sent = np.zeros((n, classes))
-        for batch in np.array_split(rng.permutation(n), max(1, n // 64)):
-            sent[batch] = x[batch] @ weight[:, :d].T
-            z = both[batch] @ weight.T
+    truth = np.eye(labels.max(initial=1) + 1)[labels]
+    weight, seen = np.zeros((truth.shape[1], d)), []
+    for _ in range(epochs):
+        sent = np.zeros(truth.shape)
+        for rows in np.array_split(rng.permutation(n), max(1, n // batch)):
+            sent[rows] = x[rows, :mine] @ weight[:, :mine].T
+            z = x[rows] @ weight.T
             p = np.exp(z - z.max(axis=1, keepdims=True))
             p /= p.sum(axis=1, keepdims=True)
-            weight = weight - 0.5 * (p - truth[batch]).T @ both[batch] / len(batch)
+            weight = weight - rate * (p - truth[rows]).T @ x[rows] / len(rows)
         seen.append(sent)
-    z = np.column_stack([np.ones(n), *seen])
+    return Trained(weight, seen)
+
+
+def in_training(x: Array, sent: list[Array]) -> tuple[Array, Array]:
+    """The shares (d,) that messages of training, logits (n, k) of each epoch, give away of ``x`` (n, d), at
+    least and at most: half of the rows tell the affine map for the others; constants tell nothing.
+    """
+    z = np.column_stack([np.ones(len(x)), *sent])
     answer = z[1::2] @ np.linalg.lstsq(z[::2], x[::2], rcond=1e-10)[0]
-    var = np.where(x.std(axis=0) > EXACT, x.var(axis=0), 0.0)
+    most = (x.std(axis=0) > EXACT) & bool(z[:, 1:].any())
+    var = np.where(most, x.var(axis=0), 0.0)
     wrong = ((answer - x[1::2]) ** 2).mean(axis=0)
-    taken: Array = np.maximum(0.0, 1 - np.divide(wrong, var, out=np.ones_like(var), where=var > 0))
-    return taken
+    taken = np.maximum(0.0, 1 - np.divide(wrong, var, out=np.ones_like(var), where=var > 0))
+    return taken, most.astype(float)

@@ -3,6 +3,7 @@
 from vflens.experiments.pages.drawing import Drawing
 from vflens.experiments.scoreboard.board import FAMILIES, estimated
 from vflens.experiments.scoreboard.grid import FEDERATIONS
+from vflens.experiments.scoreboard.tuned import age
 from vflens.experiments.scoreboard.verdicts import ERRORS
 from vflens.experiments.sweeps.pool import Rows
 from vflens.experiments.sweeps.sweep import render
@@ -23,7 +24,8 @@ def explored(rows: Rows, *, data: str, command: str) -> str:
     opening = {"x": "attack", "facet": "estimates", "colour": "scored_set", "only": first}
     lead = (
         f"{counted(len(scored), 'result')}. The relative error is the error of an attack over that of the "
-        "best blind guess: 0 is exact, 1 no better than blind. The error of a share, AUC or R² is 1 less it."
+        "best blind guess: 0 is exact, 1 no better than blind. The error of a share, AUC or R² is 1 less it. "
+        f"{age(rows)}"
     )
     drawing = Drawing(scored, [], lead)
     return render(_TITLE, drawing, [], data=data, command=command, opening=opening)

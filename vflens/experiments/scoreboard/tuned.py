@@ -11,8 +11,9 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
+from vflens.errors import VflensError
 from vflens.experiments.scoreboard.board import FAMILIES, Board
-from vflens.experiments.scoreboard.cells import Keyed, by_key, measured, with_keys
+from vflens.experiments.scoreboard.cells import Keyed, by_key, keyed, measured, with_keys
 from vflens.experiments.scoreboard.grid import FEDERATIONS, UNDEFENDED, Place, ScoreboardGrid
 from vflens.experiments.scoreboard.lines import table
 from vflens.experiments.scoreboard.ranks import TIE, reads_grants
@@ -104,6 +105,31 @@ def _choices(rows: Rows) -> Iterator[tuple[str, str, str, int]]:
         found = {number: over_seeds(own) for number, own in sorted(of.items())}
         errors = {number: least_first(one.mean) for number, one in found.items() if one is not None}
         yield *place, min(errors, key=lambda number: errors[number])
+
+
+def age(rows: Rows) -> str:
+    """How old ``rows`` are, in words: how many have the key of today's settings and code."""
+    asked: dict[tuple[Place, str], Rows] = {}
+    for row in rows:
+        asked.setdefault((Place(*(row.get(name, 0) for name in Place._fields)), row["attack"]), []).append(
+            row
+        )
+    today = sum(row.get("key") in keys for of, own in asked.items() if (keys := _keys(*of)) for row in own)
+    share = f"{today:,} of {len(rows):,} rows ({100 * today / len(rows):.0f} %)" if rows else "0 rows"
+    return f"{share} have the key of today's settings and code; what it gives of the others is not known."
+
+
+def _keys(place: Place, attack: str) -> set[str]:
+    """Those that a row may have today; none where its data or the code of a plug-in are absent."""
+    name, _, label = attack.partition(":")
+    try:
+        if not label:
+            return {key for key, _ in keyed(place, [attack]).values()}
+        own = FEDERATIONS[place.federation].attack(name, place.data) or {}
+        tables = [{**own, **one, "name": attack} for one in GRIDS.get(name, ())]
+    except VflensError:
+        return set()
+    return {key for table in tables for key, _ in with_keys(place, {attack: table}).values()}
 
 
 def tuned_tables(boards: Sequence[Board], rows: Rows) -> Iterator[str]:

@@ -1,0 +1,85 @@
+"""How old the published rows are, as both pages say it; and twenty random cells of them, run again."""
+
+from __future__ import annotations
+
+import html
+import random
+from pathlib import Path
+
+import pytest
+from scoreboard_page import page
+from threadpoolctl import threadpool_info
+
+from vflens.experiments.scoreboard.cells import COST, keyed, measured
+from vflens.experiments.scoreboard.explorer import explored
+from vflens.experiments.scoreboard.grid import (
+    CLEAR,
+    MOST_WORK,
+    NUMBER,
+    PROTECTED,
+    UNDEFENDED,
+    Place,
+    ScoreboardGrid,
+)
+from vflens.experiments.scoreboard.kinds import PUBLISHED
+from vflens.experiments.scoreboard.tuned import age, is_apart
+from vflens.experiments.sweeps.pool import Rows
+from vflens.plugins.attack import installed_attack
+from vflens.storage.arrow import parquet_rows
+from vflens.types import Document
+
+PLACE = Place("digits", "vertical-lr", UNDEFENDED, 1, 200)
+#: The models of numpy; networks compute with kernels of torch.
+FEDERATIONS = ("vertical-lr", PROTECTED, CLEAR, NUMBER)
+
+
+def test_rows_of_todays_code_are_counted_on_both_pages(tmp_path: Path) -> None:
+    found = measured(PLACE, keyed(PLACE, ["half", "lmmse"]), scratch=str(tmp_path))
+    rows = [{**row, "key": "old"} if row["attack"] == "lmmse" else row for row in found]
+    today = sum(row["attack"] == "half" for row in rows)
+    share = f"{today} of {len(rows)} rows ({100 * today / len(rows):.0f} %)"
+    text = f"{share} have the key of today's settings and code"
+    assert 0 < today < len(rows)
+    assert age(rows).startswith(text)
+    assert text in " ".join(page(ScoreboardGrid(("digits",), ("vertical-lr",)), rows).split())
+    assert text in html.unescape(explored(rows, data="scoreboard.parquet", command="again"))
+
+
+def test_a_trial_is_of_today_by_the_settings_that_are_tried() -> None:
+    row = {**PLACE._asdict(), "attack": "agnostic:1", "key": "old"}
+    assert age([row]).startswith("0 of 1 rows")
+
+
+def _figures(rows: Rows) -> list[tuple[str, str, str, float, float]]:
+    return sorted((r["target"], r["rows"], r["measure"], r["figure"], r["blind"]) for r in rows)
+
+
+def _solves_once(row: Document) -> bool:
+    kind = installed_attack(row["attack"])
+    return kind is not None and not MOST_WORK.keys() & kind.model_fields.keys()
+
+
+@pytest.mark.facts
+@pytest.mark.timeout(900)
+def test_twenty_random_cells_are_equal_to_the_bit(tmp_path: Path) -> None:
+    """No published row has the key of today's code, so that all are of earlier code. Compared are cells of
+    models of numpy and of attacks that do not iterate: what iterates carries the last bit of a kernel on. The
+    draw is seeded, and knows no result.
+    """
+    cells: dict[tuple[Place, str], Rows] = {}
+    for row in parquet_rows(PUBLISHED):
+        if row["federation"] in FEDERATIONS and row["attack"] != COST and not is_apart(row):
+            place = Place(*(row[name] for name in Place._fields))
+            cells.setdefault((place, row["attack"]), []).append(row)
+    kept = [
+        of for of, rows in cells.items() if not any(r.get("reason") for r in rows) and _solves_once(rows[0])
+    ]
+    drawn = random.Random(41).sample(sorted(kept), 20)
+    kernels = {lib.get("architecture") for lib in threadpool_info() if lib["internal_api"] == "openblas"}
+    other = {
+        (place, attack): (_figures(cells[place, attack]), _figures(new))
+        for place, attack in drawn
+        if _figures(new := measured(place, keyed(place, [attack]), scratch=str(tmp_path)))
+        != _figures(cells[place, attack])
+    }
+    assert other == {}, f"{len(other)} of 20 differ under kernels of {kernels}"
