@@ -141,7 +141,8 @@ def test_the_older_name_of_a_number_of_rows_is_read(tmp_path: Path, recorded: Pa
     ("change", "words"),
     [
         (_with_rows(0, 0, 0, round_=2), "round 2 was trained on 0 rows"),
-        (_with_rows(0, 8, 8), "client-1 trained on 0 rows in every round"),
+        (_with_rows(0, 8, 8), "round 2 does not begin with the clients' mean"),
+        (_with_rows(2**31, 8, 8), "returned num-examples = 2147483648"),
         (_with_rows("8", 8, 8), "returned num-examples = 8: let it send"),
         (_with_rows(60, 8, 8), "round 2 does not begin with the clients' mean"),
         (_with_rows(0.5, 0.25, 0.25), r"returned num-examples = 0\.(5|25): let it send its number of rows"),

@@ -353,3 +353,22 @@ def test_a_reply_of_the_strategy_api(tmp_path: Path, recorder: ModuleType) -> No
     assert returned["metrics"] == {"num_examples": 5, "fitres.metrics.num_examples": 3, "key": "4 bytes"}
     assert (failed["error"], "file" in failed) == ("not today", False)
     shutil.rmtree(tmp_path / "made")
+
+
+def test_a_client_without_rows_has_no_part(tmp_path: Path, tiny: Path) -> None:
+    """In one round, and in all."""
+    rounds: list[Round] = [
+        {"1": (1.0, n(10)), "2": (9.0, n(0)), "3": (7.0, n(0))},
+        {"1": (1.0, n(0)), "2": (4.0, n(2))},
+    ]
+    made = recording(tmp_path / "made", rounds, by_rows("num-examples"))
+    federation, messages = imported(made, tmp_path / "server", tiny)
+    assert [p.name for p in federation.parties] == ["client-1", "client-2"]
+    updates = [m for m in messages if m.point is Point.UPDATE]
+    assert [(m.sender, m.exchange.round) for m in updates] == [("client-1", 0), ("client-2", 1)]
+
+
+def test_node_numbers_and_names_are_in_order(tmp_path: Path, tiny: Path) -> None:
+    made = recording(tmp_path / "made", [{node: (1.0, n(1)) for node in ("10", "9", "2")}], lambda _: 1.0)
+    facts = import_recording(made, tiny, tmp_path / "server")
+    assert facts["clients"] == {"client-1": "2", "client-2": "9", "client-3": "10"}

@@ -25,6 +25,7 @@ from vflens.models.whole import WholeModel
 from vflens.protocol.horizontal.agreement import HorizontalAgreement
 from vflens.recorded.horizontal.parameters import averaged
 from vflens.types import (
+    INT32_MAX,
     ColumnInfo,
     Document,
     Exchange,
@@ -96,9 +97,8 @@ def import_recording(recording: Path, config: Path, out: Path) -> Document:
     """
     app = validate(TypeAdapter(RecordedApp), read_toml(config), str(config))
     messages = read_messages(recording)
-    names = {
-        node: f"client-{i}" for i, node in enumerate(sorted({m.node for m in messages}, key=_in_order), 1)
-    }
+    nodes = sorted({m.node for m in messages}, key=lambda node: (len(node), node))  # site-2 before site-10
+    names = {node: f"client-{i}" for i, node in enumerate(nodes, 1)}
     rounds = _whole_rounds(messages)
     federation = _federation(app, [_counts(app, of, names) for of in rounds])
     start, updates, end = _averaged(federation, rounds, names)
@@ -115,11 +115,6 @@ def import_recording(recording: Path, config: Path, out: Path) -> Document:
     }
 
 
-def _in_order(node: str) -> tuple[int, str]:
-    """2 before 10, and site-2 before site-10."""
-    return len(node), node
-
-
 def _whole_rounds(messages: Sequence[Message]) -> list[list[Message]]:
     """The messages with parameters of each round in which a client returned some: others change nothing."""
     training = [m for m in messages if m.trains]
@@ -133,10 +128,7 @@ def _whole_rounds(messages: Sequence[Message]) -> list[list[Message]]:
 
 def _federation(app: RecordedApp, counts: Sequence[_Counts]) -> HorizontalAgreement:
     """The clients with the most rows of each; those of each round, where they change."""
-    names = sorted(set().union(*counts))
-    most = {name: max(of.get(name, 0) for of in counts) for name in names}
-    if idle := [name for name in names if not most[name]]:
-        raise DataError(f"{idle[0]} trained on 0 rows in every round: record an app without it")
+    most = {name: max(of.get(name, 0) for of in counts) for name in set().union(*counts)}
     parties = tuple(
         PartyInfo(
             name,
@@ -144,10 +136,11 @@ def _federation(app: RecordedApp, counts: Sequence[_Counts]) -> HorizontalAgreem
             columns=app.described,
             n_classes=len(app.classes),
             classes=app.classes,
-            train_rows=most[name],
+            train_rows=rows,
             predict_rows=1,
         )
-        for name in names
+        for name, rows in sorted(most.items())
+        if rows
     )
     same = all(rows == most[name] for of in counts for name, rows in of.items())
     return HorizontalAgreement(
@@ -176,15 +169,15 @@ def _rows(app: RecordedApp, message: Message) -> int:
     value = next((message.metrics[n] for n in ([name] if name else _ROWS) if n in message.metrics), None)
     batch, equal = app.training.batch_size, app.horizontal.weights == "equal"
     if name == _STEPS:
-        return batch * (value if isinstance(value, int) and value > 0 else 1)
-    if value is None and equal:
+        value = batch * (value if isinstance(value, int | float) and 0 < value < np.inf else 1)
+    if not value and equal:
         return batch * (app.horizontal.local_steps or 1)
     if value is None:
         raise DataError(
             f"node {message.node} returned no parameters with the metric {name or _ROWS[0]!r}: record an app "
             'that sends it, or set horizontal.weights = "equal" if its mean is'
         )
-    if not isinstance(value, int | float) or not (value >= 0 and float(value).is_integer()):
+    if not isinstance(value, int | float) or not (0 <= value <= INT32_MAX and value % 1 == 0):
         raise DataError(
             f"node {message.node} returned {name or _ROWS[0]} = {value}: let it send its number of rows"
         )
@@ -235,7 +228,7 @@ def _averaged(
         sent = [_named(m, like) for m in here if not m.received]
         if not sent:
             raise DataError(f"round {here[0].round} was not recorded whole: record anew")
-        near = _near(here)
+        near, weights = _near(here), federation.in_round(number).weights(names.values())
         _check_equal(sent, sent[0], near, f"clients of round {here[0].round} got different parameters")
         if current is None:
             start = sent[0]
@@ -245,7 +238,7 @@ def _averaged(
         due = [
             _update(federation, names[m.node], number, sent[0], _named(m, like), whole=not m.difference)
             for m in sorted(here, key=lambda m: names[m.node])
-            if m.received
+            if m.received and weights.get(names[m.node])
         ]
         current = averaged(federation, sent[0], due)
         updates += due
