@@ -14,26 +14,24 @@ cd "$folder"
 FLWR_TELEMETRY_ENABLED=0 OMP_NUM_THREADS=1 HOME="$folder" venv/bin/python - 2>/dev/null <<'END'
 import numpy as np
 from flwr.common import Code, FitRes, Status, ndarrays_to_parameters, parameters_to_ndarrays
-from flwr.common.differential_privacy import compute_stdv
 from flwr.server.client_manager import SimpleClientManager
 from flwr.server.strategy import DifferentialPrivacyServerSideFixedClipping, FedAvg
 
 
-def answer(update, examples):
-    """What a client of so many examples returned."""
-    return None, FitRes(Status(Code.OK, ""), ndarrays_to_parameters([np.array(update)]), examples, {})
+def mean(noise_multiplier, updates):
+    """The parameters after a round of two clients with (update, examples), from zeros, clipped to norm 1."""
+    plain = FedAvg(min_fit_clients=0, min_available_clients=0)
+    strategy = DifferentialPrivacyServerSideFixedClipping(plain, noise_multiplier, 1.0, 2)
+    start = ndarrays_to_parameters([np.zeros_like(updates[0][0])])
+    strategy.configure_fit(1, start, SimpleClientManager())
+    ok = Status(Code.OK, "")
+    results = [(None, FitRes(ok, ndarrays_to_parameters([update]), n, {})) for update, n in updates]
+    return parameters_to_ndarrays(strategy.aggregate_fit(1, results, [])[0])[0]
 
 
-strategy = DifferentialPrivacyServerSideFixedClipping(
-    FedAvg(min_fit_clients=0, min_available_clients=0),
-    noise_multiplier=1e-9,  # too little to hide the weights
-    clipping_norm=1.0,
-    num_sampled_clients=2,
-)
-strategy.configure_fit(1, ndarrays_to_parameters([np.zeros(2)]), SimpleClientManager())
-mean, _ = strategy.aggregate_fit(1, [answer([1.0, 0.0], 1), answer([0.0, 1.0], 99)], [])
-one, other = parameters_to_ndarrays(mean)[0]
-noise = compute_stdv(1.0, 1.0, 2)
-print(f"clipped updates (1, 0) of 1 example, (0, 1) of 99: the mean moves by ({one:.2f}, {other:.2f}); noise at multiplier 1: {noise:g}")
-assert np.allclose([one, other], [0.01, 0.99], atol=1e-6) and noise == 0.5
+one, other = mean(1e-9, [(np.array([1.0, 0.0]), 1), (np.array([0.0, 1.0]), 99)])  # too little noise to hide the weights
+tiny = np.full(40000, 1e-9)
+noise = mean(1.0, [(tiny.copy(), 1), (tiny.copy(), 99)]).std()
+print(f"clipped updates (1, 0) of 1 example, (0, 1) of 99: the mean moves by ({one:.2f}, {other:.2f}); noise at multiplier 1: {noise:.1f}")
+assert np.allclose([one, other], [0.01, 0.99], atol=1e-6) and abs(noise - 0.5) < 0.02
 END
