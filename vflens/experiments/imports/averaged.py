@@ -236,7 +236,7 @@ def _averaged(
             what = f"round {here[0].round} does not begin with the clients' mean"
             _check_equal([current], sent[0], max(near, _near(rounds[number - 1])), what)
         due = [
-            _update(federation, names[m.node], number, sent[0], _named(m, like), whole=not m.difference)
+            _update(federation.run, names[m.node], number, sent[0], _named(m, like), added=m.difference)
             for m in sorted(here, key=lambda m: names[m.node])
             if m.received and weights.get(names[m.node])
         ]
@@ -270,16 +270,10 @@ def _check_equal(found: Sequence[Parameters], due: Parameters, near: float, what
 
 
 def _update(
-    federation: HorizontalAgreement,
-    client: str,
-    number: int,
-    sent: Parameters,
-    reply: Parameters,
-    *,
-    whole: bool,
+    run: str, client: str, number: int, sent: Parameters, reply: Parameters, *, added: bool
 ) -> Released:
-    exchange = Exchange(federation.run, Phase.TRAIN, number, number)
-    tensors = {name: sealed(reply[name] - value if whole else reply[name]) for name, value in sent.items()}
+    exchange = Exchange(run, Phase.TRAIN, number, number)
+    tensors = {n: sealed(reply[n] if added else reply[n] - value) for n, value in sent.items()}
     return Released(client, exchange, Point.UPDATE, _NO_ROWS, tensors=tensors)
 
 
