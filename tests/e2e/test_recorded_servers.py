@@ -44,7 +44,7 @@ def imported(recording: Path, out: Path, config: Path = APP) -> tuple[Horizontal
     return HorizontalAgreement.load(out), list(Reader(out / "transcript"))
 
 
-def told_of(recording: Path) -> list[dict[str, Any]]:
+def lines_of(recording: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (recording / "messages.jsonl").read_text().splitlines()]
 
 
@@ -66,7 +66,7 @@ def test_drawn_clients_with_other_rows_in_each_round(tmp_path: Path) -> None:
     """Client 1 is drawn in rounds 2 and 3, client 2 in round 1, client 3 in all, and fails in round 2."""
     federation, messages = imported(STRATEGY, tmp_path / "server")
     updates = [m for m in messages if m.point is Point.UPDATE]
-    sites = {m["node"]: m["metrics"]["site"] for m in told_of(STRATEGY) if "site" in m["metrics"]}
+    sites = {m["node"]: m["metrics"]["site"] for m in lines_of(STRATEGY) if "site" in m["metrics"]}
     names = {f"client-{i}": sites[node] for i, node in enumerate(sorted(sites, key=int), 1)}
     rows = [{names[u.sender]: federation.recorded_rows[u.exchange.round][u.sender]} for u in updates]
     assert sorted(map(str, rows)) == sorted(
@@ -224,7 +224,7 @@ def test_an_equal_mean_needs_no_rows(tmp_path: Path, tiny: Path) -> None:
 
 def changed(change: Callable[[list[dict[str, Any]]], Any]) -> Callable[[Path], None]:
     def of(folder: Path) -> None:
-        lines = told_of(folder)
+        lines = lines_of(folder)
         change(lines)
         (folder / "messages.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
 
@@ -342,14 +342,14 @@ def test_rounds_are_told_apart(
     recording = recorder.FlowerGrid(grid, tmp_path / "made")
     for together in sent:
         recording.send_and_receive([message(*of) for of in together])
-    asked = [line["round"] for line in told_of(tmp_path / "made") if line["direction"] == "sent"]
+    asked = [line["round"] for line in lines_of(tmp_path / "made") if line["direction"] == "sent"]
     assert asked == rounds
 
 
 def test_a_reply_of_the_strategy_api(tmp_path: Path, recorder: ModuleType) -> None:
     grid = SimpleNamespace(pull_messages=lambda ids: [message(1, code=0), message(2, code=1)])
     recorder.FlowerGrid(grid, tmp_path / "made").pull_messages([])
-    returned, failed = told_of(tmp_path / "made")
+    returned, failed = lines_of(tmp_path / "made")
     assert returned["metrics"] == {"num_examples": 5, "fitres.metrics.num_examples": 3, "key": "4 bytes"}
     assert (failed["error"], "file" in failed) == ("not today", False)
     shutil.rmtree(tmp_path / "made")
