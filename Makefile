@@ -23,7 +23,7 @@ export OPENBLAS_NUM_THREADS := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup links demo demo-deep flower-check secretflow-check fate-check psi-check mpyc-check spu-check zoo test quick test-counts facts truth kills soak golden kernels wheel-check fmt lint types proto check-proto bench bench-guard test-docs docs scoreboard paper-size reproduced check lock audit-deps containers clean
+.PHONY: help setup links demo demo-deep flower-check nvflare-check secretflow-check fate-check psi-check mpyc-check spu-check zoo test quick test-counts facts truth kills soak golden kernels wheel-check fmt lint types proto check-proto bench bench-guard test-docs docs scoreboard paper-size reproduced check lock audit-deps containers clean
 
 help:           ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -131,13 +131,26 @@ types: $(VENV)/.dev     ## mypy --strict
 
 flower-check: .venv-flower/.ready $(VENV)/.core   ## record a Flower app in an environment of its own, and read it
 	rm -rf .flower && mkdir .flower
-	FLWR_TELEMETRY_ENABLED=0 .venv-flower/bin/python examples/flower/app.py .flower/recorded
-	.venv/bin/vflens import-flower .flower/recorded --config examples/flower/app.toml --out .flower/server
+	PYTHONPATH=examples/recorder .venv-flower/bin/python examples/flower/app.py .flower/recorded
+	PYTHONPATH=examples/recorder .venv-flower/bin/python examples/flower/strategy_app.py .flower/drawn
+	.venv/bin/vflens import .flower/drawn --config examples/flower/app.toml --out .flower/drawn_server
+	.venv/bin/vflens import .flower/recorded --config examples/flower/app.toml --out .flower/server
 	.venv/bin/vflens attack .flower/server --attack softmax_inversion --target client-1 --out .flower/digit.npz
 
 .venv-flower/.ready:
 	python3 -m venv .venv-flower
-	.venv-flower/bin/pip install -q 'flwr[simulation]==1.41.0'
+	.venv-flower/bin/pip install -q 'flwr[simulation]==1.42.0'
+	touch $@
+
+nvflare-check: .venv-nvflare/.ready $(VENV)/.core   ## the same of NVFlare's federated averaging
+	rm -rf .nvflare && mkdir .nvflare
+	PYTHONPATH=examples/recorder .venv-nvflare/bin/python examples/nvflare/app.py .nvflare/recorded
+	.venv/bin/vflens import .nvflare/recorded --config examples/flower/app.toml --out .nvflare/server
+	.venv/bin/vflens attack .nvflare/server --attack softmax_inversion --target client-1 --out .nvflare/digit.npz
+
+.venv-nvflare/.ready:
+	python3 -m venv .venv-nvflare
+	.venv-nvflare/bin/pip install -q -r examples/nvflare/requirements.txt
 	touch $@
 
 secretflow-check: .venv-secretflow/.ready $(VENV)/.core   ## the same of SecretFlow's split learning, on Python 3.10

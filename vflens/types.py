@@ -67,6 +67,7 @@ class Point(StrEnum):
     is what a client's training adds to PARAMETERS, by name; MASKED_UPDATE hides it from its receiver, who
     learns only the sum of all (:mod:`vflens.protocol.horizontal.masked_update`). SHARES are of columns, and
     OPENING is what two parties open in a step of protected training (:mod:`vflens.protocol.vertical.shares`).
+    METRICS are what a client of another framework sent beside its arrays, by name.
     """
 
     EMBEDDING = "embedding"
@@ -80,6 +81,7 @@ class Point(StrEnum):
     MASKED_UPDATE = "masked_update"
     SHARES = "shares"
     OPENING = "opening"
+    METRICS = "metrics"
 
 
 class Knowledge(StrEnum):

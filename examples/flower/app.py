@@ -1,6 +1,6 @@
 """A tiny Flower app: softmax regression on handwritten digits, in NumPy, with its messages recorded.
 
-    python app.py recorded
+    PYTHONPATH=examples/recorder python examples/flower/app.py recorded
 
 runs two rounds of three clients in Flower's simulation engine. In a round a client takes one step of gradient
 descent, on one digit: a server can then compute that digit from the update.
@@ -18,7 +18,7 @@ from flwr.clientapp import ClientApp
 from flwr.serverapp import ServerApp
 from flwr.serverapp.strategy import FedAvg
 from flwr.simulation import run_simulation
-from vflens_recorder import Recorder
+from vflens_recorder import FlowerGrid
 
 CLIENTS, ROUNDS, CLASSES, LEARNING_RATE = 3, 2, 10, 0.1
 HERE = Path(__file__).resolve().parent
@@ -56,7 +56,7 @@ server = ServerApp()
 @server.main()
 def main(grid, context):
     """Federated averaging; the recorder takes the place of the grid."""
-    grid = Recorder(grid, os.environ["RECORDED"])
+    grid = FlowerGrid(grid, os.environ["RECORDED"])
     start = {"weight": np.zeros((CLASSES, 64)), "bias": np.zeros(CLASSES)}
     everyone = {"min_train_nodes": CLIENTS, "min_available_nodes": CLIENTS}  # else a round draws some
     FedAvg(fraction_evaluate=0.0, **everyone).start(grid, _record(start), num_rounds=ROUNDS)

@@ -15,9 +15,10 @@ import pytest
 from commandline import Run
 
 from vflens.errors import ConfigError, DataError, StorageError
-from vflens.experiments.imports.flower import import_flower
+from vflens.experiments.imports.averaged import import_recording
 from vflens.protocol.horizontal.agreement import HorizontalAgreement
 from vflens.storage.journal import Reader
+from vflens.types import Point
 
 ROOT = Path(__file__).parents[2]
 RECORDED, EXAMPLE = ROOT / "examples/recorded/flower", ROOT / "examples/flower"
@@ -32,7 +33,7 @@ def digits() -> list[np.ndarray[Any, np.dtype[np.float64]]]:
 
 def test_an_attack_finds_each_clients_digit(vflens: Run, tmp_path: Path) -> None:
     server = tmp_path / "runs" / "server"
-    facts = json.loads(vflens("import-flower", RECORDED, "--config", APP, "--out", server, "--json").out)
+    facts = json.loads(vflens("import", RECORDED, "--config", APP, "--out", server, "--json").out)
     assert facts["rounds"] == 2
     found = []
     for client in facts["clients"]:
@@ -44,16 +45,16 @@ def test_an_attack_finds_each_clients_digit(vflens: Run, tmp_path: Path) -> None
     for digit in digits():
         assert min(np.abs(guess - digit).max() for guess in found) < 1e-12
     assert vflens("report", tmp_path / "runs", "--out", tmp_path / "report.html").code == 0
-    assert "flower/digits" in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "recorded/digits" in (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "all that could be checked fits" in vflens("verify-log", server).out
 
 
 def test_updates_are_what_clients_returned_less_what_they_were_sent(tmp_path: Path) -> None:
-    import_flower(RECORDED, APP, tmp_path / "server")
+    import_recording(RECORDED, APP, tmp_path / "server")
     federation = HorizontalAgreement.load(tmp_path / "server")
     assert [(p.name, p.train_rows) for p in federation.parties] == [(f"client-{i}", 8) for i in (1, 2, 3)]
     lines = [json.loads(line) for line in (RECORDED / "messages.jsonl").read_text().splitlines()]
-    for released in Reader(tmp_path / "server" / "transcript"):
+    for released in Reader(tmp_path / "server" / "transcript").select(Point.UPDATE):
         node = sorted({line["node"] for line in lines})[int(released.sender[-1]) - 1]
         here = [x for x in lines if (x["round"], x["node"]) == (released.exchange.round + 1, node)]
         sent, returned = (
@@ -108,16 +109,16 @@ def test_a_recording_that_cannot_be_read_is_refused(
 ) -> None:
     change(recorded)
     with pytest.raises((DataError, ConfigError), match=words):
-        import_flower(recorded, APP, tmp_path / "server")
+        import_recording(recorded, APP, tmp_path / "server")
     assert not (tmp_path / "server").exists()
 
 
 def test_a_folder_is_not_written_over(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="choose a new folder"):
-        import_flower(RECORDED, APP, tmp_path)
+        import_recording(RECORDED, APP, tmp_path)
 
 
-def _with_rows(*rows: float, name: str = "num-examples", round_: int = 0) -> Callable[[Path], None]:
+def _with_rows(*rows: float | str, name: str = "num-examples", round_: int = 0) -> Callable[[Path], None]:
     """The clients' numbers of rows in all rounds, or in one."""
 
     def change(lines: list[dict[str, Any]]) -> None:
@@ -131,7 +132,7 @@ def _with_rows(*rows: float, name: str = "num-examples", round_: int = 0) -> Cal
 
 def test_the_older_name_of_a_number_of_rows_is_read(tmp_path: Path, recorded: Path) -> None:
     _with_rows(8, 8, 8, name="num_examples")(recorded)
-    import_flower(recorded, APP, tmp_path / "server")
+    import_recording(recorded, APP, tmp_path / "server")
     federation = HorizontalAgreement.load(tmp_path / "server")
     assert [p.train_rows for p in federation.parties] == [8, 8, 8]
 
@@ -139,10 +140,11 @@ def test_the_older_name_of_a_number_of_rows_is_read(tmp_path: Path, recorded: Pa
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (
-            _with_rows(8, 60, 8, round_=2),
-            "returned num-examples = 8, and 60 in round 2: a run has one number",
-        ),
+        (_with_rows(0, 0, 0, round_=2), "round 2 was trained on 0 rows"),
+        (_with_rows(0, 8, 8), "round 2 does not begin with the clients' mean"),
+        (_with_rows(2**31, 8, 8), "returned num-examples = 2147483648"),
+        (_with_rows("8", 8, 8), "returned num-examples = 8: let it send"),
+        (_with_rows(60, 8, 8), "round 2 does not begin with the clients' mean"),
         (_with_rows(0.5, 0.25, 0.25), r"returned num-examples = 0\.(5|25): let it send its number of rows"),
         (_with_rows(8.5, 8, 8), r"returned num-examples = 8\.5"),
         (_with_rows(8, -8, 8), "returned num-examples = -8"),
@@ -154,7 +156,7 @@ def test_rows_that_cannot_be_weights_are_named(
 ) -> None:
     change(recorded)
     with pytest.raises(DataError, match=words):
-        import_flower(recorded, APP, tmp_path / "server")
+        import_recording(recorded, APP, tmp_path / "server")
 
 
 def test_masked_updates_are_named(tmp_path: Path, recorded: Path) -> None:
@@ -167,13 +169,15 @@ def test_masked_updates_are_named(tmp_path: Path, recorded: Path) -> None:
 
     _lines(masked)(recorded)
     with pytest.raises(DataError, match="only masked updates were recorded"):
-        import_flower(recorded, APP, tmp_path / "server")
+        import_recording(recorded, APP, tmp_path / "server")
 
 
 @pytest.fixture
 def recorder() -> ModuleType:
     """The file that is copied beside a Flower app."""
-    spec = importlib.util.spec_from_file_location("vflens_recorder", EXAMPLE / "vflens_recorder.py")
+    spec = importlib.util.spec_from_file_location(
+        "vflens_recorder", ROOT / "examples/recorder/vflens_recorder.py"
+    )
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -192,22 +196,25 @@ def _message(node: int, arrays: dict[str, Any], *, kind: str = "train", error: s
     return SimpleNamespace(metadata=metadata, content=content, error=failed, has_error=lambda: bool(error))
 
 
-def test_the_recorder_writes_training_messages_alone(tmp_path: Path, recorder: ModuleType) -> None:
+def test_the_recorder_writes_all_messages(tmp_path: Path, recorder: ModuleType) -> None:
     returned = [_message(1, {"w": np.ones(2)}), _message(2, {}, error="it stopped")]
     grid = SimpleNamespace(send_and_receive=lambda messages, **options: returned, name="mine")
-    recording = recorder.Recorder(grid, tmp_path / "recorded")
+    recording = recorder.FlowerGrid(grid, tmp_path / "recorded")
     sent = {"w": np.zeros(2)}
     assert recording.send_and_receive([_message(1, sent), _message(2, sent)], timeout=3) == returned
     recording.send_and_receive([_message(1, {"w": np.zeros(1)}, kind="evaluate")])
     assert recording.name == "mine"
     lines = [json.loads(x) for x in (tmp_path / "recorded/messages.jsonl").read_text().splitlines()]
-    assert [(x["round"], x["node"], x["direction"]) for x in lines[:4]] == [
-        (1, "1", "sent"),
-        (1, "2", "sent"),
-        (1, "1", "received"),
-        (1, "2", "received"),
+    assert [(x["round"], x["node"], x["direction"], x["type"]) for x in lines] == [
+        (1, "1", "sent", "train"),
+        (1, "2", "sent", "train"),
+        (1, "1", "received", "train"),
+        (1, "2", "received", "train"),
+        (1, "1", "sent", "evaluate"),
+        (1, "1", "received", "train"),
+        (1, "2", "received", "train"),
     ]
     assert lines[3]["error"] == "it stopped"
     np.testing.assert_array_equal(np.load(tmp_path / "recorded" / lines[2]["file"])["arr_0"], np.ones(2))
     with pytest.raises(FileExistsError):
-        recorder.Recorder(grid, tmp_path / "recorded")
+        recorder.FlowerGrid(grid, tmp_path / "recorded")

@@ -86,17 +86,17 @@ def ledger(
     emit(json, {**to_json(runs), **page}, lambda: f"{plain(*tables(runs)).rstrip()}{written}")
 
 
-def import_flower(
-    recording: Annotated[Path, typer.Argument(help="folder that the recorder of a Flower app wrote")],
+def import_recording(
+    recording: Annotated[Path, typer.Argument(help="folder that a server's recorder wrote")],
     config: Annotated[Path, typer.Option(help="TOML: columns, classes, model and training of the app")],
     out: Annotated[Path, typer.Option(help="the server's folder to write; it must not exist")],
     json: Json = False,
 ) -> None:
-    """Make a server's run folder of what a Flower app's server sent and received: attack and report it.
+    """Make a run folder of what a server of Flower or NVFlare sent and received: attack and report it.
 
-    Example: vflens import-flower recorded --config examples/flower/app.toml --out runs/flower/server
+    Example: vflens import recorded --config examples/flower/app.toml --out runs/flower/server
     """
-    from vflens.experiments.imports.flower import import_flower as imported
+    from vflens.experiments.imports.averaged import import_recording as imported
 
     facts = imported(recording, config, out)
     emit(

@@ -107,7 +107,7 @@ _PANELS: dict[str, dict[str, Callable[..., None] | typer.Typer]] = {
         "attack": evidence.attack,
         "score": evidence.score,
         "verify-log": evidence.verify_log,
-        "import-flower": evidence.import_flower,
+        "import": evidence.import_recording,
     },
     "Papers and plug-ins": {
         "reproduce": reproduce.reproduce,
@@ -126,6 +126,7 @@ for _panel, _commands in _PANELS.items():
         else:
             app.command(_name, rich_help_panel=_panel)(_command)
 app.command("audit-log", hidden=True)(evidence.verify_log)  # its name before 0.2.0
+app.command("import-flower", hidden=True)(evidence.import_recording)  # the same
 _COMMANDS = typer.main.get_command(app)  # made once: parties are forked from a process that has loaded it
 
 if _loading:

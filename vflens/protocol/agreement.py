@@ -180,14 +180,14 @@ class Agreement(ABC):
 
     @classmethod
     def _sealed(cls, facts: Mapping[str, Any], positions: Mapping[str, Array]) -> Array:
-        """Digest uint8 (32,) of the shared facts and of the nonce, if there is one; facts for reports may
-        grow.
+        """Digest uint8 (32,) of the shared facts, and of the nonce and the rows of rounds, if there are any;
+        facts for reports may grow.
         """
-        return cls._digest(facts, positions, [facts["nonce"]] if facts.get("nonce") else [])
+        return cls._digest(facts, positions, [facts[n] for n in ("nonce", "recorded_rows") if facts.get(n)])
 
     @classmethod
     def _digest(
-        cls, facts: Mapping[str, Any], positions: Mapping[str, Array], more: Sequence[str] = ()
+        cls, facts: Mapping[str, Any], positions: Mapping[str, Array], more: Sequence[Any] = ()
     ) -> Array:
         """Digest uint8 (32,) of the shared facts in the two files, and of ``more``."""
         shared = json.dumps([*(_unsigned(facts[name]) for name in cls.AGREED), *more], sort_keys=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import os
 import sys
@@ -19,7 +20,7 @@ from vflens.storage.index import index_lines
 from vflens.storage.regular import opened
 from vflens.storage.release_digests import FILE, RECORD_BYTES, digests
 from vflens.storage.transcript import left_out
-from vflens.types import Array, Phase
+from vflens.types import Array, Phase, Point
 
 _PENDING = 1 << 20  # row numbers held before repeated ones are dropped: 4 MB
 
@@ -208,10 +209,17 @@ class _Tally:
             if self._offset >= end:
                 return True
             read = _Line.model_validate_json(line)
-            kind = _Kind(read.sender, read.phase, read.point)
+            kind = _Kind(
+                read.sender, read.phase, read.point if read.point != Point.METRICS else _listed(line)
+            )
             self._counts.setdefault(kind, _Count()).add(read, _named(read.rows, payload))
             self._offset += len(line)
         return False
+
+
+def _listed(line: bytes) -> str:
+    """Metrics with their names."""
+    return f"{Point.METRICS}: {', '.join(sorted(tensor['name'] for tensor in json.loads(line)['tensors']))}"
 
 
 @contextmanager

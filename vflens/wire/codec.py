@@ -20,7 +20,8 @@ MAX_ELEMENTS = 2**31
 
 _PHASE_OUT: Mapping[Phase, Any] = {p: pb.Phase.Value(p.name) for p in Phase}
 _PHASE_IN: Mapping[Any, Phase] = {number: phase for phase, number in _PHASE_OUT.items()}
-_POINT_OUT: Mapping[Point, Any] = {p: pb.Point.Value(p.name) for p in Point}
+#: Metrics are of recordings: no party of ours sends them.
+_POINT_OUT: Mapping[Point, Any] = {p: pb.Point.Value(p.name) for p in Point if p is not Point.METRICS}
 _POINT_IN: Mapping[Any, Point] = {number: point for point, number in _POINT_OUT.items()}
 
 

@@ -17,6 +17,7 @@ from vflens.experiments.offline.command import states_of
 from vflens.experiments.offline.given_labels import score_labels
 from vflens.experiments.offline.given_trees import TREE_ATTACKS
 from vflens.experiments.offline.score_readings import fits, one_versus_rest, other_orders, unscaled
+from vflens.experiments.offline.tree_recordings import numbers_of
 from vflens.experiments.results.results import half_width
 from vflens.experiments.weights.numbers import checked_numbers, checked_shapes
 from vflens.experiments.weights.pickles import refuse_pickle
@@ -36,7 +37,6 @@ _SEEN = {
     "W": "kd", "scores": "Nk", "bias": "k", "own": "Np", "W_own": "kp", "bounds": "d2", "mean": "d",
     "covariance": "dd",
 }  # fmt: skip
-_NEEDED = ("W", "scores")
 _SUM_TOLERANCE = 0.05  # rounded scores of a row may miss 1 by so much
 _NO_SHARES = "are no probabilities that sum to 1 by row: give softmax(logits)"
 _TARGET = "unknown columns"
@@ -230,14 +230,10 @@ def read_seen(file: Path | str, given: Mapping[str, Array]) -> Seen:
     Raises:
         DataError: one is missing, unknown, or wrong.
     """
-    if unknown := sorted(given.keys() - _SEEN.keys()):
-        raise DataError(f"{file} holds {unknown[0]!r}: the arrays are {', '.join(_SEEN)}")
-    if missing := [key for key in _NEEDED if key not in given]:
-        raise DataError(f"{file} lacks {missing[0]!r}: give at least {' and '.join(_NEEDED)}")
+    arrays = numbers_of(file, given, _SEEN, ("W", "scores"))
     for one, other in (("own", "W_own"), ("W_own", "own"), ("covariance", "mean")):
         if one in given and other not in given:
             raise DataError(f"{file} has {one!r} without {other!r}: give both")
-    arrays = {key: checked_numbers(file, key, array) for key, array in given.items()}
     arrays["scores"], read_as = unscaled(arrays["scores"])
     arrays = _two_classes(arrays) if arrays["W"].ndim == 2 and len(arrays["W"]) == 1 else arrays
     _check_shapes(file, arrays)

@@ -42,7 +42,7 @@ def read_spaces(file: Path | str, given: Mapping[str, Array]) -> Spaces:
     Raises:
         DataError: an array is missing, unknown, or wrong.
     """
-    arrays = _numbers(file, given, _SPACES, ("spaces", "tree", "classes"))
+    arrays = numbers_of(file, given, _SPACES, ("spaces", "tree", "classes"))
     if ("known" in arrays) != ("labels" in arrays):
         raise DataError(f"{file} has one of 'known' and 'labels': give both, or neither")
     arrays = {"known": np.zeros(0), "labels": np.zeros(0), **arrays}
@@ -75,7 +75,7 @@ def read_histograms(file: Path | str, given: Mapping[str, Array]) -> list[Histog
     Raises:
         DataError: an array is missing, unknown, or wrong.
     """
-    arrays = _numbers(file, given, _SUMS, tuple(_SUMS))
+    arrays = numbers_of(file, given, _SUMS, tuple(_SUMS))
     sizes = checked_shapes(file, arrays, _SUMS)
     spaces, tree = _of_nodes(file, arrays["spaces"]), _whole(file, "tree", arrays["tree"])
     if tree.max(initial=0) >= sizes["T"]:
@@ -114,14 +114,19 @@ def _check_sums(file: Path | str, spaces: Array, weights: Array, sums: Array) ->
         )
 
 
-def _numbers(
+def numbers_of(
     file: Path | str, given: Mapping[str, Array], axes: Mapping[str, str], needed: Sequence[str]
 ) -> dict[str, Array]:
-    """The arrays ``given`` as float64."""
+    """The arrays ``given`` as float64; a refusal names them ``file``.
+
+    Raises:
+        DataError: one is missing, unknown, or wrong.
+    """
     if unknown := sorted(given.keys() - axes.keys()):
         raise DataError(f"{file} holds {unknown[0]!r}: the arrays are {', '.join(axes)}")
     if missing := [key for key in needed if key not in given]:
-        raise DataError(f"{file} lacks {missing[0]!r}: give at least {', '.join(needed)}")
+        due = (" and " if len(needed) == 2 else ", ").join(needed)
+        raise DataError(f"{file} lacks {missing[0]!r}: give at least {due}")
     plain = {key: a.astype(np.uint8) if a.dtype.kind == "b" else a for key, a in given.items()}
     return {key: checked_numbers(file, key, array) for key, array in plain.items()}
 

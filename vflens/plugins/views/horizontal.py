@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol, Self, TypeAlias
 
 import numpy as np
 
@@ -67,6 +67,9 @@ class Agreed(Protocol):
 
     def weights(self, participants: Collection[str]) -> Mapping[str, float]:
         """Client → the weight of its update in a round of ``participants``; they sum to 1."""
+
+    def in_round(self, number: int) -> Self:
+        """The same with the clients' rows in round ``number``."""
 
 
 class ServerView(TargetView):
@@ -183,7 +186,7 @@ class ServerView(TargetView):
             KnowledgeError: the attack did not declare GRADIENTS and PARAMETERS, the update is not there, or
                 it is no step of plain gradient descent.
         """
-        self._check_one_step(self.target)
+        self._check_one_step(self.target, number)
         found = next((delta for e, delta in self.updates() if e.round == number), None)
         if found is None:
             raise KnowledgeError(
@@ -202,11 +205,11 @@ class ServerView(TargetView):
         sent = self.received(Point.MASKED_UPDATE), self.received(Point.UPDATE)
         clients = sorted({r.sender for log in sent for r in log if r.exchange.round == number})
         for client in clients:
-            self._check_one_step(client)
+            self._check_one_step(client, number)
         before, after = self.parameters(number), self.parameters(number + 1)
         learned = {n: after[n].astype(np.float64) - value for n, value in before.items()}
-        weights = self._federation.weights(clients).items()
-        shares = {name: weight / self._federation.round_rows(name) for name, weight in weights}
+        federation = self._federation.in_round(number)
+        shares = {n: weight / federation.round_rows(n) for n, weight in federation.weights(clients).items()}
         return self._gradient(number, learned), shares
 
     def _gradient(self, number: int, update: Parameters) -> dict[str, Array]:
@@ -219,8 +222,8 @@ class ServerView(TargetView):
         }
         return gradient_of(learned, training.learning_rate, penalty=penalty)
 
-    def _check_one_step(self, client: str) -> None:
-        training, steps = self._federation.training, self._federation.steps_of(client)
+    def _check_one_step(self, client: str, number: int) -> None:
+        training, steps = self._federation.training, self._federation.in_round(number).steps_of(client)
         if training.optimizer != "sgd" or steps != 1:
             raise KnowledgeError(
                 f"an update of {client!r} is {steps} local step(s) of {training.optimizer}, and a "

@@ -25,6 +25,7 @@ POINT_KNOWLEDGE = {
     Point.DATASET: Knowledge.RELEASED_TABLE,
     Point.SHARES: Knowledge.OPENINGS,
     Point.OPENING: Knowledge.OPENINGS,
+    Point.METRICS: Knowledge.METADATA,
 }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, ClassVar
@@ -32,7 +32,8 @@ def grant_number(what: str, rows: int) -> int:
 class HorizontalAgreement(Agreement):
     """One run of clients, in name order; an epoch is a round, which is one step.
 
-    A client's rows are positions of its own: those that train first, then those that it predicts.
+    A client's rows are positions of its own: those that train first, then those that it predicts. In a
+    recording of another framework ``recorded_rows`` are those of each round by client, if they change.
     """
 
     run: str
@@ -42,6 +43,7 @@ class HorizontalAgreement(Agreement):
     model: ModelFamily
     horizontal: Horizontal
     nonce: str = ""
+    recorded_rows: tuple[Mapping[str, int], ...] = ()
 
     setting: ClassVar[Setting] = Setting.HORIZONTAL
     AGREED: ClassVar[tuple[str, ...]] = (
@@ -107,6 +109,14 @@ class HorizontalAgreement(Agreement):
         """What ``client`` says of itself."""
         return next(p for p in self.parties if p.name == client)
 
+    def in_round(self, number: int) -> HorizontalAgreement:
+        """The same with the clients' rows in round ``number``."""
+        if not self.recorded_rows:
+            return self
+        rows = self.recorded_rows[number]
+        parties = tuple(replace(p, train_rows=rows.get(p.name, p.train_rows)) for p in self.parties)
+        return replace(self, parties=parties, recorded_rows=())
+
     def weights(self, participants: Collection[str]) -> Mapping[str, float]:
         """Client → the weight of its update in a round of ``participants``; they sum to 1."""
         equal = self.horizontal.weights == "equal"
@@ -167,6 +177,7 @@ class HorizontalAgreement(Agreement):
             "model": self.model.model_dump(mode="json"),
             "horizontal": self.horizontal.model_dump(),
             "parties": [party_to_dict(p) for p in self.parties],
+            **({"recorded_rows": self.recorded_rows} if self.recorded_rows else {}),
         }
 
     def positions(self) -> dict[str, Array]:
@@ -183,6 +194,7 @@ class HorizontalAgreement(Agreement):
             model=checked_model(facts["model"]),
             horizontal=Horizontal(**facts["horizontal"]),
             nonce=facts.get("nonce", ""),
+            recorded_rows=tuple(facts.get("recorded_rows", ())),
         )
 
 

@@ -103,7 +103,7 @@ def _terms(
     if federation.sent is Point.MASKED_UPDATE:
         yield from unmasked_mean(federation, updates, parameters).items()
         return
-    weights = federation.weights({update.sender for update in updates})
+    weights = federation.in_round(updates[0].exchange.round).weights({update.sender for update in updates})
     for update in updates:
         for name in parameters:
             yield name, weights[update.sender] * update.tensor(name).astype(np.float64)

@@ -41,9 +41,9 @@ def server_view(
         rows = granted_rows(target, transcript)
     elif attack.pooled:
         together = participants(transcript, number)
-        rows = np.arange(sum(map(federation.round_rows, together)), dtype=np.int32)
+        rows = np.arange(sum(map(federation.in_round(number).round_rows, together)), dtype=np.int32)
     else:
-        rows = np.arange(federation.round_rows(target), dtype=np.int32)
+        rows = np.arange(federation.in_round(number).round_rows(target), dtype=np.int32)
     return ServerView(
         federation=federation,
         number=number,
