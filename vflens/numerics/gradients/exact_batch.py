@@ -28,7 +28,7 @@ _DESCENT = 0.3 * np.geomspace(1, 1e-5, 30)  # what counts as 0 while a sparse ve
 _FAINT = 0.02  # of the largest: units behind which rounding is large
 _LEAST, _APART = 1e-9, 1e-4  # rounding of float64; singular values of directions that are told apart
 _UNSEEN = 0.05  # share of the units that a row wakes whose error signal is lost in rounding
-_SAME = 1e-7  # 1 − |cosine| of one direction found twice
+_SAME = 1e-7  # 1 − |cosine| of one direction found twice, at least
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,7 +119,7 @@ class _Search:
         size = np.linalg.norm(span, axis=1)
         live = size > 10 * noise  # a unit that no row wakes
         self.live, self.units = span[live], span[live] / size[live, None]
-        self.within = noise / size[live]
+        self.within, self.same = noise / size[live], max(_SAME, (100 * noise) ** 2)
         self.layer = layer[live]
         self.behind = None if behind is None else behind[live]
         self.hits = np.zeros((0, span.shape[1]))
@@ -135,9 +135,10 @@ class _Search:
             beside = np.linalg.qr(self.proven.T)[0]
             start[_STARTS // 3 :] -= start[_STARTS // 3 :] @ beside @ beside.T
             ends = _sparse(self.units, start)
-            near = np.abs(ends @ self.units.T) < 100 * self.within
-            patterns = ~near[near.sum(axis=1) > b]
-        for awake in np.unique(patterns, axis=0)[:_STARTS]:
+            near = np.abs(ends @ self.units.T) / self.within
+            zero = np.concatenate([near < 10, near < 100])
+            patterns = ~zero[zero.sum(axis=1) > b]
+        for awake in np.unique(patterns, axis=0)[: 2 * _STARTS]:
             self._add(self._direction(awake))
 
     def settled(self, rng: np.random.Generator | None) -> Array | None:
@@ -147,12 +148,12 @@ class _Search:
             factors = np.linalg.solve(chosen.T, self.rest)
             x = factors / np.where(factors[:, -1:] == 0, 1, factors[:, -1:])
             kept = [self._direction(awake) for awake in x @ self.layer.T > 0]
-            whole = [q is not None and abs(q @ p) > 1 - _SAME for q, p in zip(kept, chosen, strict=True)]
+            whole = [q is not None and abs(q @ p) > 1 - self.same for q, p in zip(kept, chosen, strict=True)]
             if all(whole):
                 return x[:, :-1]
             self.proven = np.zeros((0, len(self.rest)))
             for q in kept:
-                if q is not None and _is_new(q, self.proven):
+                if q is not None and self._is_new(q, self.proven):
                     self.proven = np.vstack([self.proven, q])
                 self._add(q)
             if len(self.proven) <= before:
@@ -160,8 +161,11 @@ class _Search:
         return None
 
     def _add(self, direction: Array | None) -> None:
-        if direction is not None and _is_new(direction, self.hits):
+        if direction is not None and self._is_new(direction, self.hits):
             self.hits = np.vstack([self.hits, direction])
+
+    def _is_new(self, direction: Array, among: Array) -> bool:
+        return bool((np.abs(among @ direction) < 1 - self.same).all())
 
     def _direction(self, awake: Array) -> Array | None:
         """The one direction of the row that wakes these units, bool (m,); None where there is none, or
@@ -204,10 +208,6 @@ def _orthogonal(units: Array) -> Array | None:
         return None
     _, sizes, vectors = np.linalg.svd(units)
     return None if sizes[b - 2] < _APART else vectors[-1]
-
-
-def _is_new(direction: Array, among: Array) -> bool:
-    return bool((np.abs(among @ direction) < 1 - _SAME).all())
 
 
 def _sparse(units: Array, q: Array) -> Array:
