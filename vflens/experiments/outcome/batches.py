@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -16,6 +16,7 @@ from scipy.special import softmax
 
 from vflens.array import Array
 from vflens.numerics.gradients.exact_batch import exact_batch
+from vflens.words import counted
 
 Layers: TypeAlias = Sequence[tuple[Array, Array]]  # W (out, in) and c (out,), a ReLU between two of them
 HIDDEN = (100, 100)
@@ -88,18 +89,39 @@ def inverted(
     return int((off < EXACT).sum())
 
 
-def rounds(x: Array, labels: Array | None, classes: int, seed: int) -> Iterator[Round]:
-    """What rounds of each of :data:`SIZES` rows of ``x`` (N, d) in [0, 1] send, so far as there are rows.
-
-    Labels are drawn where there are none: the inversion does not need them.
+def rounds(x: Array, classes: int, seed: int) -> Iterator[Round]:
+    """What rounds of each of :data:`SIZES` rows of ``x`` (N, d) in [0, 1] send, so far as there are rows; two
+    sizes of which none is found end it. Labels are drawn: the inversion does not need them.
     """
+    empty = 0
     for batch in SIZES:
-        if batch > len(x):
+        if batch > len(x) or empty == 2:
             return
         rng, found = np.random.default_rng((seed, batch)), 0
         for _ in range(_BATCHES):
             places = rng.choice(len(x), batch, replace=False)
-            y = rng.integers(0, classes, batch) if labels is None else labels[places]
             layers = fresh((x.shape[1], *HIDDEN, classes), rng)
-            found += inverted(x[places], y, layers, rng)
+            found += inverted(x[places], rng.integers(0, classes, batch), layers, rng)
+        empty = 0 if found else empty + 1
         yield Round(batch, _BATCHES * batch, found)
+
+
+def sent(found: Sequence[Round]) -> str:
+    """The sentence about rounds in ascending order: "Rounds of 8 rows send 8 rows; from 24 on none here was
+    found."
+    """
+    some = [one for one in found if one.found]
+    if not some:
+        return f"Of rounds of {found[0].batch} to {found[-1].batch} rows none here was found."
+    whole = list(takewhile(lambda one: one.found == one.rows, found))
+    parts = [_sends(one) for one in dict.fromkeys([*whole[-1:], some[-1]])]
+    beyond = [one for one in found if one.batch > some[-1].batch]
+    end = f"from {beyond[0].batch} on none here was found" if beyond else "larger ones were not tried"
+    first, *rest = [*parts, end]
+    return "; ".join([f"Rounds of {first}", *rest]) + "."
+
+
+def _sends(one: Round) -> str:
+    mean = one.batch * one.found / one.rows
+    rows = counted(one.batch, "row")
+    return f"{rows} send {rows}" if one.found == one.rows else f"{rows} send {mean:.2g} on average"
