@@ -18,26 +18,24 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from vflens.experiments.outcome.batches import EXACT, Layers, fresh, inverted
 from vflens.experiments.figures.tableak import Encoded, encoded
+from vflens.experiments.outcome.batches import EXACT, Layers, fresh, inverted
 from vflens.numerics.assignment import in_order_of
 from vflens.types import Array
 
 ROOT = Path(__file__).parents[1]
 KEPT, PAGE = ROOT / ".scoreboard" / "exact_inversion.jsonl", ROOT / "docs" / "attacks" / "exact_inversion.md"
 BEGIN, END = "<!-- measured -->\n", "<!-- end -->\n"
-TABLES, HIDDEN, SIZES = (
-    ("adult", "bank", "digits"),
-    ((100, 100), (32,), (32, 32), (256,)),
-    (2, 4, 8, 12, 16, 24, 32),
-)
+TABLES, SIZES = ("adult", "bank", "digits"), (2, 4, 8, 12, 16, 24, 32)
+HIDDEN = (100, 100), (32,), (256,), (32, 32)
 BATCHES, TRAINED_STEPS = 3, 500
+_ORDER = 2, 8, 16, 24, 4, 12, 32
 OTHERS = [(table, (100, 100), trained, 8) for table in ("adult", "bank") for trained in (False, True)]
 
 
 def cells() -> Iterator[tuple[Any, ...]]:
-    """Table, hidden layers, whether they are trained, rows of a batch: the small batches first."""
-    for size, table, hidden, trained in product(SIZES, TABLES, HIDDEN, (False, True)):
+    """Table, hidden layers, whether they are trained, rows of a batch: what says most comes first."""
+    for size, trained, hidden, table in product(_ORDER, (False, True), HIDDEN, TABLES):
         yield table, hidden, trained, size
 
 
@@ -152,13 +150,19 @@ def main() -> None:
     KEPT.parent.mkdir(exist_ok=True)
     torch.set_num_threads(1)
     work = [("measured", measured, cell) for cell in cells()]
-    work[28:28] = [("beside", beside, cell) for cell in OTHERS]
+    work[24:24] = [("beside", beside, cell) for cell in OTHERS]
     for what, measure, cell in work:
         rows = kept()
         if _key(what, *cell) not in rows:
             row = partial(measure, *cell)()
             with KEPT.open("a") as file:
                 file.write(json.dumps({"cell": _key(what, *cell), **row}) + "\n")
+            write()
+    write()
+
+
+def write() -> None:
+    """Put what is there into the page."""
     text = PAGE.read_text()
     head, rest = text.split(BEGIN)
     PAGE.write_text(f"{head}{BEGIN}\n{table(kept())}\n{END}{rest.split(END)[1]}")

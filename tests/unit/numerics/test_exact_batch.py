@@ -113,8 +113,9 @@ def test_rows_that_wake_the_same_units_are_not_proven() -> None:
     x[1, 1] += 0.01
     y[:2] = 0
     with torch.no_grad():
-        model[2].weight *= 100  # the two rows have other probabilities
-    weight = [*model.parameters()][2].detach().numpy()
+        last = [*model.parameters()][2]
+        last.mul_(100)  # the two rows have other probabilities
+    weight = last.detach().numpy()
     more: dict[str, Any] = {"slopes": _slopes(model), "behind": weight[1] - weight[0]}
     layer = _first(model)
     awake = x @ layer[0].T + layer[1] > 0
@@ -124,7 +125,8 @@ def test_rows_that_wake_the_same_units_are_not_proven() -> None:
 
 def _smooth() -> nn.Sequential:
     model = _network(60, 40)
-    return nn.Sequential(model[0], nn.Tanh(), *model[2:])
+    layers = list(model)
+    return nn.Sequential(layers[0], nn.Tanh(), *layers[2:])
 
 
 @pytest.mark.parametrize("what", ["no ReLU", "too many rows", "noise", "silence", "another model"])

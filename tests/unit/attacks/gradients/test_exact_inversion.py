@@ -80,7 +80,8 @@ def _of_letters(rows: int, seed: int) -> Table:
     """A table of twenty columns of 0 and 1."""
     columns = tuple(ColumnInfo(f"c{i}", 0.0, 1.0) for i in range(20))
     x = np.random.default_rng(seed).integers(0, 2, (rows, len(columns))).astype(float)
-    return replace(table(rows, seed), columns=columns, features=x)
+    of_classes: Table = table(rows, seed)
+    return replace(of_classes, columns=columns, features=x)
 
 
 @pytest.mark.parametrize(("steps", "rows", "l2"), [(1, 5, 0.01), (2, 2, 0.01), (3, 1, 0.0)])

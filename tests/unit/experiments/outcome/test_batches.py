@@ -14,6 +14,7 @@ from torch.nn.functional import cross_entropy, linear
 import vflens.cli.main
 from vflens.experiments.outcome import batches
 from vflens.experiments.outcome.batches import Round, fresh, inverted, rounds, sent, update_gradient
+from vflens.types import Array
 
 BANK = Path(__file__).parents[4] / "examples" / "bank_passive.csv"
 
@@ -41,7 +42,7 @@ def test_the_sentence(records: list[tuple[int, int, int]], sentence: str) -> Non
     assert sent([Round(*record) for record in records]) == sentence
 
 
-def _rows(n: int) -> np.ndarray:  # type: ignore[type-arg]
+def _rows(n: int) -> Array:
     return np.random.default_rng(1).integers(0, 2, (n, 25)).astype(float)
 
 
