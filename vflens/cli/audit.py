@@ -171,8 +171,6 @@ def audit(
     if serve or port or source is None:
         serve_audit(given, serve=serve, port=port, json=json)
         return
-    if batches:
-        refuse_others(given, _OF_ROUNDS, "--batches inverts rounds and nothing else")
     out = _writable(out)
     check_table(table)
     kinds, gated = audit_flags.kinds(encode or []), gate(fail_if, fail_if_beats_blind, junit)
@@ -180,9 +178,7 @@ def audit(
     mine, all_inputs = audit_flags.names(columns), audit_flags.names(inputs)
     asked = Asked(source, classes, mine, id_column, all_inputs, kinds, missing, **labelled)
     if batches:
-        with identified(show_ids):
-            subject = asked.subject(classes)
-        _audit_rounds(subject, seed, json=json)
+        _audit_rounds(given, asked)
         return
     plan = Plan(
         models,
@@ -279,10 +275,14 @@ def _audit_regression(subject: AuditSubject, plan: Plan, told: _Told) -> None:
     judged.enforce()
 
 
-def _audit_rounds(subject: AuditSubject, seed: int, *, json: bool) -> None:
+def _audit_rounds(given: typer.Context, asked: Asked) -> None:
     """What rounds of clients with this table send."""
     from vflens.experiments.outcome.batches import HIDDEN, rounds, sent
 
+    refuse_others(given, _OF_ROUNDS, "--batches inverts rounds and nothing else")
+    seed, json = given.params["seed"], given.params["json"]
+    with identified(given.params["show_ids"]):
+        subject = asked.subject(given.params["classes"])
     found = list(rounds(subject.x, max(2, subject.classes), seed))
     facts = {"verdict": sent(found), "hidden": HIDDEN, "seed": seed}
     lines = [["rows of a round", "rows tried", "found exactly"]]
