@@ -7,14 +7,11 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 import numpy as np
-import torch
 from pydantic import Field
-from torch import Tensor, nn
-from torch.nn.functional import cross_entropy
+from torch import nn
 
-from vflens.attacks._inversion import array
 from vflens.attacks._rounds import network_of
-from vflens.attacks.gradients.whole import whole_network
+from vflens.attacks.gradients.whole import row_slopes, whole_network
 from vflens.errors import KnowledgeError
 from vflens.numerics.gradients.imprint import bin_means, equal_bins
 from vflens.plugins.declared import Audited
@@ -83,7 +80,7 @@ class Imprint(PlantingAttack):
         model = network_of(view, view.parameters(view.round))
         first, _ = _layers(model)
         shown, sizes = bin_means(gradient[f"{first}.weight"], gradient[f"{first}.bias"])
-        alone = _alone(_slopes(model, first, shown, view.n_classes), sizes, shares)
+        alone = _alone(row_slopes(model, first, shown, view.n_classes)[:, :, 0], sizes, shares)
         order = np.lexsort((-np.abs(sizes), ~alone))[: len(view.rows)]
         values = np.tile(
             shown.mean(axis=0) if len(shown) else np.full(shown.shape[1], 0.5), (len(view.rows), 1)
@@ -109,19 +106,6 @@ def _layers(model: nn.Module) -> tuple[str, str]:
             "train an mlp without dropout"
         )
     return leaves[0][0], leaves[2][0]
-
-
-def _slopes(model: nn.Module, layer: str, x: Array, classes: int) -> Array:
-    """The gradient g (r, k) of the loss of each row of ``x`` (r, d), as each class, in the first unit: it is
-    above 0 at every row.
-    """
-    seen: list[Tensor] = []
-    hook = model.get_submodule(layer).register_forward_hook(lambda module, given, z: seen.append(z))
-    logits = model.eval()(torch.tensor(x))
-    hook.remove()
-    losses = [cross_entropy(logits, torch.full((len(x),), k), reduction="sum") for k in range(classes)]
-    found = [torch.autograd.grad(loss, seen[0], retain_graph=True)[0][:, 0] for loss in losses]
-    return array(torch.stack(found, dim=1))
 
 
 def _alone(slopes: Array, sizes: Array, shares: Mapping[str, float]) -> Array:

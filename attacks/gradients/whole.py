@@ -4,8 +4,10 @@ from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 
+from vflens.attacks._inversion import array, device_of
 from vflens.errors import KnowledgeError
 from vflens.models.families.split_network import SplitNetwork
 from vflens.models.networks.architectures import bottom, top
@@ -49,3 +51,17 @@ def first_linear(model: nn.Module) -> str | None:
     layers = (n for n, m in model.named_modules() if isinstance(m, nn.Linear | nn.Conv2d))
     name = next(layers)
     return name if isinstance(model.get_submodule(name), nn.Linear) else None
+
+
+def row_slopes(model: nn.Module, layer: str, x: Array, classes: int) -> Array:
+    """The gradient (n, k, m) of the loss of each row of ``x`` (n, d), as each of k ``classes``, in the output
+    of ``layer``.
+    """
+    seen: list[Tensor] = []
+    hook = model.get_submodule(layer).register_forward_hook(lambda module, given, z: seen.append(z))
+    logits = model.eval()(torch.tensor(x, device=device_of(model)))
+    hook.remove()
+    labels = torch.arange(classes, device=logits.device)
+    losses = [cross_entropy(logits, k.expand(len(x)), reduction="sum") for k in labels]
+    found = [torch.autograd.grad(loss, seen[0], retain_graph=True)[0] for loss in losses]
+    return array(torch.stack(found, dim=1))

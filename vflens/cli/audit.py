@@ -20,7 +20,7 @@ from vflens.cli.decide.thresholds import (
     write_table,
 )
 from vflens.cli.output import Json, ShowIds, emit, grids, identified, note_tables
-from vflens.cli.screen.audit_page import Port, Serve, serve_audit
+from vflens.cli.screen.audit_page import Port, Serve, refuse_others, serve_audit
 from vflens.types import Document
 
 if TYPE_CHECKING:
@@ -111,6 +111,16 @@ Inputs = Annotated[
     str | None,
     typer.Option(help="with --weights: all inputs of the model in order, comma-separated; default: yours"),
 ]
+Batches = Annotated[
+    bool,
+    typer.Option(
+        "--batches", help="only: how many of your rows one round of clients gives away, by its rows"
+    ),
+]
+#: What ``--batches`` reads.
+_OF_ROUNDS = frozenset(
+    ("source", "batches", "classes", "columns", "id_column", "encode", "missing", "label", "label_kind")
+) | {"seed", "show_ids", "json"}
 
 
 def audit(
@@ -138,6 +148,7 @@ def audit(
     seed: Seed = 0,
     out: Page = Path("audit.html"),
     details: Details = False,
+    batches: Batches = False,
     show_ids: ShowIds = False,
     table: TableFile = None,
     fail_if: FailIf = None,
@@ -166,6 +177,9 @@ def audit(
     labelled = audit_flags.of_model(weights, inputs, label, label_kind)
     mine, all_inputs = audit_flags.names(columns), audit_flags.names(inputs)
     asked = Asked(source, classes, mine, id_column, all_inputs, kinds, missing, **labelled)
+    if batches:
+        _audit_rounds(given, asked)
+        return
     plan = Plan(
         models,
         known,
@@ -259,6 +273,25 @@ def _audit_regression(subject: AuditSubject, plan: Plan, told: _Told) -> None:
             lambda: f"{_text(found, told)}{judged.text}",
         )
     judged.enforce()
+
+
+def _audit_rounds(given: typer.Context, asked: Asked) -> None:
+    """What rounds of clients with this table send."""
+    from vflens.experiments.outcome.batches import HIDDEN, rounds, sent
+
+    refuse_others(given, _OF_ROUNDS, "--batches inverts rounds and nothing else")
+    seed, json = given.params["seed"], given.params["json"]
+    with identified(given.params["show_ids"]):
+        subject = asked.subject(given.params["classes"])
+    found = list(rounds(subject.x, max(2, subject.classes), seed))
+    facts = {"verdict": sent(found), "hidden": HIDDEN, "seed": seed}
+    lines = [["rows of a round", "rows tried", "found exactly"]]
+    lines += [[str(number) for number in one] for one in found]
+    emit(
+        json,
+        {**facts, "rounds": [one._asdict() for one in found]},
+        lambda: f"{sent(found)}\n\n{grids(lines)}",
+    )
 
 
 def _evidence(found: Document) -> Sequence[Evidence]:

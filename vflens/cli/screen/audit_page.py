@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated
@@ -43,11 +44,7 @@ def serve_audit(given: typer.Context, *, serve: bool, port: int, json: bool) -> 
             "your run folder, or --serve for a page"
         )
     check_extra()
-    typed = [p for p in given.command.params if _is_typed(given, p.name or "")]
-    other = next((p for p in typed if p.name not in _OF_THE_PAGE), None)
-    if other is not None:
-        what = repr(given.params[other.name]) if other.name == "source" else other.opts[0]
-        raise ConfigError(f"--serve asks on its page: leave out {what}")
+    refuse_others(given, _OF_THE_PAGE, "--serve asks on its page")
     from vflens.experiments.watch.own_audit import OwnAudit
     from vflens.experiments.watch.own_audit_app import audit_app
     from vflens.experiments.watch.server import serve_app
@@ -55,6 +52,19 @@ def serve_audit(given: typer.Context, *, serve: bool, port: int, json: bool) -> 
     with TemporaryDirectory(prefix="vflens-audit-") as folder:  # of mode 700
         own = OwnAudit(Path(folder))
         serve_app(lambda access, ends: audit_app(own, access), announced(json=json), port, takes=True)
+
+
+def refuse_others(given: typer.Context, allowed: Collection[str], why: str) -> None:
+    """Refuse what was typed beside the parameters of ``allowed``.
+
+    Raises:
+        ConfigError: naming the first of them.
+    """
+    typed = [p for p in given.command.params if _is_typed(given, p.name or "")]
+    other = next((p for p in typed if p.name not in allowed), None)
+    if other is not None:
+        what = repr(given.params[other.name]) if other.name == "source" else other.opts[0]
+        raise ConfigError(f"{why}: leave out {what}")
 
 
 def _is_typed(given: typer.Context, name: str) -> bool:

@@ -176,24 +176,32 @@ class ServerView(TargetView):
         check_unmasked(self._federation.horizontal, sender)
         return ((r.exchange, r.tensors or {}) for r in self.received(Point.UPDATE, sender))
 
-    def gradient(self, number: int) -> dict[str, Array]:
+    @property
+    def steps(self) -> int:
+        """How many local steps the target took in :attr:`round`."""
+        return self._federation.in_round(self.round).steps_of(self.target)
+
+    def gradient(self, number: int, *, several: bool = False) -> dict[str, Array]:
         """The gradient by name of the mean loss of the rows that the target trained on in round ``number``,
         at :meth:`parameters` of that round, float64: −Δ/η without the penalty's part.
 
-        It is what the target's defences left of it. Running moments of a batch norm are no gradients.
+        With ``several`` local steps it is the mean of the gradients of all, each at the parameters of its
+        step, with weights that the penalty gives. It is what the target's defences left of it. Running
+        moments of a batch norm are no gradients.
 
         Raises:
             KnowledgeError: the attack did not declare GRADIENTS and PARAMETERS, the update is not there, or
                 it is no step of plain gradient descent.
         """
-        self._check_one_step(self.target, number)
+        steps = self._federation.in_round(number).steps_of(self.target) if several else 1
+        self._check_descent(self.target, number, steps)
         found = next((delta for e, delta in self.updates() if e.round == number), None)
         if found is None:
             raise KnowledgeError(
                 f"no update of {self.target!r} in round {number} reached {self.party!r}{self.sampling()}: it "
                 "may have had no part in it"
             )
-        return self._gradient(number, found)
+        return self._gradient(number, found, steps)
 
     def mean_gradient(self, number: int) -> tuple[dict[str, Array], dict[str, float]]:
         """The weighted mean of the :meth:`gradient` of all clients in round ``number``, which follows from
@@ -205,26 +213,28 @@ class ServerView(TargetView):
         sent = self.received(Point.MASKED_UPDATE), self.received(Point.UPDATE)
         clients = sorted({r.sender for log in sent for r in log if r.exchange.round == number})
         for client in clients:
-            self._check_one_step(client, number)
+            self._check_descent(client, number)
         before, after = self.parameters(number), self.parameters(number + 1)
         learned = {n: after[n].astype(np.float64) - value for n, value in before.items()}
         federation = self._federation.in_round(number)
         shares = {n: weight / federation.round_rows(n) for n, weight in federation.weights(clients).items()}
         return self._gradient(number, learned), shares
 
-    def _gradient(self, number: int, update: Parameters) -> dict[str, Array]:
+    def _gradient(self, number: int, update: Parameters, steps: int = 1) -> dict[str, Array]:
         start, training = self.parameters(number), self._federation.training
         learned = {n: d.astype(np.float64) for n, d in update.items() if ".running_" not in f".{n}"}
+        kept = 1 - 2 * training.learning_rate * training.l2  # of a parameter, by the penalty of a step
+        share = sum(kept**step for step in range(steps)) / steps
         penalty = {
-            name: 2 * training.l2 * start[name].astype(np.float64)
+            name: 2 * training.l2 * share * start[name].astype(np.float64)
             for name in learned
             if training.penalise_bias or start[name].ndim > 1
         }
-        return gradient_of(learned, training.learning_rate, penalty=penalty)
+        return gradient_of(learned, training.learning_rate, steps=steps, penalty=penalty)
 
-    def _check_one_step(self, client: str, number: int) -> None:
+    def _check_descent(self, client: str, number: int, read: int = 1) -> None:
         training, steps = self._federation.training, self._federation.in_round(number).steps_of(client)
-        if training.optimizer != "sgd" or steps != 1:
+        if training.optimizer != "sgd" or steps != read:
             raise KnowledgeError(
                 f"an update of {client!r} is {steps} local step(s) of {training.optimizer}, and a "
                 "gradient only if it is one step of sgd (training.optimizer, horizontal.local_steps = 1)"

@@ -1,0 +1,80 @@
+"""All rows of a batch, exactly, from the gradient of a first layer with bias behind which a ReLU stands.
+
+SPEAR (Dimitrov et al., NeurIPS 2024): the gradient is of low rank, and its factors are sparse.
+"""
+
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+from torch import nn
+
+from vflens.attacks._inversion import array
+from vflens.attacks._rounds import RoundAttack, known_network
+from vflens.attacks.gradients.whole import first_linear, row_slopes
+from vflens.errors import KnowledgeError
+from vflens.numerics.gradients.exact_batch import exact_batch
+from vflens.plugins.views.horizontal import ServerView
+from vflens.types import Array, Estimate, RowStatus, statuses
+
+
+class ExactInversion(RoundAttack):
+    """Rows that a forward and a backward pass prove are ``ok``. Where nothing is proven all rows are
+    ``not_converged``, in the middle of the box: a blind guess. Labels are not needed.
+    """
+
+    def reconstruct(self, view: ServerView, *, rng: np.random.Generator) -> Estimate:
+        """Columns (n, d); extra "misfit" (n,): how far the gradient of the answer is from the one seen, in
+        its own size. It is NaN after several local steps: the forward pass alone proves the rows then.
+
+        Raises:
+            KnowledgeError: no ReLU stands behind the first linear layer, which has a bias, or the clients
+                keep a part of the model to themselves.
+        """
+        gradient = view.gradient(view.round, several=True)
+        model, n = known_network(view, view.parameters(view.round)), len(view.rows)
+        layer = _first(model)
+        weight, bias = f"{layer}.weight", f"{layer}.bias"
+        known = view.steps == 1 and not any(isinstance(m, nn.Dropout) for m in model.modules())
+        found = exact_batch(
+            (gradient[weight], gradient[bias]),
+            (array(model.get_parameter(weight)), array(model.get_parameter(bias))),
+            n,
+            rng,
+            slopes=partial(row_slopes, model, layer, classes=view.n_classes) if known else None,
+            behind=_behind(model) if known else None,
+        )
+        if found is None:
+            blind = np.full((n, gradient[weight].shape[1]), 0.5)
+            return Estimate(view.target, view.rows, blind, statuses(n, RowStatus.NOT_CONVERGED))
+        extras = {"misfit": np.full(n, found.misfit)}
+        return Estimate(view.target, view.rows, found.x, statuses(n), extras=extras)
+
+
+def _first(model: nn.Module) -> str:
+    """The name of the linear layer that reads the columns, with a bias and a ReLU behind it.
+
+    Raises:
+        KnowledgeError: there is none.
+    """
+    name, leaves = first_linear(model), [(n, m) for n, m in model.named_modules() if not list(m.children())]
+    behind = [after for (n, _), (_, after) in pairwise(leaves) if n == name]
+    if not behind or not isinstance(behind[0], nn.ReLU):
+        raise KnowledgeError(
+            "no ReLU stands behind a first linear layer: exact_inversion needs an mlp, or dcn"
+        )
+    if model.get_submodule(name or "").bias is None:
+        raise KnowledgeError(
+            "the first layer has no bias: exact_inversion reads lengths of rows from its gradient"
+        )
+    return name or ""
+
+
+def _behind(model: nn.Module) -> Array | None:
+    """The only direction (m,) of error signals: one layer of two classes stands behind the ReLU."""
+    leaves = [m for m in model.modules() if not list(m.children())]
+    last = leaves[-1]
+    if len(leaves) != 3 or not isinstance(last, nn.Linear) or last.out_features != 2:
+        return None
+    weight = array(last.weight)
+    return np.asarray(weight[1] - weight[0])
