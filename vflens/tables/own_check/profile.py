@@ -16,9 +16,10 @@ import numpy as np
 from vflens.errors import DataError
 from vflens.storage.arrow import in_numpy
 from vflens.tables.description import PartyFile
-from vflens.tables.encodings import PLAIN, Conversion
+from vflens.tables.encodings import Conversion
 from vflens.tables.exact_numbers import as_floats, as_text, beyond_exact, is_text, large_integers
 from vflens.tables.kinds import kind_of_times
+from vflens.tables.written import PLAIN
 from vflens.types import Array
 
 if TYPE_CHECKING:
