@@ -19,7 +19,7 @@ from vflens.cli.decide.thresholds import (
     gate,
     write_table,
 )
-from vflens.cli.output import Json, ShowIds, emit, grids, identified, note_tables
+from vflens.cli.output import Json, ShowIds, emit, grids, identified, note, note_tables
 from vflens.cli.screen.audit_page import Port, Serve, serve_audit
 from vflens.types import Document
 
@@ -185,6 +185,8 @@ def audit(
     if model is None:
         with identified(show_ids):
             subject = asked.subject(classes)
+        if subject.assumed and subject.label is None:
+            note(subject.assumed)
         _audit_regression(subject, plan, told)
     elif isinstance(model, LinearModel):
         _audit_regression(linear_subject(asked, model), plan, told)

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from csv import reader as csv_rows
+from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -167,7 +168,7 @@ class TableFile:
                 # Select by name: for "a" the library also reads "a.b" of parquet.
                 block = {n: self._present(n, as_plain(batch.column(self._stored[n]))) for n in names}
             if numbered:
-                block[ROW_NUMBER] = strings(map(str, range(rows + 1, rows + 1 + len(batch))))
+                block[ROW_NUMBER] = strings([str(rows + i + 1) for i in range(len(batch))])
             used += sum(cells.nbytes for cells in block.values())
             self._check(used)
             rows += len(batch)
@@ -229,8 +230,8 @@ class TableFile:
     def _behind_row_names(self) -> list[str]:
         """The header, if it has several cells, one less than the first row: so R writes it; else []."""
         head = self._raw()[1].read(_HEADER_BYTES).decode(self._encoding, "replace")
-        header, row, *_ = [*csv_rows(head.splitlines(), delimiter=self._delimiter), [], []]
-        return header if len(row) - 1 == len(header) > 1 else []
+        rows = list(islice(csv_rows(head.splitlines(), delimiter=self._delimiter), 2))
+        return rows[0] if len(rows) == 2 and len(rows[1]) - 1 == len(rows[0]) > 1 else []
 
     def _csv_batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa

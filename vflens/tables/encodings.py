@@ -33,7 +33,8 @@ from vflens.storage.arrow import in_numpy
 from vflens.tables.exact_numbers import as_floats, as_text, beyond_exact, is_text, refuse_rounded
 from vflens.tables.kinds import days, kind_of_times
 from vflens.tables.places import in_rows
-from vflens.tables.written import MARKS, PLAIN, days_of, split_numbers, times_of
+from vflens.tables.written.dates import dates_of, times_of
+from vflens.tables.written.numbers import MARKS, PLAIN, split_numbers
 from vflens.types import Array
 
 if TYPE_CHECKING:
@@ -213,9 +214,7 @@ class Conversion:
             if not pa.types.is_null(cells.type):
                 raise DataError(f"column {self._name!r} holds {cells.type}, no date: leave out its encode")
             return as_floats(cells)
-        found = cells.dictionary_encode()
-        known = [days_of(text, self._how, self._century) for text in found.dictionary.to_pylist()]
-        values: Array = np.array([*known, np.nan])[np.nan_to_num(in_numpy(found.indices), nan=-1).astype(int)]
+        values = dates_of(cells, self._how, self._century)
         wrong = np.isnan(values) & (in_numpy(pc.is_valid(cells)) == 1)
         self._refuse(wrong, first, f"no date as {self._how}", "correct it, or give its format")
         return values

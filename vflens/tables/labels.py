@@ -12,7 +12,7 @@ from vflens.names import has_controls
 from vflens.storage.arrow import in_numpy, strings
 from vflens.tables.description import PartyFile
 from vflens.tables.places import Places
-from vflens.tables.written import PLAIN
+from vflens.tables.written.numbers import PLAIN
 from vflens.types import Array, ColumnInfo
 from vflens.words import counted
 

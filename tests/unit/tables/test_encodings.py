@@ -19,7 +19,7 @@ from vflens.tables.description import PartyFile
 from vflens.tables.encodings import Conversion, checked_kind
 from vflens.tables.files import read_party_table
 from vflens.tables.table import Table
-from vflens.tables.written import MARKS
+from vflens.tables.written.numbers import MARKS
 
 
 def _read(folder: Path, cells: list[str], kind: str, **settings: Any) -> Table:

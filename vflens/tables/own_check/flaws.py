@@ -17,7 +17,7 @@ from vflens.tables.own_check.flaw import Flaw, a_flaw, constant, key, left_out, 
 from vflens.tables.own_check.numbers import of_numbers
 from vflens.tables.own_check.profile import ColumnProfile, TableProfile
 from vflens.tables.own_check.texts import Tries, many_texts, of_text
-from vflens.tables.written import PLAIN
+from vflens.tables.written.numbers import PLAIN
 from vflens.words import counted
 
 _FILLED = ('missing = "mean" fills in numbers',)

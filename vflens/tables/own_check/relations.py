@@ -37,11 +37,12 @@ def relations(table: Table) -> Iterator[Flaw]:
 
 def _functions(x: Array, names: list[str]) -> Iterator[tuple[str, list[str]]]:
     """Columns of ``x`` (n, d) that are linear functions of columns before them, and these."""
-    x = x[:, (spread := x.std(axis=0)) > 0] / spread[spread > 0]
+    spread: Array = x.std(axis=0)
+    x = x[:, spread > 0] / spread[spread > 0]
     names = [name for name, s in zip(names, spread, strict=True) if s > 0]
     if not names or len(x) < _TIMES * len(names):
         return
-    r = np.linalg.qr(x - x.mean(axis=0), mode="r")
+    r: Array = np.linalg.qr(x - x.mean(axis=0)).R
     basis: list[int] = []
     for j in range(len(names)):
         share, *_ = np.linalg.lstsq(r[:, basis], r[:, j], rcond=None)

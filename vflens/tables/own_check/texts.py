@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from vflens.storage.arrow import in_numpy
+from vflens.storage.arrow import in_numpy, strings
 from vflens.tables.encodings import BELOW, MOST_CATEGORIES, Conversion
 from vflens.tables.own_check.flaw import Flaw, a_flaw, id_like, key, left_out, mended_by, of, quoted
 from vflens.tables.own_check.profile import ColumnProfile
-from vflens.tables.written import MARKS, PLAIN, formats_of, marks_of, split_numbers, times_of
+from vflens.tables.written.dates import formats_of, times_of
+from vflens.tables.written.numbers import MARKS, PLAIN, marks_of, split_numbers
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -228,13 +229,25 @@ def _proposed(kind: str, seen: Seen, what: str, encodes: list[str]) -> Flaw:
     """A flaw that one of ``encodes`` mends, if it reads the whole column; else what to correct first."""
     name, tries = seen.column.name, seen.tries
     empties = {encode: _unread(seen.texts, encode) for encode in encodes}
-    faults = {encode: tries.fault(name, encode, empties[encode]) for encode in encodes}
+    faults = {
+        encode: (seen.column.mixed or _fault(seen.texts, encode, none)) and tries.fault(name, encode, none)
+        for encode, none in empties.items()
+    }
     if fit := [encode for encode, fault in faults.items() if not fault]:
         also = f" (or {fit[1]})" if len(fit) > 1 else ""
         return mended_by(kind, name, f"{what}{also}", fit[0], empty=empties[fit[0]])
     sentence = f"{name} {what}, but {faults[encodes[0]]}"
     remedy = f"correct or empty these cells, then set encode.{key(name)} = {quoted(encodes[0])}"
     return a_flaw(kind, name, sentence, remedy, refused=True)
+
+
+def _fault(texts: pa.Array, encode: str, empty: Sequence[str]) -> str:
+    """What keeps these different ``texts`` from being read as ``encode``."""
+    import pyarrow.compute as pc
+
+    conversion = Conversion("", encode)
+    conversion.numbers(texts.filter(pc.invert(pc.is_in(texts, strings(empty)))) if empty else texts, 0)
+    return conversion.fault
 
 
 def _unread(texts: pa.Array, encode: str) -> list[str]:

@@ -49,6 +49,17 @@ class Draft:
         """The description so far."""
         return PartyFile.model_validate({**self.settings, "columns": tuple(self.columns)})
 
+    def only(self, columns: set[str]) -> PartyFile:
+        """The same of ``columns``, and those with gaps, which count together."""
+        gaps = self.flaws.get("", {}).get("gaps")
+        kept = [
+            name for name in self.columns if name in columns or (gaps and name in gaps.numbers["missing"])
+        ]
+        settings = {**self.settings, "columns": tuple(kept)}
+        for name in ("encode", "empty"):
+            settings[name] = {column: v for column, v in settings[name].items() if column in kept}
+        return PartyFile.model_validate(settings)
+
     def leave(self, column: str, why: str) -> bool:
         """Leave a ``column`` out; whether it was there."""
         if column not in self.columns:
@@ -59,28 +70,30 @@ class Draft:
             self.settings[name].pop(column, None)
         return True
 
-    def take(self, flaw: Flaw) -> bool:
-        """Do what mends ``flaw``, and remember it; whether the description changed."""
+    def take(self, flaw: Flaw) -> set[str]:
+        """Do what mends ``flaw``, and remember it; the columns whose description changed."""
         self.flaws.setdefault(flaw.column, {})[flaw.kind] = flaw
         if flaw.column and flaw.column not in self.columns:
-            return False
+            return set()
         many = flaw.numbers.get("different", 0) > _MOST_OF_ONE and flaw.mends.get("encode") == "one_hot"
         if flaw.kind in LEFT_OUT or many or (flaw.column and flaw.refused and not flaw.mends):
             more = f", {_MOST_OF_ONE} at most are taken here: group them" if many else ""
-            return self.leave(flaw.column, f"{flaw.sentence}{more or f': {flaw.remedy}'}")
-        before = repr(self.settings)
+            self.leave(flaw.column, f"{flaw.sentence}{more or f': {flaw.remedy}'}")
+            return set()
         if not flaw.column:
             self.settings |= {k: v for k, v in flaw.mends.items() if k == "missing"}
             self.settings["encode"] |= flaw.mends.get("encode", {})
-        else:
-            for name, value in flaw.mends.items():
-                old = self.settings[name].get(flaw.column, ())
-                joined = (*old, *(v for v in value if v not in old)) if name == "empty" else value
-                self.settings[name][flaw.column] = joined
-        changed = before != repr(self.settings)
-        if flaw.column and flaw.refused and not changed:  # what mends it did not
-            return self.leave(flaw.column, f"{flaw.sentence}: {flaw.remedy}")
-        return changed
+            return set(flaw.mends.get("encode", ()))
+        before = repr(self.settings)
+        for name, value in flaw.mends.items():
+            old = self.settings[name].get(flaw.column, ())
+            joined = (*old, *(v for v in value if v not in old)) if name == "empty" else value
+            self.settings[name][flaw.column] = joined
+        if before != repr(self.settings):
+            return {flaw.column}
+        if flaw.refused:  # what mends it did not
+            self.leave(flaw.column, f"{flaw.sentence}: {flaw.remedy}")
+        return set()
 
 
 def draft(path: Path) -> Draft:
@@ -93,12 +106,12 @@ def draft(path: Path) -> Draft:
     found = Draft({"file": path.resolve(), **form, "encode": {}, "empty": {}}, [])
     cells = opened(PartyFile.model_validate({**form, "file": path}), path)
     _choose_id(found, cells, list(cells.names))
-    changed = True
+    changed = set(found.columns)
     while changed:  # a setting that mends may show the next flaw
-        check = check_party_table(found.spec)
+        check = check_party_table(found.only(changed))
         assert check is not None  # it is no folder
         found.rows = check.rows
-        changed = sum(map(found.take, check.flaws)) > 0
+        changed = set().union(*map(found.take, check.flaws))
         _refuse_empty(found, path)
     while (table := _read(found, path)) is None or len(table.columns) > _MOST_COLUMNS:
         if table is not None and not _leave_widest(found, table.one_hot):
