@@ -19,11 +19,13 @@ def hospital(folder: Path, rows: int = 120_000, repeats: int = 299) -> Path:
     height, weight = rng.normal(171, 9, rows).round(), rng.normal(77, 14, rows).round(1)
     crp, hb = rng.lognormal(1.2, 1.3, rows), rng.normal(13.8, 1.6, rows)
     codes = [f"{'ABCDEFGIKMNS'[k % 12]}{k // 12 % 100:02}.{k % 10}" for k in range(1889)]
+    streets = ("Hauptstraße", "Gartenweg", "Mühlgasse", "Am Fluß")
+    units = [" mmol/l" if rare else " g/dl" for rare in rng.random(rows) < 1 / 9]
     admitted = pd.Timestamp("2019-01-01") + pd.to_timedelta(rng.integers(0, 3 * 525_600, rows), unit="min")
     table = pd.DataFrame(
         {
             "Fall": [f"F{k:07}" for k in rng.permutation(rows)],
-            "Straße": [("Hauptstraße", "Gartenweg", "Mühlgasse", "Am Fluß")[k] for k in rng.integers(0, 4, rows)],
+            "Straße": [streets[k] for k in rng.integers(0, 4, rows)],
             "cm": height.astype(int),
             "kg": _comma(weight, 1),
             "BMI": _comma(weight / (height / 100) ** 2, 1),
@@ -32,10 +34,7 @@ def hospital(folder: Path, rows: int = 120_000, repeats: int = 299) -> Path:
             "Diagnose": [codes[k] for k in rng.integers(0, len(codes), rows)],
             "CRP": np.where(crp < 0.9, "<0,5", _comma(crp, 1)),
             "Kreatinin": [f"{cell} mg/dl" for cell in _comma(rng.lognormal(-0.1, 0.3, rows), 2)],
-            "Hb": [
-                f"{a} mmol/l" if rare else f"{b} g/dl"
-                for a, b, rare in zip(_comma(hb * 0.62, 1), _comma(hb, 1), rng.random(rows) < 1 / 9, strict=True)
-            ],
+            "Hb": [f"{a}{unit}" for a, unit in zip(_comma(hb, 1), units, strict=True)],
             "Blutdruck": [f"{a}/{b}" for a, b in rng.normal((124, 73), (15, 9), (rows, 2)).round().astype(int)],
             "Kosten": [f"{euro:,.2f} €".translate({44: ".", 46: ","}) for euro in rng.lognormal(8, 1, rows)],
             "Aufnahme": admitted.strftime("%d.%m.%Y %H:%M"),
@@ -52,7 +51,7 @@ def hospital(folder: Path, rows: int = 120_000, repeats: int = 299) -> Path:
 
 
 def bank(folder: Path, rows: int = 150_000) -> Path:
-    """Words of an order beside their codes, thousands marks, zeros in front, words in a score, rare products."""
+    """Words of an order and their codes, thousands marks, zeros in front, words in a score, rare products."""
     rng = np.random.default_rng(_SEED + 1)
     words = ("none", "primary", "lower secondary", "upper secondary", "bachelor", "master", "doctorate")
     level, income = rng.integers(0, 7, rows), rng.lognormal(10.5, 0.5, rows).round()

@@ -1,4 +1,4 @@
-"""Take each table of a folder through ``check --write``, ``check``, ``audit``: ``judge.py FOLDER``.
+"""Take each table of a folder through the check and the audit: ``judge.py FOLDER``.
 
 Each has a process and at most a minute of a core. Results are kept as they come: another call goes on. It ends
 with 1 where a command raised, refused what the check wrote, or took longer.

@@ -157,7 +157,7 @@ class TableFile:
         if not names:  # without names the library reads all
             return
         numbered = ROW_NUMBER in names and ROW_NUMBER not in self._stored
-        names = [n for n in names if not numbered or n != ROW_NUMBER] or self.names[:1]
+        asked, names = names, [n for n in names if not numbered or n != ROW_NUMBER] or self.names[:1]
         read = self._parquet_batches if self.is_parquet else self._csv_batches
         batches, rows, used = read([self._stored[n] for n in names]), 0, 0
         while True:
@@ -169,6 +169,7 @@ class TableFile:
                 block = {n: self._present(n, as_plain(batch.column(self._stored[n]))) for n in names}
             if numbered:
                 block[ROW_NUMBER] = strings([str(rows + i + 1) for i in range(len(batch))])
+                block = {n: block[n] for n in asked}
             used += sum(cells.nbytes for cells in block.values())
             self._check(used)
             rows += len(batch)
@@ -218,7 +219,8 @@ class TableFile:
     def _csv_schema(self) -> pa.Schema:
         from pyarrow import csv
 
-        if self._raw()[1].read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        utf_16 = self._raw()[1].read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+        if utf_16 and self._encoding == "utf-8":
             raise DataError("it is UTF-16: save it as UTF-8, with commas")
         # A quoted cell may hold several lines.
         self._lines = csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True)

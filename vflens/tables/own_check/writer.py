@@ -21,8 +21,8 @@ from vflens.tables.own_check.form import form_of
 from vflens.tables.own_check.profile import profile
 from vflens.tables.own_check.relations import relations
 
-#: A text of more categories makes a table of columns of its own; as many columns in all can be measured.
-_MOST_OF_ONE, _MOST_COLUMNS = 50, 128
+#: A text of more categories makes a table of columns of its own; an audit of as many in all takes a minute.
+_MOST_OF_ONE, _MOST_COLUMNS = 50, 40
 _ID = re.compile(r"(?:^|[^a-z])(?:id|ids|nr|key|uid|uuid|index|rownames|number|code|no)$")
 _UNLIKE = 0.95  # of the rows, in a column that once told rows apart
 #: Kinds of which the description takes one way, and the owner knows whether it is right.
@@ -147,7 +147,7 @@ def _leave_widest(found: Draft, one_hot: Any) -> bool:
     widest = max(widths, key=lambda name: widths[name], default=None)
     if widest is None:
         return False
-    why = f"{widest} makes {widths[widest]} columns, all together {_MOST_COLUMNS} at most can be measured"
+    why = f"{widest} makes {widths[widest]} columns, all together {_MOST_COLUMNS} at most are taken here"
     return found.leave(widest, f"{why}: group its categories")
 
 
