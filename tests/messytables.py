@@ -21,6 +21,7 @@ def hospital(folder: Path, rows: int = 120_000, repeats: int = 299) -> Path:
     codes = [f"{'ABCDEFGIKMNS'[k % 12]}{k // 12 % 100:02}.{k % 10}" for k in range(1889)]
     streets = ("Hauptstraße", "Gartenweg", "Mühlgasse", "Am Fluß")
     units = [" mmol/l" if rare else " g/dl" for rare in rng.random(rows) < 1 / 9]
+    pressure = rng.normal((124, 73), (15, 9), (rows, 2)).round().astype(int)
     admitted = pd.Timestamp("2019-01-01") + pd.to_timedelta(rng.integers(0, 3 * 525_600, rows), unit="min")
     table = pd.DataFrame(
         {
@@ -35,7 +36,7 @@ def hospital(folder: Path, rows: int = 120_000, repeats: int = 299) -> Path:
             "CRP": np.where(crp < 0.9, "<0,5", _comma(crp, 1)),
             "Kreatinin": [f"{cell} mg/dl" for cell in _comma(rng.lognormal(-0.1, 0.3, rows), 2)],
             "Hb": [f"{a}{unit}" for a, unit in zip(_comma(hb, 1), units, strict=True)],
-            "Blutdruck": [f"{a}/{b}" for a, b in rng.normal((124, 73), (15, 9), (rows, 2)).round().astype(int)],
+            "Blutdruck": [f"{a}/{b}" for a, b in pressure.tolist()],
             "Kosten": [f"{euro:,.2f} €".translate({44: ".", 46: ","}) for euro in rng.lognormal(8, 1, rows)],
             "Aufnahme": admitted.strftime("%d.%m.%Y %H:%M"),
             "Station": [f"{k:02}" for k in rng.integers(1, 30, rows)],

