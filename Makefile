@@ -23,7 +23,7 @@ export OPENBLAS_NUM_THREADS := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup links demo demo-deep flower-check secretflow-check fate-check psi-check mpyc-check spu-check zoo test quick test-counts facts truth kills soak golden kernels wheel-check fmt lint types proto check-proto bench bench-guard test-docs docs scoreboard paper-size reproduced check lock audit-deps containers clean
+.PHONY: help setup links demo demo-deep flower-check secretflow-check fate-check psi-check mpyc-check spu-check zoo tables test quick test-counts facts truth kills soak golden kernels wheel-check fmt lint types proto check-proto bench bench-guard test-docs docs scoreboard paper-size reproduced check lock audit-deps containers clean
 
 help:           ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -199,6 +199,15 @@ zoo: .venv-zoo/.ready $(VENV)/.core   ## what the audit says of the training of 
 .venv-zoo/.ready:
 	$(PYTHON) -m venv .venv-zoo
 	.venv-zoo/bin/pip install -q --no-deps xgboost==3.2.0 numpy==2.4.6 scipy==1.17.1
+	touch $@
+
+tables: .venv-tables/.ready $(VENV)/.core   ## 300 and more tables of public packages through the check and the audit; hours of a core, goes on where it stopped
+	.venv-tables/bin/python tests/publictables/gather.py build/tables
+	PYTHONPATH=. nice -n 15 $(BIN)/python tests/publictables/judge.py build/tables --report tests/publictables/report.txt
+
+.venv-tables/.ready: tests/publictables/requirements.txt
+	$(PYTHON) -m venv .venv-tables
+	.venv-tables/bin/pip install -q -r $<
 	touch $@
 
 # The generator is pinned to the oldest runtime that pyproject.toml admits.

@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import json
 import multiprocessing
-import os
 import re
 import resource
 import traceback
@@ -99,7 +98,6 @@ def main() -> int:
     arguments.add_argument("folder", type=Path)
     arguments.add_argument("--report", type=Path)
     given = arguments.parse_args()
-    os.nice(10)
     kept = given.folder.with_suffix(".jsonl")
     found = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
     done = {one["table"] for one in found}
