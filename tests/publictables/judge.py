@@ -42,7 +42,7 @@ def judged(table: Path) -> dict[str, Any]:
         subject = load_subject(str(own), classes=None, columns=None, id_column="id")
         known = min(_KNOWN, len(subject.x) // 3)
         plan = Plan(models=1, known=known, rows=100, training="secure", slow_rows=10)
-        verdict = sentences(audit(subject, plan, lambda *progress: None, lambda **kept: None))
+        verdict = sentences(audit(subject, plan, lambda *progress: None, lambda kept: None))
         asked = [words.split(":")[0] for words in found["decide"]]
         return {"rows": found["rows"], "columns": len(found["columns"]), "left_out": len(found["left_out"]),
                 "decide": len(asked), "verdict": verdict[0]}  # fmt: skip
@@ -102,7 +102,7 @@ def main() -> int:
     found = [json.loads(line) for line in kept.read_text().splitlines()] if kept.exists() else []
     done = {one["table"] for one in found}
     with kept.open("a", encoding="utf-8") as file:
-        for table in sorted(given.folder.iterdir()):
+        for table in sorted(given.folder.iterdir(), key=lambda file: file.stat().st_size):
             if table.name not in done:
                 found.append(run(table))
                 file.write(json.dumps(found[-1]) + "\n")
