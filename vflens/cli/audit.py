@@ -187,8 +187,6 @@ def audit(
     if model is None:
         with identified(show_ids):
             subject = asked.subject(classes)
-        if subject.assumed and subject.label is None:
-            note(subject.assumed)
         _audit_regression(subject, plan, told)
     elif isinstance(model, LinearModel):
         _audit_regression(linear_subject(asked, model), plan, told)
@@ -244,8 +242,7 @@ def _checked_table(asked: Asked) -> Document:
 def _audit_regression(subject: AuditSubject, plan: Plan, told: _Told) -> None:
     """Bounds, attacks and defences, on simulated models or the subject's own."""
     from vflens.cli.screen.progress import StageBar
-    from vflens.experiments.audit.advice import recommendation
-    from vflens.experiments.audit.cost import check_advice, cost
+    from vflens.experiments.audit.advice import check_advice, cost, recommendation
     from vflens.experiments.audit.given import utc_now
     from vflens.experiments.audit.run import audit as run_audit
     from vflens.experiments.audit.words import sentences, write_audit, write_exposed
@@ -254,6 +251,8 @@ def _audit_regression(subject: AuditSubject, plan: Plan, told: _Told) -> None:
     told.gated.check_columns(lambda: [c.name for c in subject.columns])
     if not told.anyhow:
         check_advice(subject, plan)
+    if subject.assumed and subject.label is None:
+        note(subject.assumed)
     note(f"this audit: {cost(subject, plan)}")
     with StageBar() as bar:
         found = {**run_audit(subject, plan, bar, exposed.update), **told.own, "ended": utc_now()}

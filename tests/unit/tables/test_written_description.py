@@ -6,13 +6,13 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import messytables
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests import messytables
 from vflens.config import load_description
 from vflens.errors import ConfigError, DataError
 from vflens.experiments.run.check import check

@@ -76,7 +76,16 @@ def a_flaw(
     mends: Document | None = None,
 ) -> Flaw:
     """The :class:`Flaw` of these fields."""
-    return Flaw(kind, column, sentence, remedy, numbers or {}, flag, refused, mends or {})
+    return Flaw(
+        kind=kind,
+        column=column,
+        sentence=sentence,
+        remedy=remedy,
+        numbers=numbers or {},
+        flag=flag,
+        refused=refused,
+        mends=mends or {},
+    )
 
 
 def mended_by(

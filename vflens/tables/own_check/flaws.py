@@ -16,7 +16,8 @@ from vflens.tables.encodings import MOST_CATEGORIES
 from vflens.tables.own_check.flaw import Flaw, a_flaw, constant, key, left_out, mended_by, of, quoted
 from vflens.tables.own_check.numbers import of_numbers
 from vflens.tables.own_check.profile import ColumnProfile, TableProfile
-from vflens.tables.own_check.texts import Tries, many_texts, of_text
+from vflens.tables.own_check.texts import many_texts, of_text
+from vflens.tables.reading import WholeColumns
 from vflens.tables.written.numbers import PLAIN
 from vflens.words import counted
 
@@ -28,7 +29,7 @@ _LOOSE = re.compile(r"[\s_;:!?'\"`´]|(?<!\d)[.,]|[.,](?!\d)|(?<=[^\W\d_])[-–]
 def flaws(
     spec: PartyFile,
     table: TableProfile,
-    tries: Tries,
+    tries: WholeColumns,
     nameless: Mapping[str, int] = MappingProxyType({}),
 ) -> tuple[Flaw, ...]:
     """All of a table, those that refuse it first.
@@ -127,7 +128,7 @@ def _keeping(table: TableProfile, gaps: Iterable[str]) -> tuple[list[str], str]:
     return lines, " ".join(f"--encode {shlex.quote(f'{name}=one_hot:missing')}" for name in texts)
 
 
-def _of_column(spec: PartyFile, column: ColumnProfile, tries: Tries) -> Iterator[Flaw]:
+def _of_column(spec: PartyFile, column: ColumnProfile, tries: WholeColumns) -> Iterator[Flaw]:
     if column.refusal:
         yield a_flaw("unreadable", column.name, column.refusal, left_out(column.name), refused=True)
     elif column.times:

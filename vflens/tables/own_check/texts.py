@@ -1,13 +1,13 @@
 """Recognisers of columns of text: numbers with marks, units and limits, dates, times, codes, words.
 
-Each is a function of what is :class:`Seen` of a column: a flaw, or None if the column is of another kind.
+Each is a function of what is :class:`SeenTexts` of a column: a flaw, or None if the column is of another kind.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from vflens.storage.arrow import in_numpy, strings
 from vflens.tables.encodings import BELOW, MOST_CATEGORIES, Conversion
 from vflens.tables.own_check.flaw import Flaw, a_flaw, id_like, key, left_out, mended_by, of, quoted
 from vflens.tables.own_check.profile import ColumnProfile
+from vflens.tables.reading import WholeColumns
 from vflens.tables.written.dates import formats_of, times_of
 from vflens.tables.written.numbers import MARKS, PLAIN, marks_of, split_numbers
 
@@ -59,17 +60,7 @@ _SCALES = tuple(
 )
 
 
-class Tries(Protocol):
-    """Tries on a whole column: :class:`vflens.tables.reading.WholeColumns`."""
-
-    def fault(self, name: str, kind: str, empty: Sequence[str] = ()) -> str:
-        """What keeps the column from being read as ``kind``."""
-
-    def count(self, name: str, pattern: str) -> int:
-        """How many cells match."""
-
-
-class Seen(NamedTuple):
+class SeenTexts(NamedTuple):
     """A ``column``, its different ``texts``, those ``odd`` that are no plain numbers, and those ``marked``
     among them: with a digit, where the others are few words.
     """
@@ -78,10 +69,10 @@ class Seen(NamedTuple):
     texts: pa.Array
     odd: pa.Array
     marked: pa.Array
-    tries: Tries
+    tries: WholeColumns
 
 
-def of_text(column: ColumnProfile, tries: Tries) -> Flaw:
+def of_text(column: ColumnProfile, tries: WholeColumns) -> Flaw:
     """What a column of text is."""
     import pyarrow.compute as pc
 
@@ -91,12 +82,12 @@ def of_text(column: ColumnProfile, tries: Tries) -> Flaw:
     never = pc.match_substring_regex(digits, _NEVER)
     digits = digits.filter(pc.invert(never))
     few = len(odd) - len(digits) <= _WORDS
-    seen = Seen(column, texts, odd, digits if few else odd, tries)
+    seen = SeenTexts(column=column, texts=texts, odd=odd, marked=digits if few else odd, tries=tries)
     found = (recognise(seen) for recognise in RECOGNISERS) if len(seen.marked) else iter(())
     return next(filter(None, found), None) or _words(seen)
 
 
-def _code(seen: Seen) -> Flaw | None:
+def _code(seen: SeenTexts) -> Flaw | None:
     name = seen.column.name
     kind = next((kind for kind, pattern in _CODES.items() if _nearly(seen.odd, pattern)), "")
     if kind:
@@ -110,7 +101,7 @@ def _code(seen: Seen) -> Flaw | None:
     return None
 
 
-def _number(seen: Seen) -> Flaw | None:
+def _number(seen: SeenTexts) -> Flaw | None:
     """Numbers of one unit, or of several, which are no numbers of one column."""
     marks = marks_of(seen.marked)
     if not marks:
@@ -134,7 +125,7 @@ def _number(seen: Seen) -> Flaw | None:
     return _proposed("number as text", seen, f"{what}{unit}", kinds)
 
 
-def _time(seen: Seen) -> Flaw | None:
+def _time(seen: SeenTexts) -> Flaw | None:
     wrong = times_of(seen.marked)[1]
     if wrong.mean() > 1 - _NEARLY:
         return None
@@ -142,13 +133,13 @@ def _time(seen: Seen) -> Flaw | None:
     return _proposed("time", seen, what, ["time"])
 
 
-def _date(seen: Seen) -> Flaw | None:
+def _date(seen: SeenTexts) -> Flaw | None:
     formats = formats_of(seen.marked)
     what = f"holds dates as text, such as {_masked(seen.marked)}"
     return _proposed("date", seen, what, [f"date:{how}" for how in formats]) if formats else None
 
 
-def _short_date(seen: Seen) -> Flaw | None:
+def _short_date(seen: SeenTexts) -> Flaw | None:
     """Years of two digits: which century is asked, never guessed."""
     formats = formats_of(seen.marked, short=True)
     if not formats:
@@ -161,7 +152,7 @@ def _short_date(seen: Seen) -> Flaw | None:
     return a_flaw("two-digit years", name, f"{name} {what}, with years of two digits", remedy, refused=True)
 
 
-def _range(seen: Seen) -> Flaw | None:
+def _range(seen: SeenTexts) -> Flaw | None:
     """Two numbers in a cell: classes of size where they are few, else two columns in one."""
     if not _nearly(seen.marked, _RANGE) or len(seen.texts) <= _WORDS:
         return None
@@ -170,10 +161,17 @@ def _range(seen: Seen) -> Flaw | None:
     return a_flaw("two numbers", name, sentence, f"make two columns of it, or {left_out(name)}", refused=True)
 
 
-RECOGNISERS: tuple[Callable[[Seen], Flaw | None], ...] = (_time, _date, _short_date, _code, _number, _range)
+RECOGNISERS: tuple[Callable[[SeenTexts], Flaw | None], ...] = (
+    _time,
+    _date,
+    _short_date,
+    _code,
+    _number,
+    _range,
+)
 
 
-def _words(seen: Seen) -> Flaw:
+def _words(seen: SeenTexts) -> Flaw:
     """A column whose texts are no numbers and no dates."""
     column, name, different = seen.column, seen.column.name, len(seen.texts)
     if column.texts < column.present / 2:
@@ -206,7 +204,7 @@ def _scale(words: Sequence[str]) -> list[str]:
     return sorted(words, key=lambda word: (float(m.group()) if (m := starts[word]) else 0.0, "<" not in word))
 
 
-def _some_text(seen: Seen) -> Flaw:
+def _some_text(seen: SeenTexts) -> Flaw:
     column, name = seen.column, seen.column.name
     texts = of(column.texts, column.present, "cells")
     sentence = f"{name} holds numbers, but text in {texts}, first in data row {column.first_text}"
@@ -225,7 +223,7 @@ def many_texts(column: ColumnProfile, different: int) -> Flaw:
     return a_flaw("many categories", column.name, sentence, remedy, {"different": different}, refused=True)
 
 
-def _proposed(kind: str, seen: Seen, what: str, encodes: list[str]) -> Flaw:
+def _proposed(kind: str, seen: SeenTexts, what: str, encodes: list[str]) -> Flaw:
     """A flaw that one of ``encodes`` mends, if it reads the whole column; else what to correct first."""
     name, tries = seen.column.name, seen.tries
     empties = {encode: _unread(seen.texts, encode) for encode in encodes}

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from vflens.errors import ConfigError
+from vflens.experiments.audit.advice import check_advice, cost
 from vflens.experiments.audit.bench import MOST_COLUMNS, Plan
-from vflens.experiments.audit.cost import check_advice, cost
 from vflens.experiments.audit.subject import AuditSubject
 from vflens.types import ColumnInfo
 
