@@ -23,7 +23,7 @@ _SHARES = 1.5  # of the work that training in the clear adds
 _BYTES, _LOADED = 24, 200  # of a cell while it is read; MiB of the program
 _MOST_MADE = 3  # columns of the file
 _SECURE = "These figures hold only if nobody sees the messages of training."
-_WIDEST = 3  # defences in a sentence
+_NAMED = 3  # defences in a sentence
 
 
 def decision(found: Facts) -> str:
@@ -60,7 +60,7 @@ def doubts(found: Facts) -> str:
     unread = [f for f in columns if not f.varies and f.deciding]
     if not unread:
         return ""
-    names = ", ".join(f.subject for f in unread[:_MOST_MADE]) + (", …" if len(unread) > _NAMED else "")
+    names = ", ".join(f.subject for f in unread[:_NAMED]) + (", …" if len(unread) > _NAMED else "")
     hardly = f"hardly var{'y' if len(unread) > 1 else 'ies'} in the {counted(found['rows'], 'row', ',')} read"
     needed = max(f.rows_needed for f in unread)
     return f"{names} {hardly} of {found['table_rows']:,}, --rows {needed} would decide"

@@ -1,6 +1,6 @@
 """Recognisers of columns of text: numbers with marks, units and limits, dates, times, codes, words.
 
-Each is a function of what is :class:`SeenTexts` of a column: a flaw, or None if the column is of another kind.
+Each is a function of :class:`SeenTexts` of a column: a flaw, or None if the column is of another kind.
 """
 
 from __future__ import annotations
