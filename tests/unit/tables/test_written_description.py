@@ -76,7 +76,7 @@ KINDS: dict[str, tuple[list[str], str | None, str, float | None]] = {
     "words among numbers": ([*MIXED[:-2], "?", "k. A."], None, "text in 2 of 240 cells", 0.0),
     "words of an order": ([("mid", "low", "high")[i % 3] for i in range(ROWS)], "one_hot",
                           'categories.x = ["low", "mid", "high"]', None),
-    "leading zeros": ([f"{i % 40:03}" for i in range(ROWS)], "one_hot", "begins with a 0", None),
+    "leading zeros": ([f"{i % 30:03}" for i in range(ROWS)], "one_hot", "begins with a 0", None),
     "constant": (["7"] * ROWS, "", "never varies", None),
 }  # fmt: skip
 

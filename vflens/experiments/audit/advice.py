@@ -161,7 +161,7 @@ def _unpaid(hiding: Sequence[Facts]) -> str:
     """The defences that hide enough and cost too much, or of which the cost is open."""
     if not hiding:
         return ""
-    each = "; ".join(f"{named(d)}: {d['price']}" for d in hiding[:_MOST_MADE])
+    each = "; ".join(f"{named(d)}: {d['price']}" for d in hiding[:_NAMED])
     return f" Enough is hidden by {each}."
 
 
