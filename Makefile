@@ -23,7 +23,7 @@ export OPENBLAS_NUM_THREADS := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup links demo demo-deep flower-check nvflare-check secretflow-check fate-check psi-check mpyc-check spu-check zoo test quick test-counts facts truth kills soak golden kernels wheel-check fmt lint types proto check-proto bench bench-guard test-docs docs scoreboard paper-size reproduced check lock audit-deps containers clean
+.PHONY: help setup links demo demo-deep flower-check nvflare-check secretflow-check fate-check psi-check mpyc-check spu-check zoo tables test quick test-counts facts truth kills soak golden kernels wheel-check fmt lint types proto check-proto bench bench-guard test-docs docs scoreboard paper-size reproduced check lock audit-deps containers clean
 
 help:           ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -215,6 +215,15 @@ zoo: .venv-zoo/.ready $(VENV)/.core   ## what the audit says of the training of 
 	$(PYTHON) -m venv .venv-zoo
 	.venv-zoo/bin/pip install -q --no-deps xgboost==3.2.0 numpy==2.4.6 scipy==1.17.1 lightgbm==4.7.0 catboost==1.2.10 \
 	  scikit-learn==1.9.1 joblib==1.6.0 threadpoolctl==3.8.0 narwhals==2.29.0 pandas==3.1.1 python-dateutil==2.9.0.post0 six==1.17.0 graphviz==0.21 matplotlib==3.11.2
+	touch $@
+
+tables: .venv-tables/.ready $(VENV)/.core   ## 300 and more tables of public packages through the check and the audit; hours of a core, goes on where it stopped
+	.venv-tables/bin/python tests/publictables/gather.py build/tables
+	PYTHONPATH=. nice -n 15 $(BIN)/python tests/publictables/judge.py build/tables --report tests/publictables/report.txt
+
+.venv-tables/.ready: tests/publictables/requirements.txt
+	$(PYTHON) -m venv .venv-tables
+	.venv-tables/bin/pip install -q -r $<
 	touch $@
 
 # The generator is pinned to the oldest runtime that pyproject.toml admits.

@@ -19,7 +19,7 @@ from vflens.cli.decide.thresholds import (
     gate,
     write_table,
 )
-from vflens.cli.output import Json, ShowIds, emit, grids, identified, note_tables
+from vflens.cli.output import Json, ShowIds, emit, grids, identified, note, note_tables
 from vflens.cli.screen.audit_page import Port, Serve, refuse_others, serve_audit
 from vflens.types import Document
 
@@ -99,6 +99,7 @@ Seed = Annotated[int, typer.Option(min=0, help="one seed, one result")]
 Details = Annotated[
     bool, typer.Option("--details", help="print what each attack reaches, bounds and worst cases too")
 ]
+Yes = Annotated[bool, typer.Option("--yes", help="go on although no advice can follow")]
 Page = Annotated[Path, typer.Option(help="the page to write")]
 Weights = Annotated[
     Path | None,
@@ -154,6 +155,7 @@ def audit(
     fail_if: FailIf = None,
     fail_if_beats_blind: FailIfBeatsBlind = False,
     junit: JUnit = None,
+    yes: Yes = False,
     serve: Serve = False,
     port: Port = 0,
     json: Json = False,
@@ -195,7 +197,7 @@ def audit(
     plan.wanted()  # fail before, not after, the work
     model = None if weights is None else read_model(weights)
     own = {"tables": _checked_table(asked), **begun([*asked.files(), *filter(None, [weights])])}
-    told = _Told(out, own, gated, table, json, details)
+    told = _Told(out, own, gated, table, json, details, yes)
     if model is None:
         with identified(show_ids):
             subject = asked.subject(classes)
@@ -211,7 +213,9 @@ _SHOWN = 20  # columns in the terminal
 
 
 class _Told(NamedTuple):
-    """Where results go, what the command itself says of its input, and what judges them."""
+    """Where results go, what the command itself says of its input, what judges them, and whether to go on
+    although no advice can follow.
+    """
 
     out: Path
     own: Document
@@ -219,6 +223,7 @@ class _Told(NamedTuple):
     table: Path | None
     json: bool
     details: bool
+    anyhow: bool
 
     def text(self, short: Sequence[str], columns: Sequence[Sequence[str]], *more: str) -> str:
         """The ``short`` form, the table of ``columns``, ``more`` where it is asked for, and the page."""
@@ -251,13 +256,18 @@ def _checked_table(asked: Asked) -> Document:
 def _audit_regression(subject: AuditSubject, plan: Plan, told: _Told) -> None:
     """Bounds, attacks and defences, on simulated models or the subject's own."""
     from vflens.cli.screen.progress import StageBar
-    from vflens.experiments.audit.advice import recommendation
+    from vflens.experiments.audit.advice import check_advice, cost, recommendation
     from vflens.experiments.audit.given import utc_now
     from vflens.experiments.audit.run import audit as run_audit
     from vflens.experiments.audit.words import sentences, write_audit, write_exposed
 
     exposed: Document = {}
     told.gated.check_columns(lambda: [c.name for c in subject.columns])
+    if not told.anyhow:
+        check_advice(subject, plan)
+    if subject.assumed and subject.label is None:
+        note(subject.assumed)
+    note(f"this audit: {cost(subject, plan)}")
     with StageBar() as bar:
         found = {**run_audit(subject, plan, bar, exposed.update), **told.own, "ended": utc_now()}
     summary = {"verdict": sentences(found), "recommendation": recommendation(found), "report": str(told.out)}

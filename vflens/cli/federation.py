@@ -143,18 +143,33 @@ def resume(
 
 def check(
     file: Annotated[
-        Path, typer.Argument(help="an experiment, a party's configuration, or a table's description (TOML)")
+        Path,
+        typer.Argument(
+            help="an experiment, a party's configuration, a table's description (TOML), or a table itself"
+        ),
     ],
     *,
+    write: Annotated[
+        Path | None, typer.Option(help="of a table: the description to write that makes it fit (TOML)")
+    ] = None,
     show_ids: ShowIds = False,
     json: Json = False,
 ) -> None:
     """Find mistakes in a configuration, its data, plug-ins and addresses, before a run.
 
+    Of a table alone it finds the description that makes it fit, and writes it.
+
     Example: vflens check examples/demo.toml
+
+    Example: vflens check examples/bank_passive.csv --write own.toml
     """
     from vflens.experiments.run.check import check as check_file
+    from vflens.experiments.run.own_tables import describe, is_own_table
 
+    if write is not None or is_own_table(file):
+        described = describe(file, write)
+        emit(json, described, lambda: "\n".join(described["lines"]))
+        return
     tables: Document = {}
     with identified(show_ids):
         facts = check_file(file, lambda checks: tables.update(note_tables(checks)))

@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import codecs
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from csv import reader as csv_rows
+from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from vflens.errors import DataError
 from vflens.names import repeated
+from vflens.storage.arrow import strings
 from vflens.tables.exact_numbers import MISSING, fault
 from vflens.tables.kinds import as_plain, unpacked_bytes
 
@@ -24,6 +28,10 @@ if TYPE_CHECKING:
 #: What a table's name ends with, and how such a file is packed.
 SUFFIXES = {".csv": None, ".csv.gz": "gzip", ".csv.bz2": "bz2", ".csv.zst": "zstd", ".parquet": None}
 _LEAST_BYTES, _TIMES = 1 << 26, 200
+#: The id of a row where no column tells rows apart: its place, counted from 1.
+ROW_NUMBER = "row number"
+_NONE: Mapping[str, Sequence[str]] = MappingProxyType({})
+_HEADER_BYTES = 1 << 16
 ROW_NUMBERS = re.compile(r"__index_level_\d+__")
 _UNNAMED = re.compile(r"Unnamed: \d+(\.\d+)?")  # as pandas reads and writes it
 
@@ -74,17 +82,31 @@ class TableFile:
         block_rows: of a block of parquet.
         as_stored: with all columns, as the file calls them. Else a column without a name is called "column 1"
             by its place, and row numbers of pandas are left out.
+        delimiter: between cells of CSV.
+        encoding: of CSV.
+        empty: cells of a column that are missing, beside :data:`MISSING`.
 
     Raises:
         DataError: it cannot be read, or unpacks to more than it may.
     """
 
     def __init__(
-        self, path: Path, block_bytes: int = 1 << 20, block_rows: int = 1 << 16, *, as_stored: bool = False
+        self,
+        path: Path,
+        block_bytes: int = 1 << 20,
+        block_rows: int = 1 << 16,
+        *,
+        as_stored: bool = False,
+        delimiter: str = ",",
+        encoding: str = "utf-8",
+        empty: Mapping[str, Sequence[str]] = _NONE,
     ) -> None:
         ending = suffix(path)
         self.is_parquet, self._packed = ending == ".parquet", SUFFIXES[ending]
         self._path, self._block_bytes, self._block_rows, self._calm = path, block_bytes, block_rows, as_stored
+        self._delimiter, self._encoding = delimiter, encoding
+        self._empty = {name: _pattern(cells) for name, cells in empty.items()}
+        self._skipped = 0
         if path.exists() and not path.is_file():  # reading a pipe would wait
             raise DataError("it is no file: name a CSV or parquet file")
         with reading(block_bytes):
@@ -95,7 +117,7 @@ class TableFile:
         called = stored if as_stored else [name or f"column {i + 1}" for i, name in enumerate(stored)]
         #: What the file calls each column; of CSV the reader is given names where some are missing.
         self._stored = dict(zip(called, stored if self.is_parquet else called, strict=True))
-        self._header = None if called == stored else called
+        self._header = None if called == stored and not self._skipped else called
         #: Its columns in their order, and the places of those without a name, counted from 1.
         self.names: Sequence[str] = [n for n in called if as_stored or not ROW_NUMBERS.fullmatch(n)]
         places = enumerate(zip(called, stored, strict=True), 1)
@@ -104,7 +126,10 @@ class TableFile:
         if twice is not None:
             raise DataError(f"column {twice!r} occurs twice: rename one")
         if len(stored) == 1 and any(mark in stored[0] for mark in ";\t|"):
-            raise DataError(f"its header is one column, {stored[0]!r}: separate columns by commas")
+            raise DataError(
+                f"its header is one column, {stored[0]!r}: separate columns by commas, or let vflens check "
+                "FILE --write own.toml find the delimiter"
+            )
 
     def chunks(self, names: Sequence[str]) -> Iterator[tuple[int, str, pa.Array]]:
         """See :meth:`vflens.tables.reading.RawTable.chunks`; of parquet column by column, in a third of the
@@ -131,6 +156,8 @@ class TableFile:
         """
         if not names:  # without names the library reads all
             return
+        numbered = ROW_NUMBER in names and ROW_NUMBER not in self._stored
+        asked, names = names, [n for n in names if not numbered or n != ROW_NUMBER] or self.names[:1]
         read = self._parquet_batches if self.is_parquet else self._csv_batches
         batches, rows, used = read([self._stored[n] for n in names]), 0, 0
         while True:
@@ -139,7 +166,10 @@ class TableFile:
                 if batch is None:
                     return
                 # Select by name: for "a" the library also reads "a.b" of parquet.
-                block = {n: as_plain(batch.column(self._stored[n])) for n in names}
+                block = {n: self._present(n, as_plain(batch.column(self._stored[n]))) for n in names}
+            if numbered:
+                block[ROW_NUMBER] = strings([str(rows + i + 1) for i in range(len(batch))])
+                block = {n: block[n] for n in asked}
             used += sum(cells.nbytes for cells in block.values())
             self._check(used)
             rows += len(batch)
@@ -148,6 +178,16 @@ class TableFile:
             else:
                 report(self._size if self._file.closed else self._file.tell(), self._size)
             yield block
+
+    def _present(self, name: str, cells: pa.Array) -> pa.Array:
+        """``cells`` without those that stand for none."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        if name not in self._empty:
+            return cells
+        stands = pc.match_substring_regex(cells.cast(pa.string()), self._empty[name])
+        return pc.if_else(pc.fill_null(stands, False), pa.scalar(None, cells.type), cells)
 
     def are_bytes(self, names: Sequence[str]) -> bool:
         """See :meth:`vflens.tables.reading.RawTable.are_bytes`; a CSV file stores text."""
@@ -179,12 +219,21 @@ class TableFile:
     def _csv_schema(self) -> pa.Schema:
         from pyarrow import csv
 
-        if self._raw()[1].read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+        utf_16 = self._raw()[1].read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+        if utf_16 and self._encoding == "utf-8":
             raise DataError("it is UTF-16: save it as UTF-8, with commas")
         # A quoted cell may hold several lines.
-        self._lines = csv.ParseOptions(newlines_in_values=True)
-        blocks = csv.ReadOptions(block_size=self._block_bytes)
+        self._lines = csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True)
+        blocks = csv.ReadOptions(block_size=self._block_bytes, encoding=self._encoding)
+        if names := self._behind_row_names():
+            blocks.column_names, blocks.skip_rows, self._skipped = ["", *names], 1, 1
         return csv.open_csv(self._raw()[1], blocks, self._lines).schema
+
+    def _behind_row_names(self) -> list[str]:
+        """The header, if it has several cells, one less than the first row: so R writes it; else []."""
+        head = self._raw()[1].read(_HEADER_BYTES).decode(self._encoding, "replace")
+        rows = list(islice(csv_rows(head.splitlines(), delimiter=self._delimiter), 2))
+        return rows[0] if len(rows) == 2 and len(rows[1]) - 1 == len(rows[0]) > 1 else []
 
     def _csv_batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
@@ -198,8 +247,10 @@ class TableFile:
         )
         self._file, stream = self._raw()
         blocks = csv.ReadOptions(block_size=self._block_bytes, use_threads=not self._calm)
+        blocks.encoding = self._encoding
         if self._header:
-            blocks.column_names, blocks.skip_rows_after_names = self._header, 1
+            blocks.column_names, blocks.skip_rows = self._header, self._skipped
+            blocks.skip_rows_after_names = 1 - self._skipped
         yield from csv.open_csv(stream, blocks, self._lines, options)
 
     # Parquet
@@ -239,3 +290,8 @@ class TableFile:
         options = {"metadata": self._facts, "buffer_size": 1 << 18, "pre_buffer": False}
         with pq.ParquetFile(self._path, read_dictionary=dictionaries, **options) as file:
             yield from file.iter_batches(self._block_rows, columns=list(names), use_threads=False)
+
+
+def _pattern(cells: Sequence[str]) -> str:
+    """A regular expression of ``cells``, a number in any of its forms: -999 is -999.0."""
+    return rf"^\s*(?:{'|'.join(map(re.escape, cells))})(?:\.0*)?\s*$"

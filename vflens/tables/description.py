@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import codecs
 import math
 from pathlib import Path
 from typing import Annotated, Literal
@@ -15,6 +16,15 @@ from vflens.tables.encodings import MOST_CATEGORIES, checked_kind, is_categorica
 from vflens.types import MAX_PIXEL, LabelKind
 
 Kind = Annotated[str, AfterValidator(checked_kind)]
+
+
+def _known_encoding(name: str) -> str:
+    try:
+        return codecs.lookup(name).name
+    except LookupError:
+        raise ValueError(f"{name!r} is no encoding of text: give utf-8, cp1252 or another one") from None
+
+
 _Place = Annotated[int, Field(ge=0, le=MAX_PIXEL)]
 
 
@@ -26,7 +36,13 @@ class PartyFile(BaseModel):
     file: Path = Field(
         description="CSV, plain or packed (.gz), or parquet; or a folder of images of one size, grey or RGB"
     )
-    id_column: str = Field("id", description="identifies a row at all parties; unique")
+    id_column: str = Field(
+        "id", description="identifies a row at all parties; unique; `row number` where no column does"
+    )
+    delimiter: str = Field(",", min_length=1, max_length=1, description="between the cells of a CSV file")
+    encoding: Annotated[str, AfterValidator(_known_encoding)] = Field(
+        "utf-8", description="of a CSV file, such as `cp1252`"
+    )
     columns: tuple[str, ...] | None = Field(
         None, description="features; default: all but id, label and split"
     )
@@ -48,10 +64,13 @@ class PartyFile(BaseModel):
     encode: dict[str, Kind] = Field(
         {},
         description="columns of text: `ordinal`, `one_hot`, `one_hot:missing`, `number`, `number:1.234,5`, "
-        "`date` or `date:%d/%m/%Y`",
+        "`number:below=half`, `date`, `date:%d/%m/%Y`, `date:%d/%m/%y:from=1930` or `time`",
     )
     categories: dict[str, tuple[str, ...]] = Field(
         {}, description="of encoded columns; default: those found, numbers by their size, then texts"
+    )
+    empty: dict[str, tuple[str, ...]] = Field(
+        {}, description="cells of a column that stand for none, such as `-999`"
     )
     missing: Literal["refuse", "drop_row", "mean"] = Field("refuse", description="mean: of the training rows")
     caveat: str | None = Field(None, max_length=500, description="what reports must state about these data")

@@ -1,4 +1,4 @@
-"""Reads a party's own CSV (UTF-8, commas), plain or compressed, parquet file or folder of images by its
+"""Reads a party's own CSV, plain or compressed, parquet file or folder of images by its
 :class:`PartyFile`.
 
 A refusal of a file that does not fit its description names the column, the row and the remedy. An empty
@@ -8,10 +8,10 @@ cell and the words of pandas for a missing one (``NA``, ``n/a``, ``null``, …) 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 from vflens.errors import DataError, StorageError
 from vflens.names import repeated
@@ -24,7 +24,7 @@ from vflens.tables.image_folder import read_images
 from vflens.tables.own_check.flaw import TableCheck
 from vflens.tables.own_check.flaws import flaws
 from vflens.tables.own_check.profile import ColumnProfile, profile
-from vflens.tables.reading import SPLITS, fault_of, feature_names, table_of
+from vflens.tables.reading import SPLITS, WholeColumns, feature_names, table_of
 from vflens.tables.table import Table
 
 
@@ -36,7 +36,12 @@ def read_party_table(spec: PartyFile, base: Path = Path()) -> Table:
     """
     path = base / spec.file
     with _freed(path):
-        return read_images(spec, path) if path.is_dir() else table_of(spec, TableFile(path))
+        return read_images(spec, path) if path.is_dir() else table_of(spec, opened(spec, path))
+
+
+def opened(spec: PartyFile, path: Path) -> TableFile:
+    """The cells in ``path``, written as ``spec`` says."""
+    return TableFile(path, delimiter=spec.delimiter, encoding=spec.encoding, empty=spec.empty)
 
 
 def digest_of(file: Path) -> dict[str, str]:
@@ -57,11 +62,11 @@ def check_party_table(spec: PartyFile, base: Path = Path()) -> TableCheck | None
     if path.is_dir():
         return None
     with _freed(path):
-        cells = TableFile(path)
+        cells = opened(spec, path)
         names = feature_names(spec, cells.names)
         found = profile(spec, names, cells)
         return TableCheck(
-            path.name, found.rows, names, flaws(spec, found, partial(fault_of, cells), cells.nameless)
+            path.name, found.rows, names, flaws(spec, found, WholeColumns(cells), cells.nameless)
         )
 
 
@@ -71,11 +76,12 @@ def column_profile(spec: PartyFile, column: str, base: Path = Path()) -> ColumnP
     Raises:
         DataError: it is no table, or has no such column.
     """
-    kinds = {name: kind for name, kind in spec.encode.items() if name == column}
-    alone = PartyFile(file=spec.file, id_column=spec.id_column, columns=(column,), encode=kinds)
+    own = {field: _only(getattr(spec, field), column) for field in ("encode", "empty")}
+    kept = spec.model_dump(include={"file", "id_column", "delimiter", "encoding"})
+    alone = PartyFile(columns=(column,), **kept, **own)
     path = base / spec.file
     with _freed(path):
-        cells = TableFile(path)
+        cells = opened(spec, path)
         return profile(alone, feature_names(alone, cells.names), cells).columns[0]
 
 
@@ -87,6 +93,10 @@ def column_names(path: Path) -> tuple[str, ...]:
     """
     with of_file(Path(path.name)):
         return tuple(TableFile(path).names)
+
+
+def _only(settings: Mapping[str, Any], column: str) -> dict[str, Any]:
+    return {name: setting for name, setting in settings.items() if name == column}
 
 
 @contextmanager

@@ -11,8 +11,8 @@ from vflens.errors import DataError
 from vflens.names import has_controls
 from vflens.storage.arrow import in_numpy, strings
 from vflens.tables.description import PartyFile
-from vflens.tables.encodings import PLAIN
 from vflens.tables.places import Places
+from vflens.tables.written.numbers import PLAIN
 from vflens.types import Array, ColumnInfo
 from vflens.words import counted
 

@@ -8,12 +8,15 @@ the file to the message.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 
 from vflens.errors import DataError
 from vflens.names import did_you_mean, repeated
+from vflens.storage.arrow import strings
+from vflens.tables.cells import ROW_NUMBER
 from vflens.tables.description import PartyFile
 from vflens.tables.encodings import MISSING, MOST_CATEGORIES, Conversion, in_order
 from vflens.tables.exact_numbers import as_text
@@ -110,15 +113,15 @@ def feature_names(spec: PartyFile, found: Sequence[str]) -> tuple[str, ...]:
     special = [name for name in (spec.id_column, spec.label_column, spec.split_column) if name is not None]
     names = spec.columns if spec.columns is not None else tuple(n for n in found if n not in special)
     for name in [*special, *names]:
-        if name not in found:
+        if name not in found and not (name == ROW_NUMBER == spec.id_column):
             near = did_you_mean(name, found)
             remedy = ": set id_column to the column that tells rows apart, or add one"
             missing = f"column {name!r} is missing: the file has {', '.join(found)}{near}"
             raise DataError(missing + (remedy if name == spec.id_column else ""))
     for name in names:
         refuse_controls(f"the name {name!r} of a column", [name])
-    for field in ("bounds", "alphabets", "pixels", "encode"):
-        numeric = spec.label_kind == "number" and field in ("bounds", "encode")
+    for field in ("bounds", "alphabets", "pixels", "encode", "empty"):
+        numeric = (spec.label_kind == "number" and field in ("bounds", "encode")) or field == "empty"
         for name in getattr(spec, field):
             if name not in names and not (numeric and name == spec.label_column):
                 raise DataError(
@@ -188,12 +191,30 @@ def _numbers(spec: PartyFile, cells: RawTable, names: Sequence[str]) -> Iterator
         conversion.finish()
 
 
-def fault_of(cells: RawTable, name: str, kind: str) -> str:
-    """What keeps the column ``name`` from being read as ``kind``, counted in all rows; "" of nothing."""
-    conversion = Conversion(name, kind)
-    for start, _, values in cells.chunks([name]):
-        conversion.numbers(values, start)
-    return conversion.fault
+@dataclass(frozen=True)
+class WholeColumns:
+    """Tries on whole columns of ``cells``: no advice is given that the next reading refuses."""
+
+    cells: RawTable
+
+    def fault(self, name: str, kind: str, empty: Sequence[str] = ()) -> str:
+        """What keeps the column ``name``, whose cells ``empty`` stand for none, from being read as ``kind``,
+        counted in all rows; "" of nothing.
+        """
+        import pyarrow.compute as pc
+
+        conversion, none = Conversion(name, kind), strings(empty)
+        for start, _, values in self.cells.chunks([name]):
+            present = pc.if_else(pc.is_in(values, none), None, values) if empty else values
+            conversion.numbers(present, start)
+        return conversion.fault
+
+    def count(self, name: str, pattern: str) -> int:
+        """How many texts of the column ``name`` match the regular expression ``pattern``."""
+        import pyarrow.compute as pc
+
+        parts = (pc.match_substring_regex(values, pattern) for _, _, values in self.cells.chunks([name]))
+        return sum(int(pc.sum(part).as_py() or 0) for part in parts)
 
 
 def _kept(

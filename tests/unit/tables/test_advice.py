@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 import gzip
+import json
 import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from vflens.cli.decide.audit_flags import kinds, names
@@ -149,20 +151,24 @@ def test_years_of_two_digits_are_asked_about(tmp_path: Path, how: str) -> None:
     days = [how.format(d=i % 28 + 1, m=i % 12 + 1, y=45 + i % 55) for i in range(ROWS)]
     flaw = _of(_check(_file(tmp_path, {"id": IDS, "x": days})), "x")
     assert (flaw.kind, flaw.refused, flaw.flag) == ("two-digit years", True, "")
-    assert flaw.remedy == "of which century? Write four"
+    assert flaw.remedy.startswith("of which century? Write four, or name the first possible year, as in ")
+    kind = json.loads(flaw.remedy.partition(" = ")[2])
+    spec = PartyFile(file=tmp_path / "own.csv", encode={"x": kind.replace("1930", "1945")})
+    (width,) = np.ptp(read_party_table(spec).features, axis=0)
+    assert 19_000 < width < 20_100  # 1945 to 1999
     assert not re.search(r"\d/|/\d{2}[^9]", flaw.sentence.replace("9", ""))
 
 
 def test_a_kind_is_proposed_only_if_it_reads_the_whole_column(tmp_path: Path) -> None:
     """The count is that of all cells, and the advice says what comes first."""
-    cells = [f"{i % 900 / 10:.1f}".replace(".", ",") if i % 12 else "<0,5" for i in range(ROWS)]
+    cells = [f"{i % 900 / 10:.1f}".replace(".", ",") if i % 40 else f"ca. {i}" for i in range(ROWS)]
     found = _check(_file(tmp_path, {"id": IDS, "crp": cells}))
     flaw = _of(found, "crp")
     assert str(flaw) == (
-        "crp holds numbers as text, such as <9,9, but no number as 1.234,5 in data row 1 and 249 more: "
+        "crp holds numbers as text, such as ca. 9, but no number as 1.234,5 in data row 1 and 74 more: "
         'correct or empty these cells, then set encode.crp = "number:1.234,5"'
     )
-    mended = [cell if cell != "<0,5" else "0,2" for cell in cells]
+    mended = [cell if "ca." not in cell else "0,2" for cell in cells]
     again = _check(_file(tmp_path, {"id": IDS, "crp": mended}))
     assert _flags(again) == {"encode": {"crp": "number:1.234,5"}}
     assert read_party_table(PartyFile(file=tmp_path / "own.csv", **_flags(again))).features.shape == (ROWS, 1)

@@ -16,9 +16,10 @@ from pydantic import ValidationError
 from vflens.errors import DataError
 from vflens.storage.arrow import strings
 from vflens.tables.description import PartyFile
-from vflens.tables.encodings import MARKS, Conversion, checked_kind
+from vflens.tables.encodings import Conversion, checked_kind
 from vflens.tables.files import read_party_table
 from vflens.tables.table import Table
+from vflens.tables.written.numbers import MARKS
 
 
 def _read(folder: Path, cells: list[str], kind: str, **settings: Any) -> Table:

@@ -110,8 +110,10 @@ SENTENCES: list[tuple[str, list[str], str, bool]] = [
      "x holds integers beyond 2^53 that float64 rounds in 1 of 200 cells (0.5 %): leave x out of columns, or "
      "store it with a decimal point", True),
     ("infinite", _cells(r4="-inf"), "x is infinite in 1 of 200 cells (0.5 %): correct these cells", True),
-    ("text", ["red", "blue"] * (ROWS // 2),
-     'x holds text, 2 different: encode.x = "one_hot" (audit: --encode x=one_hot)', True),
+    ("text", ["red", "blue", "green", "grey"] * (ROWS // 4),
+     'x holds text, 4 different: encode.x = "one_hot" (audit: --encode x=one_hot)', True),
+    ("two words", ["J", "N"] * (ROWS // 2),
+     'x holds two different texts: encode.x = "ordinal" (audit: --encode x=ordinal)', True),
     ("text among numbers", _cells(r7="?", r9="unknown"),
      "x holds numbers, but text in 2 of 200 cells (1 %), first in data row 7: correct these cells, or leave "
      "them empty and set missing", True),
@@ -135,7 +137,7 @@ def test_every_sentence(tmp_path: Path, kind: str, cells: list[str], sentence: s
         read_party_table(with_the_rest)
 
 
-MENDED = ("number as text", "date", "text", "leading zeros")
+MENDED = ("number as text", "date", "text", "two words", "leading zeros")
 
 
 @pytest.mark.parametrize("cells", [cells for kind, cells, _, _ in SENTENCES if kind in MENDED])

@@ -186,6 +186,11 @@ def load_subject(
         table = _party_table(spec)
         whole = described(None, id_column, encode, missing).spec
         tolerance = stated_tolerance(path, table, partial(_party_table, whole))
+        if path.suffix == ".toml" and not (classes or table.n_classes or table.label):
+            classes, assumed = (
+                2,
+                "No label is named, a model of two classes is assumed: give --classes or --label.",
+            )
         subject = of_table(path.name, table, table.n_classes or classes or 0)
         subject = replace(subject, tolerance=tolerance, assumed=assumed)
     else:

@@ -1,10 +1,17 @@
 """The check of parties' own files before they are used: *your table first*."""
 
+import shlex
 from collections.abc import Mapping
+from pathlib import Path
 
+from vflens.errors import ConfigError
+from vflens.storage.files import write_whole
+from vflens.tables.cells import SUFFIXES
 from vflens.tables.description import PartyFile
 from vflens.tables.files import check_party_table
 from vflens.tables.own_check.flaw import TableCheck
+from vflens.tables.own_check.writer import as_toml, draft, to_decide
+from vflens.types import Document
 
 
 def check_tables(files: Mapping[str, PartyFile]) -> dict[str, TableCheck]:
@@ -15,3 +22,37 @@ def check_tables(files: Mapping[str, PartyFile]) -> dict[str, TableCheck]:
     """
     found = {party: check_party_table(spec) for party, spec in files.items()}
     return {party: check for party, check in found.items() if check is not None}
+
+
+def is_own_table(file: Path) -> bool:
+    """Whether ``file`` is a table, and no configuration."""
+    return file.name.endswith(tuple(SUFFIXES))
+
+
+def describe(table: Path, to: Path | None) -> Document:
+    """Write the description that makes ``table`` fit to ``to``; how many ``rows`` and ``columns`` it has,
+    which are ``left_out``, what is to ``decide``, and ``lines`` for people.
+
+    Raises:
+        ConfigError: ``table`` is none, or ``to`` is there.
+        DataError: it cannot be read.
+        StorageError: ``to`` cannot be written.
+    """
+    if not is_own_table(table):
+        raise ConfigError(f"{table} with --write: give a table, {', '.join(SUFFIXES)}")
+    if to is not None and to.exists():
+        raise ConfigError(f"{to} exists: choose another name, or remove it")
+    found = draft(table)
+    decide, kept = to_decide(found), len(found.columns)
+    lines = [f"{table.name}: {found.rows:,} rows, {kept} of {kept + len(found.left)} columns fit"]
+    lines += [f"decide: {words}" for words in decide]
+    if to is not None:
+        write_whole(to, as_toml(found, to.resolve().parent).encode(), remedy="choose another folder")
+    if to is None:
+        lines.append(f"vflens check {shlex.quote(str(table))} --write own.toml writes its description")
+    else:
+        lines.append(
+            f"{to} describes it: decide there what it asks, then vflens audit {shlex.quote(str(to))}"
+        )
+    counts = {"rows": found.rows, "columns": found.columns, "left_out": found.left}
+    return {**counts, "decide": decide, "written": None if to is None else str(to), "lines": lines}

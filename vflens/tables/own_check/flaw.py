@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 
 from vflens.names import listed
 from vflens.types import Document
+from vflens.words import counted
 
 #: Kinds of flaws whose columns a run is better without.
-LEFT_OUT = ("nameless", "constant", "id-like", "many categories", "unreadable", "huge integers")
+LEFT_OUT = ("nameless", "constant", "id-like", "many categories", "unreadable", "huge integers", "code")
 
 
 @dataclass(frozen=True)
@@ -20,7 +22,8 @@ class Flaw:
 
     ``remedy`` is a line of the party's TOML file or says what to do; ``flag`` is the same for
     ``vflens audit``, "" where it has none. ``numbers`` are those of the sentence.
-    ``refused``: as described, no run reads it.
+    ``refused``: as described, no run reads it. ``mends`` are the settings that mend it, of its column where
+    it has one; {} where its owner must correct cells. They may hold texts of the table: no record has them.
     """
 
     kind: str
@@ -30,6 +33,7 @@ class Flaw:
     numbers: Document
     flag: str
     refused: bool
+    mends: Document = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"{self.sentence}: {self.remedy}" + (f" (audit: {self.flag})" if self.flag else "")
@@ -56,7 +60,8 @@ class TableCheck:
 
     def record(self) -> Document:
         """For ``--json``."""
-        return {**asdict(self), "lines": self.lines()}
+        flaws = [{k: v for k, v in asdict(flaw).items() if k != "mends"} for flaw in self.flaws]
+        return {**asdict(self), "flaws": flaws, "lines": self.lines()}
 
 
 def a_flaw(
@@ -68,6 +73,7 @@ def a_flaw(
     *,
     refused: bool = False,
     flag: str = "",
+    mends: Document | None = None,
 ) -> Flaw:
     """The :class:`Flaw` of these fields."""
     return Flaw(
@@ -78,15 +84,27 @@ def a_flaw(
         numbers=numbers or {},
         flag=flag,
         refused=refused,
+        mends=mends or {},
     )
 
 
 def mended_by(
-    kind: str, column: str, what: str, encode: str, numbers: Document | None = None, *, refused: bool = True
+    kind: str,
+    column: str,
+    what: str,
+    encode: str,
+    numbers: Document | None = None,
+    *,
+    refused: bool = True,
+    empty: Sequence[str] = (),
 ) -> Flaw:
-    """A flaw of ``column`` that ``encode`` mends."""
+    """A flaw of ``column`` that ``encode`` mends, where its cells ``empty`` stand for none."""
     flag, remedy = f"--encode {shlex.quote(f'{column}={encode}')}", f"encode.{key(column)} = {quoted(encode)}"
-    return a_flaw(kind, column, f"{column} {what}", remedy, numbers, refused=refused, flag=flag)
+    mends = {"encode": encode, **({"empty": tuple(empty)} if empty else {})}
+    if empty:
+        remedy += f" once empty.{key(column)} lists its {counted(len(empty), 'other text')}"
+        flag = ""
+    return a_flaw(kind, column, f"{column} {what}", remedy, numbers, refused=refused, flag=flag, mends=mends)
 
 
 def key(name: str) -> str:
@@ -97,3 +115,24 @@ def key(name: str) -> str:
 def quoted(text: str) -> str:
     """``text`` as a string of TOML."""
     return json.dumps(text, ensure_ascii=False)
+
+
+def of(count: int, total: int, what: str = "rows") -> str:
+    """ "3 of 200 rows (1.5 %)"."""
+    return f"{count:,} of {total:,} {what}" + (f" ({100 * count / total:.2g} %)" if count < total else "")
+
+
+def left_out(column: str) -> str:
+    """The remedy of a ``column`` that is better not used."""
+    return f"leave {column} out of columns"
+
+
+def constant(column: str, value: str) -> Flaw:
+    """A ``column`` of the one ``value``."""
+    return a_flaw("constant", column, f"{column} never varies, it is {value}", left_out(column))
+
+
+def id_like(column: str, what: str, *, refused: bool = False) -> Flaw:
+    """A ``column`` that may identify rows."""
+    remedy = f"if it identifies rows {left_out(column)}, or set id_column = {quoted(column)}"
+    return a_flaw("id-like", column, f"{column} {what}", remedy, refused=refused)

@@ -16,9 +16,10 @@ import numpy as np
 from vflens.errors import DataError
 from vflens.storage.arrow import in_numpy
 from vflens.tables.description import PartyFile
-from vflens.tables.encodings import PLAIN, Conversion
+from vflens.tables.encodings import Conversion
 from vflens.tables.exact_numbers import as_floats, as_text, beyond_exact, is_text, large_integers
 from vflens.tables.kinds import kind_of_times
+from vflens.tables.written.numbers import PLAIN
 from vflens.types import Array
 
 if TYPE_CHECKING:
@@ -68,6 +69,11 @@ class ColumnProfile:
         except DataError as error:
             return str(error)
         return ""
+
+    @property
+    def mixed(self) -> bool:
+        """Whether a part of the column held numbers alone: :meth:`different` lacks these."""
+        return any(np.isfinite(part).any() for part in self._numbers)
 
     def numbers(self) -> Array:
         """The finite numbers, float64 (n,), in the order of the file."""

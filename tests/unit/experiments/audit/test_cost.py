@@ -1,0 +1,31 @@
+"""What an audit takes is said before; what cannot end with advice is refused before."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from vflens.errors import ConfigError
+from vflens.experiments.audit.advice import check_advice, cost
+from vflens.experiments.audit.bench import MOST_COLUMNS, Plan
+from vflens.experiments.audit.subject import AuditSubject
+from vflens.types import ColumnInfo
+
+
+def _subject(columns: int) -> AuditSubject:
+    names = [f"Hb={j}" for j in range(columns - 1)]
+    infos = tuple(ColumnInfo(name, 0.0, 1.0) for name in (*names, "age"))
+    return AuditSubject("own.csv", infos, np.zeros((100, columns)), 2, one_hot=dict.fromkeys(names, "Hb"))
+
+
+def test_a_cost_counts_columns_models_minutes_and_memory() -> None:
+    assert cost(_subject(3), Plan(models=1)) == "3 columns, 2 models, about 1 minute of a core and 200 MiB"
+    few, many = (float(cost(_subject(100), Plan(models=m)).split("about ")[1].split()[0]) for m in (10, 1000))
+    assert few < many
+
+
+def test_what_cannot_end_with_advice_is_refused() -> None:
+    check_advice(_subject(MOST_COLUMNS), Plan())
+    check_advice(_subject(MOST_COLUMNS + 1), Plan(training="secure"))
+    with pytest.raises(ConfigError, match=r"own.csv has 129 columns, .* \(Hb makes 128\), .* --yes goes on"):
+        check_advice(_subject(MOST_COLUMNS + 1), Plan())

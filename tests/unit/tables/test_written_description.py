@@ -1,0 +1,209 @@
+"""The description that the check writes: what it knows of each kind, and a twin that is another kind."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import messytables
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from vflens.config import load_description
+from vflens.errors import ConfigError, DataError
+from vflens.experiments.run.check import check
+from vflens.experiments.run.own_tables import describe
+from vflens.tables.files import read_party_table
+from vflens.tables.table import Table
+from vflens.types import Document
+
+ROWS = 240
+MIXED = [str(i * 37 % 101 / 8) for i in range(ROWS)]
+TEXT = '"'
+
+
+def _written(folder: Path, cells: dict[str, Any], **written: Any) -> tuple[dict[str, Any], Document, Table]:
+    """The settings, the words and the table of a CSV file of these columns."""
+    file, own = folder / "own.csv", folder / "own.toml"
+    pd.DataFrame(cells).to_csv(file, **{"index": False, **written})
+    words = describe(file, own)
+    check(own, lambda checks: None)
+    return tomllib.loads(own.read_text(encoding="utf-8")), words, read_party_table(load_description(own))
+
+
+def _ids() -> list[str]:
+    return [f"r{i}" for i in range(ROWS)]
+
+
+def _of(cell: str, other: str) -> list[str]:
+    """Cells in which a # is a number."""
+    return [(cell if i % 3 else other).replace("#", str(i * 37 % 101 + 10)) for i in range(ROWS)]
+
+
+#: Cells; the kind, None of numbers as they are, "" of a column that is left out; words to decide; and the
+#: number of the first data row.
+KINDS: dict[str, tuple[list[str], str | None, str, float | None]] = {
+    "a unit": (_of("#,25 mg/dl", "#,5 mg/dl"), "number:1.234,5", "", 10.5),
+    "its twin of two units": (_of("#,25 mg/dl", "#,5 mmol/l"), "", "numbers in 2 units, mmol/l, mg/dl", None),
+    "flats are no units": ([f"{i % 9 + 1}{'AB'[i % 2]}" for i in range(ROWS)], "one_hot", "", None),
+    "below a limit": (_of("#,25", "<0,5"), "number:1.234,5:below=half", "limit in 80 of", 0.25),
+    "above a limit": (_of("#.25 g", ">90 g"), "number:below=half", "limit in 80 of 240 cells", 90.0),
+    "two numbers": ([f"{i % 40 + 100}/{i % 31 + 60}" for i in range(ROWS)], "", "two numbers", None),
+    "classes of size": (_of("18-24", "25-34"), "ordinal", "", 1.0),
+    "money": (_of("€ #,000.50", "€ #,500.00"), "number", "", None),
+    "per cent": (_of("# %", "#%"), "number", "", 10.0),
+    "a date of both orders": ([f"0{i % 9 + 1}/0{i % 8 + 1}/2024" for i in range(ROWS)],
+                              "date:%d/%m/%Y", "(or date:%m/%d/%Y)", None),
+    "years of two digits": ([f"{i % 28 + 1:02}.03.{i % 50 + 45}" for i in range(ROWS)], "",
+                            "of which century", None),
+    "times": (["12:30", "06:00:00", "1 days 00:00:00"] * (ROWS // 3), "time", "", 12.5 / 24),
+    "no times": (["12:75", "99:99:99", "x:y"] * (ROWS // 3), "one_hot", "", None),
+    "seconds since 1970": ([str(1_600_000_000 + i * 977) for i in range(ROWS)], None,
+                           "seconds since 1970", 1.6e9),
+    "two words": (_of("nein", "ja"), "ordinal", "", 0.0),
+    "two words and gaps": ([("oui", "non", "")[i % 3] for i in range(ROWS)], "one_hot:missing", "", None),
+    "mail": ([f"p{i % 90}@example.org" for i in range(ROWS)], "", "holds mail addresses", None),
+    "IBAN": ([f"DE{i % 90 + 10}500105175407{i:06}" for i in range(ROWS)], "", "account numbers", None),
+    "telephone": ([f"+49 170 {i * 7919 % 900000 + 100000}" for i in range(ROWS)], "", "telephone", None),
+    "-999": ([("-999", *MIXED)[i % 30] for i in range(ROWS)], None, "is -999 in 8", None),
+    "99 among ages": ([str(i % 100) for i in range(ROWS)], None, "", 0.0),
+    "9999-12-31": ([f"2024-03-{i % 28 + 1:02}" if i % 9 else "9999-12-31" for i in range(ROWS)],
+                   "date:%Y-%m-%d", "", None),
+    "words among numbers": ([*MIXED[:-2], "?", "k. A."], None, "text in 2 of 240 cells", 0.0),
+    "words of an order": ([("mid", "low", "high")[i % 3] for i in range(ROWS)], "one_hot",
+                          'categories.x = ["low", "mid", "high"]', None),
+    "leading zeros": ([f"{i % 30:03}" for i in range(ROWS)], "one_hot", "begins with a 0", None),
+    "constant": (["7"] * ROWS, "", "never varies", None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_kind_is_known(tmp_path: Path, kind: str) -> None:
+    cells, encode, words, first = KINDS[kind]
+    settings, found, table = _written(tmp_path, {"id": _ids(), "x": cells, "y": MIXED})
+    decide = "\n".join(found["decide"])
+    assert words in decide
+    assert ("x" in settings["columns"]) == (encode != "")
+    assert ("left out: x" in decide) == (encode == "")
+    assert settings.get("encode", {}).get("x") == (encode or None)
+    if first is not None:
+        assert table.features[0, 0] == first
+
+
+def test_what_stands_for_none_is_empty_and_a_mean(tmp_path: Path) -> None:
+    cells = [("-999", *MIXED)[i % 30] for i in range(ROWS)]
+    settings, _, table = _written(tmp_path, {"id": _ids(), "x": cells, "y": MIXED})
+    assert (settings["empty"], settings["missing"]) == ({"x": ["-999"]}, "mean")
+    assert table.features[0, 0] == np.mean([float(cell) for cell in cells if cell != "-999"])
+    again = load_description(tmp_path / "own.toml").model_copy(update={"empty": {}})
+    assert read_party_table(again).features[0, 0] == -999
+
+
+@pytest.mark.parametrize(
+    ("written", "settings"),
+    [
+        ({"sep": ";", "encoding": "cp1252"}, {"delimiter": ";", "encoding": "cp1252"}),
+        ({"sep": "\t"}, {"delimiter": "\t"}),
+        ({"sep": "|", "encoding": "utf-16"}, {"delimiter": "|", "encoding": "utf-16"}),
+        ({"encoding": "utf-8-sig"}, {}),
+        ({"index": True}, {"id_column": "column 1"}),
+    ],
+)
+def test_how_a_file_is_written_is_found(tmp_path: Path, written: Document, settings: Document) -> None:
+    found, _, table = _written(tmp_path, {"Straße": _of("1,5", "#,25"), "y": MIXED}, **written)
+    assert {name: found.get(name) for name in settings} == settings
+    assert [c.name for c in table.columns] == ["Straße", "y"]
+    assert table.features[1, 0] == 1.5
+
+
+def test_row_names_of_r_have_no_header(tmp_path: Path) -> None:
+    rows = [f'"{i}" {i % 7}.5 "{"ab"[i % 2]}"' for i in range(1, 50)]
+    (tmp_path / "own.csv").write_text("\n".join(['"x" "group"', *rows, ""]))
+    assert describe(tmp_path / "own.csv", tmp_path / "own.toml")["columns"] == ["x", "group"]
+    table = read_party_table(load_description(tmp_path / "own.toml"))
+    assert table.features[0].tolist() == [1.5, 1]
+    assert table.ids[0] == b"1"
+
+
+def test_rows_without_ids_are_numbered(tmp_path: Path) -> None:
+    settings, _, table = _written(tmp_path, {"x": MIXED, "y": MIXED[::-1]})
+    assert settings["id_column"] == "row number"
+    assert table.ids[:2].tolist() == [b"1", b"2"]
+
+
+def test_a_repeated_id_is_no_id(tmp_path: Path) -> None:
+    settings, words, _ = _written(tmp_path, {"person_id": [*_ids()[:-1], "r0"], "x": MIXED})
+    assert (settings["id_column"], settings["columns"]) == ("row number", ["x"])
+    assert any("repeats an earlier id or is empty in 1 of 240 rows" in line for line in words["decide"])
+
+
+def test_functions_of_other_columns_and_repeated_rows_are_named(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    cm, kg = rng.normal(170, 9, ROWS).round(), rng.normal(75, 12, ROWS).round()
+    income = rng.lognormal(8, 1, ROWS)
+    cells = {
+        "cm": cm,
+        "kg": kg,
+        "bmi": (kg / (cm / 100) ** 2).round(1),
+        "income": income,
+        "monthly": income / 12,
+        "alone": rng.normal(size=ROWS),
+    }
+    frame = pd.DataFrame(cells)
+    frame.iloc[-1] = frame.iloc[0]
+    _, words, _ = _written(tmp_path, {"id": _ids(), **frame})
+    functions = [line.split(":")[0] for line in words["decide"] if "function" in line]
+    assert functions == ["bmi is nearly a function of cm, kg", "monthly is nearly a function of income"]
+    assert any("repeat an earlier row in 1 of 240 rows" in line for line in words["decide"])
+
+
+def test_counts_are_of_the_whole_file_and_advice_is_taken(tmp_path: Path) -> None:
+    """A CSV file of several blocks, with its only other unit in the last one."""
+    cells = [f"{i % 977 / 8:.2f} mg" for i in range(120_000)]
+    columns = {"x": [*cells[:-1], "<3 mg"], "y": [*cells[:-1], "3 µg"], "z": range(120_000)}
+    _, words, _ = _written(tmp_path, columns)
+    assert any("limit in 1 of 120,000 cells" in line for line in words["decide"])
+    assert any("y holds numbers in 2 units, mg, µg" in line for line in words["decide"])
+
+
+def test_what_is_no_table_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "own.csv").write_text("id,x\n1,7\n2,7\n")
+    with pytest.raises(DataError, match="no column can be read as numbers or categories: x never varies"):
+        describe(tmp_path / "own.csv", None)
+    (tmp_path / "own.toml").write_text("")
+    with pytest.raises(ConfigError, match="exists: choose another name"):
+        describe(tmp_path / "own.csv", tmp_path / "own.toml")
+    with pytest.raises(ConfigError, match="with --write: give a table"):
+        describe(tmp_path / "own.toml", tmp_path / "new.toml")
+
+
+def test_a_parquet_file_of_pandas(tmp_path: Path) -> None:
+    since = pa.array(range(ROWS), pa.timestamp("s"))
+    table = {"id": _ids(), "since": since, "flag": [True, False] * (ROWS // 2),
+             "kind": pa.array(["a", "b", "c"] * (ROWS // 3)).dictionary_encode()}  # fmt: skip
+    pq.write_table(pa.table(table), tmp_path / "own.parquet")
+    describe(tmp_path / "own.parquet", tmp_path / "own.toml")
+    spec = load_description(tmp_path / "own.toml")
+    assert spec.encode == {"since": "date", "kind": "one_hot"}
+    assert read_party_table(spec).features.shape == (ROWS, 5)
+
+
+MESSY = {
+    messytables.hospital: ({"Fall", "Diagnose", "Hb", "Blutdruck"}, {"CRP": "number:1.234,5:below=half"}),
+    messytables.bank: (set(), {"balance": "number", "rate": "number"}),
+    messytables.insurer: ({"country"}, {"since": "date"}),
+}
+
+
+@pytest.mark.parametrize("made", MESSY, ids=lambda made: made.__name__)
+def test_messy_tables_are_described(tmp_path: Path, made: Any) -> None:
+    left, encode = MESSY[made]
+    file = made(tmp_path, 20_000)
+    words = describe(file, tmp_path / "own.toml")
+    check(tmp_path / "own.toml", lambda checks: None)
+    assert left == set(words["left_out"])
+    assert encode.items() <= load_description(tmp_path / "own.toml").encode.items()

@@ -1,0 +1,66 @@
+"""How a CSV file is written: its encoding, from all of its bytes, and its delimiter, from its first lines."""
+
+from __future__ import annotations
+
+import codecs
+import csv
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from vflens.tables.cells import SUFFIXES, reading, suffix
+
+_BLOCK, _HEAD = 1 << 20, 1 << 16
+_LINES = 200
+_DELIMITERS = ",;\t| "
+
+
+def form_of(path: Path) -> dict[str, str]:
+    """``encoding`` and ``delimiter`` of the table in ``path``, where they are not UTF-8 and a comma.
+
+    Raises:
+        DataError: it cannot be read.
+    """
+    if suffix(path) == ".parquet":
+        return {}
+    with reading():
+        head = next(_blocks(path), b"")[:_HEAD]
+        encoding = "utf-16" if head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else _encoding(path)
+    delimiter = _delimiter(head.decode(encoding, "replace").removeprefix("\ufeff"))
+    found = {"encoding": encoding, "delimiter": delimiter}
+    return {field: value for field, value in found.items() if value not in ("utf-8", ",")}
+
+
+def _blocks(path: Path) -> Iterator[bytes]:
+    import pyarrow as pa
+
+    with pa.input_stream(str(path), compression=SUFFIXES[suffix(path)]) as stream:
+        while block := stream.read(_BLOCK):
+            yield block
+
+
+def _encoding(path: Path) -> str:
+    """The first of the usual ones that reads every byte; latin-1 reads all."""
+    for name in ("utf-8", "cp1252"):
+        decoder = codecs.getincrementaldecoder(name)()
+        try:
+            for block in _blocks(path):
+                decoder.decode(block)
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            continue
+        return name
+    return "iso8859-1"
+
+
+def _delimiter(head: str) -> str:
+    """What cuts most lines into as many cells as the header, or one more as R writes them; else a comma."""
+    lines = head.splitlines()
+    lines = lines[: -1 if len(lines) > 2 and len(head) >= _HEAD // 4 else None][:_LINES]
+    scores = {}
+    for mark in _DELIMITERS:
+        widths = [len(row) for row in csv.reader(lines, delimiter=mark) if row]
+        ((width, count),) = Counter(widths[1:]).most_common(1) or [(0, 0)]
+        if width > 1 and widths[0] in (width, width - 1):
+            scores[mark] = (round(count / len(widths), 2), widths[0] > 1, width)
+    return max(scores, key=lambda mark: scores[mark], default=",")

@@ -1,0 +1,143 @@
+"""Recognisers of columns of numbers: codes for a missing value, identifiers, times, outliers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+import numpy as np
+
+from vflens.tables.description import PartyFile
+from vflens.tables.encodings import MOST_CATEGORIES
+from vflens.tables.own_check.flaw import (
+    Flaw,
+    a_flaw,
+    constant,
+    id_like,
+    key,
+    left_out,
+    mended_by,
+    of,
+    quoted,
+)
+from vflens.tables.own_check.profile import ColumnProfile
+from vflens.types import Array
+
+_TRIED = 10_000  # values, before all are
+_MANY = 20  # rows: fewer may all differ by chance
+#: The middle 99 % of the values in less than this share of the range: a few others decide the scale.
+_NARROW, _TAIL, _DRAWN = 0.05, 0.005, 1 << 16
+#: Numbers that people write for a missing value: nines, or -1.
+_NINES = re.compile(r"-1|-?9+|-?8+")
+_DIFFERENT, _REPEATS = 10, 3  # values beside a placeholder, and its own rows, at least
+#: Seconds since 1970 of the years 2000 to 2037, and how many are in each unit of time.
+_FROM, _TO = 946_684_800, 2_145_916_800
+_IN_A_SECOND = {"seconds": 1, "milliseconds": 1_000, "microseconds": 1_000_000}
+
+
+def of_numbers(spec: PartyFile, column: ColumnProfile) -> Iterator[Flaw]:
+    """The flaws of the numbers of ``column``."""
+    if column.rounded:
+        cells = of(column.rounded, column.present, "cells")
+        sentence = f"{column.name} holds integers beyond 2^53 that float64 rounds in {cells}"
+        remedy = f"{left_out(column.name)}, or store it with a decimal point"
+        yield a_flaw(
+            "huge integers", column.name, sentence, remedy, {"rounded": column.rounded}, refused=True
+        )
+    if infinite := column.infinite():
+        sentence = f"{column.name} is infinite in {of(infinite, column.present, 'cells')}"
+        yield a_flaw(
+            "infinite", column.name, sentence, "correct these cells", {"infinite": infinite}, refused=True
+        )
+    if column.leading_zeros:
+        yield _zeros(column)
+    values = column.numbers()
+    if not len(values):
+        return
+    low, high = float(values.min()), float(values.max())
+    if low == high:
+        yield constant(column.name, f"{low:g}")
+    elif epoch := _epoch(low, high):
+        yield a_flaw("epoch", column.name, f"{column.name} could be {epoch}", "it is read as numbers")
+    elif _numbers_rows(values):
+        yield id_like(column.name, "holds another whole number in each row")
+    elif column.name not in spec.bounds:
+        yield from [*_placeholders(column, values)] or _outlier(column, values, low, high)
+
+
+def _zeros(column: ColumnProfile) -> Flaw:
+    cells = of(column.leading_zeros, column.present, "cells")
+    what = f"begins with a 0 in {cells}, which a number loses"
+    different = len(np.unique(column.numbers()))
+    if different > MOST_CATEGORIES:
+        sentence = (
+            f"{column.name} {what}; {different:,} different are more than {MOST_CATEGORIES:,} categories"
+        )
+        remedy = f"group them, such as by their first digits, or {left_out(column.name)}"
+        return a_flaw("leading zeros", column.name, sentence, remedy, {"cells": column.leading_zeros})
+    return mended_by(
+        "leading zeros", column.name, what, "one_hot", {"cells": column.leading_zeros}, refused=False
+    )
+
+
+def _outlier(column: ColumnProfile, values: Array, low: float, high: float) -> Iterator[Flaw]:
+    """A few values that make the scale of all others: their scaled errors then say nothing."""
+    drawn = values[:: -(-len(values) // _DRAWN)]
+    first, last = np.quantile(drawn, [_TAIL, 1 - _TAIL], method="nearest").tolist()
+    part = (last - first) / (high - low) if np.isfinite(high - low) else 0.0
+    if first == last or part >= _NARROW:
+        return
+    share = float(np.mean((values >= first) & (values <= last)))
+    sentence = (
+        f"{100 * share:.4g} % of {column.name} lie in {100 * part:.2g} % of its range ({first:.7g} to "
+        f"{last:.7g} of {low:.7g} to {high:.7g}); the others decide the scale, and scaled errors say little"
+    )
+    far = high if high - last > first - low else low
+    remedy = f"correct {far:.7g}, or leave such cells empty if it stands for a missing value"
+    yield a_flaw(
+        "outlier", column.name, sentence, remedy, {"share": share, "part": part, "first": first, "last": last}
+    )
+
+
+def _numbers_rows(values: Array) -> bool:
+    """Whether these are whole numbers, all different, that rise, lie close together, or are very many.
+
+    Few are tried first: most columns repeat some.
+    """
+    few = values[:_TRIED]
+    if len(few) < _MANY or (few != np.rint(few)).any() or len(np.unique(few)) < len(few):
+        return False
+    if len(np.unique(values)) < len(values) or (values != np.rint(values)).any():
+        return False
+    close = np.ptp(values) < 2 * len(values)
+    return bool((np.diff(values) > 0).all() or close or len(values) > _TRIED)
+
+
+def _placeholders(column: ColumnProfile, values: Array) -> Iterator[Flaw]:
+    """A number at an end of the range, repeated and far from all others, that stands for a missing value."""
+    different, counts = np.unique(values, return_counts=True)
+    if len(different) <= _DIFFERENT:
+        return
+    for at, beside, others in ((0, 1, different[1:]), (-1, -2, different[:-1])):
+        value, nearest = float(different[at]), float(different[beside])
+        far = abs(value - nearest) > abs(float(others[-1 - at]) - nearest) or value < 0 <= nearest
+        if _NINES.fullmatch(f"{value:.15g}") and far and counts[at] >= _REPEATS:
+            yield _placeholder(column, f"{value:.15g}", int(counts[at]))
+
+
+def _placeholder(column: ColumnProfile, value: str, cells: int) -> Flaw:
+    found = of(cells, column.present, "cells")
+    sentence = f"{column.name} is {value} in {found}, far from all others: it may stand for a missing value"
+    remedy = f"empty.{key(column.name)} = [{quoted(value)}], and set missing"
+    numbers = {"value": float(value), "cells": cells}
+    return a_flaw("placeholder", column.name, sentence, remedy, numbers, mends={"empty": (value,)})
+
+
+def _epoch(low: float, high: float) -> str:
+    """What numbers from ``low`` to ``high`` count if they are times since 1970; "" if they are none."""
+    for unit, scale in _IN_A_SECOND.items():
+        if scale * _FROM <= low <= high <= scale * _TO:
+            years = [datetime.fromtimestamp(end / scale, UTC).year for end in (low, high)]
+            return f"{unit} since 1970, of the years {years[0]} to {years[1]}"
+    return ""

@@ -1,0 +1,270 @@
+"""Recognisers of columns of text: numbers with marks, units and limits, dates, times, codes, words.
+
+Each is a function of :class:`SeenTexts` of a column: a flaw, or None if the column is of another kind.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from vflens.storage.arrow import in_numpy, strings
+from vflens.tables.encodings import BELOW, MOST_CATEGORIES, Conversion
+from vflens.tables.own_check.flaw import Flaw, a_flaw, id_like, key, left_out, mended_by, of, quoted
+from vflens.tables.own_check.profile import ColumnProfile
+from vflens.tables.reading import WholeColumns
+from vflens.tables.written.dates import formats_of, times_of
+from vflens.tables.written.numbers import MARKS, PLAIN, marks_of, split_numbers
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_TRIED = 10_000  # different texts
+_MANY = 20  # rows: fewer may all differ by chance
+_WORDS = 20  # different texts among numbers or dates that may stand for a missing value
+_UNITS = 5  # that a sentence names
+_NEARLY = 0.95
+_NUMBER = r"[+-]?\d+(?:[.,]\d+)?"
+_RANGE = rf"^\s*({_NUMBER})\s*(?:[-/–]|to|bis|à)\s*{_NUMBER}\s*$"
+_LIMIT = r"^\s*[<>≤≥]"
+_NEVER = r"^\s*(9999-12-31|31[./]12[./]9999|12/31/9999|0000-00-00|00[./]00[./]0000)"
+#: Texts that point at a person or a thing, by what they are.
+_CODES = {
+    "mail addresses": r"^\S+@\S+\.\S+$",
+    "account numbers (IBAN)": r"^[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3,7} ?[A-Z0-9]{0,3}$",
+    "telephone numbers": r"^(?:\+|00?)[1-9][\d ()/.-]{5,}\d$",
+    "web addresses": r"^(?:https?://|www\.)\S+$",
+    "network addresses": r"^\d{1,3}(?:\.\d{1,3}){3}$",
+    "identifiers (UUID)": r"^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$",
+}
+_ICD = r"^[A-Z]\d[0-9A-Z](?:\.?[0-9A-Z]{1,4})?[*+†!]?$"
+#: Words whose order is known, each scale from least to most.
+_SCALES = tuple(
+    scale.split("|")
+    for scale in (
+        "none|very low|low|mid|middle|medium|moderate|high|very high",
+        "sehr niedrig|niedrig|gering|mittel|hoch|sehr hoch",
+        "never|rarely|seldom|sometimes|often|usually|always",
+        "nie|selten|manchmal|oft|immer",
+        "none|mild|moderate|severe",
+        "strongly disagree|disagree|neutral|agree|strongly agree",
+        "very poor|poor|fair|average|good|very good|excellent",
+        "xs|s|small|m|medium|l|large|xl|xxl",
+        "i|ii|iii|iv|v|vi",
+        "first|second|third|fourth|fifth",
+        "none|primary|lower secondary|secondary|upper secondary|tertiary|bachelor|master|doctorate",
+    )
+)
+
+
+class SeenTexts(NamedTuple):
+    """A ``column``, its different ``texts``, those ``odd`` that are no plain numbers, and those ``marked``
+    among them: with a digit, where the others are few words.
+    """
+
+    column: ColumnProfile
+    texts: pa.Array
+    odd: pa.Array
+    marked: pa.Array
+    tries: WholeColumns
+
+
+def of_text(column: ColumnProfile, tries: WholeColumns) -> Flaw:
+    """What a column of text is."""
+    import pyarrow.compute as pc
+
+    texts = column.different()
+    odd = texts.filter(pc.invert(pc.match_substring_regex(texts, PLAIN))).slice(0, _TRIED)
+    digits = odd.filter(pc.match_substring_regex(odd, r"\d"))
+    never = pc.match_substring_regex(digits, _NEVER)
+    digits = digits.filter(pc.invert(never))
+    few = len(odd) - len(digits) <= _WORDS
+    seen = SeenTexts(column=column, texts=texts, odd=odd, marked=digits if few else odd, tries=tries)
+    found = (recognise(seen) for recognise in RECOGNISERS) if len(seen.marked) else iter(())
+    return next(filter(None, found), None) or _words(seen)
+
+
+def _code(seen: SeenTexts) -> Flaw | None:
+    name = seen.column.name
+    kind = next((kind for kind, pattern in _CODES.items() if _nearly(seen.odd, pattern)), "")
+    if kind:
+        return a_flaw("code", name, f"{name} holds {kind}", left_out(name), refused=True)
+    if _nearly(seen.odd, _ICD) and len(seen.texts) > MOST_CATEGORIES:
+        sentence = (
+            f"{name} holds {len(seen.texts):,} different codes, categories are {MOST_CATEGORIES:,} at most"
+        )
+        remedy = f"group them, such as by their first three characters, or {left_out(name)}"
+        return a_flaw("many categories", name, sentence, remedy, refused=True)
+    return None
+
+
+def _number(seen: SeenTexts) -> Flaw | None:
+    """Numbers of one unit, or of several, which are no numbers of one column."""
+    marks = marks_of(seen.marked)
+    if not marks:
+        return None
+    column, name = seen.column, seen.column.name
+    limits, units, _ = split_numbers(seen.texts, marks[0])
+    named = [unit or "none" for unit in units.unique().drop_null().to_pylist()]
+    if len(named) > 1:
+        if all(len(unit) == 1 and unit.isalpha() for unit in named) or len(seen.texts) <= _WORDS:
+            return None  # flats 1A, 1B
+        sentence = f"{name} holds numbers in {len(named)} units, {', '.join(named[:_UNITS])}"
+        return a_flaw("several units", name, sentence, "give all cells one unit", refused=True)
+    kinds = ["number" if how == next(iter(MARKS)) else f"number:{how}" for how in marks]
+    what = f"holds numbers as text, such as {_masked(seen.marked)}"
+    if any(limit for limit in limits.unique().to_pylist()):
+        limited = of(seen.tries.count(name, _LIMIT), column.present, "cells")
+        kinds = [f"{kind}:{BELOW}half" for kind in kinds]
+        what = f"holds numbers below or above a limit in {limited}, such as {_masked(seen.marked)}"
+        return _proposed("limits", seen, what, kinds)
+    unit = f" with the unit {named[0]}" if named[0][0].isalpha() and named != ["none"] else ""
+    return _proposed("number as text", seen, f"{what}{unit}", kinds)
+
+
+def _time(seen: SeenTexts) -> Flaw | None:
+    wrong = times_of(seen.marked)[1]
+    if wrong.mean() > 1 - _NEARLY:
+        return None
+    what = f"holds times or durations as text, such as {_masked(seen.marked)}"
+    return _proposed("time", seen, what, ["time"])
+
+
+def _date(seen: SeenTexts) -> Flaw | None:
+    formats = formats_of(seen.marked)
+    what = f"holds dates as text, such as {_masked(seen.marked)}"
+    return _proposed("date", seen, what, [f"date:{how}" for how in formats]) if formats else None
+
+
+def _short_date(seen: SeenTexts) -> Flaw | None:
+    """Years of two digits: which century is asked, never guessed."""
+    formats = formats_of(seen.marked, short=True)
+    if not formats:
+        return None
+    name, what = seen.column.name, f"holds dates as text, such as {_masked(seen.marked)}"
+    remedy = (
+        "of which century? Write four, or name the first possible year, as in "
+        f"encode.{key(name)} = {quoted(f'date:{formats[0]}:from=1930')}"
+    )
+    return a_flaw("two-digit years", name, f"{name} {what}, with years of two digits", remedy, refused=True)
+
+
+def _range(seen: SeenTexts) -> Flaw | None:
+    """Two numbers in a cell: classes of size where they are few, else two columns in one."""
+    if not _nearly(seen.marked, _RANGE) or len(seen.texts) <= _WORDS:
+        return None
+    name = seen.column.name
+    sentence = f"{name} holds two numbers in a cell, such as {_masked(seen.marked)}"
+    return a_flaw("two numbers", name, sentence, f"make two columns of it, or {left_out(name)}", refused=True)
+
+
+RECOGNISERS: tuple[Callable[[SeenTexts], Flaw | None], ...] = (
+    _time,
+    _date,
+    _short_date,
+    _code,
+    _number,
+    _range,
+)
+
+
+def _words(seen: SeenTexts) -> Flaw:
+    """A column whose texts are no numbers and no dates."""
+    column, name, different = seen.column, seen.column.name, len(seen.texts)
+    if column.texts < column.present / 2:
+        return _some_text(seen)
+    if different == column.present >= _MANY:
+        return id_like(name, "holds another text in each row", refused=True)
+    if different > MOST_CATEGORIES:
+        return many_texts(column, different)
+    if different == 2:
+        return mended_by("two words", name, "holds two different texts", "ordinal")
+    scale = _scale(seen.texts.to_pylist())
+    what = f"holds text, {different:,} different"
+    if scale:
+        listed = ", ".join(map(quoted, scale))
+        what += f", which have an order if categories.{key(name)} = [{listed}] with the kind ordinal is right"
+    return mended_by("text", name, what, "one_hot", {"different": different})
+
+
+def _scale(words: Sequence[str]) -> list[str]:
+    """``words`` from least to most, by a known scale or by the first numbers of ranges; [] of others."""
+    bare = {word: " ".join(re.split(r"[\s_-]+", word.strip().casefold())) for word in words}
+    if len(set(bare.values())) < len(words):
+        return []
+    for scale in _SCALES:
+        if set(bare.values()) <= set(scale):
+            return sorted(words, key=lambda word: scale.index(bare[word]))
+    starts = {word: re.search(r"\d+", word) for word in words if re.search(r"\d\D+\d|[<>+]|\d", word)}
+    if len(starts) < len(words) or not sum(bool(re.match(_RANGE, word)) for word in words) >= len(words) / 2:
+        return []
+    return sorted(words, key=lambda word: (float(m.group()) if (m := starts[word]) else 0.0, "<" not in word))
+
+
+def _some_text(seen: SeenTexts) -> Flaw:
+    column, name = seen.column, seen.column.name
+    texts = of(column.texts, column.present, "cells")
+    sentence = f"{name} holds numbers, but text in {texts}, first in data row {column.first_text}"
+    remedy = "correct these cells, or leave them empty and set missing"
+    mends = {"empty": tuple(seen.odd.to_pylist())} if len(seen.odd) <= _WORDS else {}
+    found = {"texts": column.texts}
+    return a_flaw("text among numbers", name, sentence, remedy, found, refused=True, mends=mends)
+
+
+def many_texts(column: ColumnProfile, different: int) -> Flaw:
+    """More different texts than categories may be."""
+    sentence = (
+        f"{column.name} holds {different:,} different texts, categories are {MOST_CATEGORIES:,} at most"
+    )
+    remedy = f"group them, or {left_out(column.name)}"
+    return a_flaw("many categories", column.name, sentence, remedy, {"different": different}, refused=True)
+
+
+def _proposed(kind: str, seen: SeenTexts, what: str, encodes: list[str]) -> Flaw:
+    """A flaw that one of ``encodes`` mends, if it reads the whole column; else what to correct first."""
+    name, tries = seen.column.name, seen.tries
+    empties = {encode: _unread(seen.texts, encode) for encode in encodes}
+    faults = {
+        encode: (seen.column.mixed or _fault(seen.texts, encode, none)) and tries.fault(name, encode, none)
+        for encode, none in empties.items()
+    }
+    if fit := [encode for encode, fault in faults.items() if not fault]:
+        also = f" (or {fit[1]})" if len(fit) > 1 else ""
+        return mended_by(kind, name, f"{what}{also}", fit[0], empty=empties[fit[0]])
+    sentence = f"{name} {what}, but {faults[encodes[0]]}"
+    remedy = f"correct or empty these cells, then set encode.{key(name)} = {quoted(encodes[0])}"
+    return a_flaw(kind, name, sentence, remedy, refused=True)
+
+
+def _fault(texts: pa.Array, encode: str, empty: Sequence[str]) -> str:
+    """What keeps these different ``texts`` from being read as ``encode``."""
+    import pyarrow.compute as pc
+
+    conversion = Conversion("", encode)
+    conversion.numbers(texts.filter(pc.invert(pc.is_in(texts, strings(empty)))) if empty else texts, 0)
+    return conversion.fault
+
+
+def _unread(texts: pa.Array, encode: str) -> list[str]:
+    """The ``texts`` that are none of the kind ``encode``, or stand for no date; [] of too many."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    other = np.isnan(Conversion("", encode).numbers(texts, 0)) & (in_numpy(pc.binary_length(texts)) > 0)
+    if encode.startswith("date"):
+        other |= in_numpy(pc.match_substring_regex(texts, _NEVER)) == 1
+    return texts.filter(pa.array(other)).to_pylist() if other.sum() <= _WORDS else []
+
+
+def _nearly(texts: pa.Array, pattern: str) -> bool:
+    import pyarrow.compute as pc
+
+    return bool(len(texts) and in_numpy(pc.match_substring_regex(texts, pattern)).mean() >= _NEARLY)
+
+
+def _masked(texts: pa.Array) -> str:
+    """The first of ``texts``, every digit a 9: its form, not its value."""
+    return re.sub(r"\d", "9", texts[0].as_py())

@@ -1,0 +1,1 @@
+"""How people write numbers, dates and times."""
