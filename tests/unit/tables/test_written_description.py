@@ -193,7 +193,10 @@ def test_a_parquet_file_of_pandas(tmp_path: Path) -> None:
 
 
 MESSY = {
-    messytables.hospital: ({"Fall", "Diagnose", "Hb", "Blutdruck"}, {"CRP": "number:1.234,5:below=half"}),
+    messytables.hospital: (
+        {"Fall", "Diagnose", "Hb", "Blutdruck", "Station"},
+        {"CRP": "number:1.234,5:below=half"},
+    ),
     messytables.bank: (set(), {"balance": "number", "rate": "number"}),
     messytables.insurer: ({"country"}, {"since": "date"}),
 }
