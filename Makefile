@@ -219,7 +219,7 @@ zoo: .venv-zoo/.ready $(VENV)/.core   ## what the audit says of the training of 
 
 tables: .venv-tables/.ready $(VENV)/.core   ## 300 and more tables of public packages through the check and the audit; hours of a core, goes on where it stopped
 	.venv-tables/bin/python tests/publictables/gather.py build/tables
-	PYTHONPATH=. nice -n 15 $(BIN)/python tests/publictables/judge.py build/tables --report tests/publictables/report.txt
+	PYTHONPATH=. nice -n 15 $(BIN)/python tests/publictables/judge_tables.py build/tables --report tests/publictables/report.txt
 
 .venv-tables/.ready: tests/publictables/requirements.txt
 	$(PYTHON) -m venv .venv-tables

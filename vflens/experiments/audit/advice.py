@@ -250,7 +250,7 @@ def check_advice(subject: AuditSubject, plan: Plan) -> None:
     widest = sorted(subject.whole, key=lambda whole: -len(whole[1]))[:_MOST_MADE]
     made = ", ".join(f"{name} makes {len(places):,}" for name, places in widest if len(places) > 1)
     raise ConfigError(
-        f"{subject.name} has {columns:,} columns, training in the clear is measured up to {MOST_COLUMNS}"
-        f"{f' ({made})' if made else ''}, and without it no advice follows: name fewer with --columns, or "
+        f"{subject.name} has {counted(columns, 'column', ',')}, training in the clear is measured up to "
+        f"{MOST_COLUMNS}{f' ({made})' if made else ''}, and without it no advice follows: name fewer with --columns, or "
         "give --training secure if nobody sees its messages; --yes goes on all the same"
     )

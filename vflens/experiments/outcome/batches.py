@@ -112,7 +112,7 @@ def sent(found: Sequence[Round]) -> str:
     """
     some = [one for one in found if one.found]
     if not some:
-        return f"Of rounds of {found[0].batch} to {found[-1].batch} rows none here was found."
+        return f"Of rounds of {found[0].batch} to {counted(found[-1].batch, 'row')} none here was found."
     whole = list(takewhile(lambda one: one.found == one.rows, found))
     parts = [_sends(one) for one in dict.fromkeys([*whole[-1:], some[-1]])]
     beyond = [one for one in found if one.batch > some[-1].batch]

@@ -12,6 +12,7 @@ from vflens.tables.files import check_party_table
 from vflens.tables.own_check.flaw import TableCheck
 from vflens.tables.own_check.writer import as_toml, draft, to_decide
 from vflens.types import Document
+from vflens.words import counted
 
 
 def check_tables(files: Mapping[str, PartyFile]) -> dict[str, TableCheck]:
@@ -44,7 +45,8 @@ def describe(table: Path, to: Path | None) -> Document:
         raise ConfigError(f"{to} exists: choose another name, or remove it")
     found = draft(table)
     decide, kept = to_decide(found), len(found.columns)
-    lines = [f"{table.name}: {found.rows:,} rows, {kept} of {kept + len(found.left)} columns fit"]
+    columns = counted(kept + len(found.left), "column")
+    lines = [f"{table.name}: {counted(found.rows, 'row', ',')}, {kept} of {columns} fit"]
     lines += [f"decide: {words}" for words in decide]
     if to is not None:
         write_whole(to, as_toml(found, to.resolve().parent).encode(), remedy="choose another folder")

@@ -21,6 +21,7 @@ from vflens.experiments.scoreboard.verdicts import CellResult, over_seeds
 from vflens.experiments.sweeps.pool import Cell, Pool, Rows
 from vflens.numerics.measures.intervals import least_first
 from vflens.types import Document
+from vflens.words import counted
 
 #: Attack → the settings that are tried, over those of the scoreboard; the first are these.
 GRIDS: Mapping[str, Sequence[Document]] = {
@@ -115,7 +116,8 @@ def age(rows: Rows) -> str:
             row
         )
     today = sum(row.get("key") in keys for of, own in asked.items() if (keys := _keys(*of)) for row in own)
-    share = f"{today:,} of {len(rows):,} rows ({100 * today / len(rows):.0f} %)" if rows else "0 rows"
+    whole = counted(len(rows), "row", ",")
+    share = f"{today:,} of {whole} ({100 * today / len(rows):.0f} %)" if rows else whole
     return f"{share} have the key of today's settings and code; what it gives of the others is not known."
 
 

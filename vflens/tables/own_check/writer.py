@@ -20,6 +20,7 @@ from vflens.tables.own_check.flaw import LEFT_OUT, Flaw, a_flaw, key, of, quoted
 from vflens.tables.own_check.form import form_of
 from vflens.tables.own_check.profile import profile
 from vflens.tables.own_check.relations import relations
+from vflens.words import counted
 
 #: A text of more categories makes a table of columns of its own; an audit of as many in all takes a minute.
 _MOST_OF_ONE, _MOST_COLUMNS = 50, 40
@@ -147,7 +148,8 @@ def _leave_widest(found: Draft, one_hot: Any) -> bool:
     widest = max(widths, key=lambda name: widths[name], default=None)
     if widest is None:
         return False
-    why = f"{widest} makes {widths[widest]} columns, all together {_MOST_COLUMNS} at most are taken here"
+    made = counted(widths[widest], "column")
+    why = f"{widest} makes {made}, all together {_MOST_COLUMNS} at most are taken here"
     return found.leave(widest, f"{why}: group its categories")
 
 
@@ -195,7 +197,8 @@ def as_toml(found: Draft, folder: Path) -> str:
 
 def _lines(found: Draft, folder: Path) -> Iterator[str]:
     settings = found.settings
-    yield f"# Written by vflens check, which read all {found.rows:,} rows. Lines that say DECIDE ask you."
+    rows = counted(found.rows, "row", ",")
+    yield f"# Written by vflens check, which read all of {rows}. Lines that say DECIDE ask you."
     yield f"file = {quoted(os.path.relpath(settings['file'], folder))}"
     for name in ("delimiter", "encoding", "id_column", "missing"):
         if name in settings:

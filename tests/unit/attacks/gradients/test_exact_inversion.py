@@ -90,7 +90,7 @@ def test_the_server_of_a_run_reads_one_step_and_several(
 ) -> None:
     """The penalty's part of several steps is known to the last bit."""
     network = {"family": "split_network", "architecture": "mlp", "width": 40, "top": [20]}
-    more = {
+    more: dict[str, Any] = {
         "model": {**network, "precision": "float64"},
         "training": {"optimizer": "sgd", "learning_rate": 0.01, "batch_size": rows, "l2": l2},
         "horizontal": {"rounds": 1, "local_steps": steps},
