@@ -251,6 +251,6 @@ def check_advice(subject: AuditSubject, plan: Plan) -> None:
     made = ", ".join(f"{name} makes {len(places):,}" for name, places in widest if len(places) > 1)
     raise ConfigError(
         f"{subject.name} has {counted(columns, 'column', ',')}, training in the clear is measured up to "
-        f"{MOST_COLUMNS}{f' ({made})' if made else ''}, and without it no advice follows: name fewer with --columns, or "
-        "give --training secure if nobody sees its messages; --yes goes on all the same"
+        f"{MOST_COLUMNS}{f' ({made})' if made else ''}, and without it no advice follows: name fewer with "
+        "--columns, or give --training secure if nobody sees its messages; --yes goes on all the same"
     )
