@@ -22,7 +22,8 @@ from truth import oracle
 from truth.constructions import LEAKING, NOTHING, Built
 from truth.lab import Laboratory, Truth, range_of
 from vflens.experiments.audit import defenses as tried
-from vflens.experiments.audit.advice import decision, findings
+from vflens.experiments.audit.advice import decision
+from vflens.experiments.audit.record import AuditRecord
 from vflens.experiments.evidence import matrix
 from vflens.experiments.evidence.measured import (
     RELEASE,
@@ -36,7 +37,7 @@ from vflens.experiments.evidence.thresholds import BEATS_BLIND, Evidence, judge,
 from vflens.experiments.outcome.decide import HARDLY
 from vflens.experiments.outcome.words import column
 from vflens.experiments.results.verdict import verdict
-from vflens.types import Array, Facts, Phase
+from vflens.types import Array, Phase
 
 NIL = 0.005  # of what a guess leaves open: nobody who finds this much is contradicted, nobody who does not
 LEAKS = HARDLY + 0.03  # with the oracle's own error
@@ -74,36 +75,36 @@ class Said(NamedTuple):
 
 def of_audit_route(lab: Laboratory, training: str) -> Iterator[Said]:
     """The audit's first sentence and columns, its document and its thresholds."""
-    found = lab.audited(training)
+    record = lab.audited(training)
     route, clear = f"audit, {training}", training == "clear"
     low, high = lab.worst
     taught, at_most = lab.training if clear else (np.zeros(1), np.zeros(1))
     whole = max(low, taught.max()), max(high, at_most.max())
-    words = decision(found)
+    words = decision(record)
     state = "open" if "No advice" in words else "leaks" if "Do not join" in words else "safe"
     if "Join with" in words:
-        state, whole = "safe", _under(lab, found, whole)
+        state, whole = "safe", _under(lab, record, whole)
     yield Said(route, "joining", state, whole, words, ALLOWED + MARGIN, ALLOWED - MARGIN)
     states = {"found": "leaks", "not found": "safe"}
-    for f in findings(found):
+    for f in record.by_column:
         j, of_training = lab.names[f.subject], f.scored_set == Phase.TRAIN
         share = lab.by_models.right[j] if f.is_share else lab.by_models.error[j]
         truth = (max(share, taught[j]), max(share, at_most[j])) if clear else (share, share)
         if of_training and f.is_share:
             truth = (share, at_most[j])
         yield Said(route, f"{f.subject}, finding", states.get(f.state, "open"), truth, column(f))
-    evidence = of_audit(found)
+    evidence = of_audit(record)
     within = lab.by_models.within
     ends = within, np.maximum(within, at_most)
     yield from _thresholds(route, lab, evidence, ends, _mean(lab, lab.by_models.error))
-    yield from _document(route, lab, list(of_audit_record(found, evidence, "audit")), lab.by_models, at_most)
+    yield from _document(route, lab, list(of_audit_record(record, evidence, "audit")), lab.by_models, at_most)
 
 
-def _under(lab: Laboratory, found: Facts, undefended: tuple[float, float]) -> tuple[float, float]:
+def _under(lab: Laboratory, record: AuditRecord, undefended: tuple[float, float]) -> tuple[float, float]:
     """What is left under the recommended defence: all that known rows undo is left; of labels alone what they
     and the other party's part of the score say.
     """
-    if found["fitting"][0]["defense"] != "label_only":
+    if record.fitting[0].defense != "label_only":
         return undefended
     x, shares = lab.fresh, []
     for i in range(4):

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from vflens.errors import DataError
+from vflens.experiments.audit.record import read_audit
 from vflens.experiments.evidence import matrix, untested, words
-from vflens.experiments.evidence.audits import read_audit
 from vflens.experiments.evidence.declared import Declaration
 from vflens.experiments.evidence.measured import (
     Reconstruction,
@@ -256,14 +256,14 @@ def _add_gaps(made: Dpia, evidence: Sequence[Evidence], source: str) -> None:
 
 
 def _add_audit(made: Dpia, file: Path, source: str) -> None:
-    found = read_audit(file, "run folder, sweep or audit")
-    evidence = replace(of_audit(found), where="without a defence")
-    made.measured += of_audit_record(found, evidence, source)
-    made.tried += of_audit_tried(found, source)
-    made.untested += untested.by_audit(found, source)
+    record = read_audit(file, "run folder, sweep or audit")
+    evidence = replace(of_audit(record), where="without a defence")
+    made.measured += of_audit_record(record, evidence, source)
+    made.tried += of_audit_tried(record, source)
+    made.untested += untested.by_audit(record, source)
     _add_gaps(made, [evidence], source)
-    made.digests += [of_file(source, file), *audited(found, source)]
-    made.times.append(audit_time(found, source))
+    made.digests += [of_file(source, file), *audited(record, source)]
+    made.times.append(audit_time(record, source))
     made.notes.append(_without_log(source))
 
 

@@ -8,17 +8,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple, TypeAlias
 
+from vflens.experiments.audit.record import AuditRecord
 from vflens.experiments.evidence.sources import of_runs
 from vflens.experiments.evidence.thresholds import BlindError, Evidence
 from vflens.experiments.outcome.decide import State, above_guess, better, needed, needed_for_better
 from vflens.experiments.outcome.words import in_own_unit
-from vflens.experiments.results.own_units import ColumnAverage, column_averages, is_exact
+from vflens.experiments.results.own_units import ColumnAverage, WorstCase, column_averages, is_exact
 from vflens.experiments.results.record import RecordedRun
 from vflens.experiments.results.titles import rows_of
 from vflens.experiments.results.verdict import attacker, named
 from vflens.numerics.measures.advantage import wilson
 from vflens.protocol.acts import together
-from vflens.types import Document, Facts, Phase
+from vflens.types import Document, Phase
 from vflens.words import counted
 
 INFERENCE, SINGLING_OUT, LINKABILITY = "inference", "singling out", "linkability"
@@ -96,11 +97,10 @@ def of_run_records(runs: Sequence[RecordedRun]) -> Iterator[Reconstruction]:
     """Of runs: columns on average and at worst, whole rows, labels, membership."""
     for run, evidence in zip(runs, of_runs(runs), strict=True):
         who = _readers(run)
-        cases = [case.json for case in run.worst_cases]
         averages = _averages(column_averages(run), evidence.where, who)
         found = (
             *_most((*_of_evidence(evidence, who), *averages, *_named_rows(run, evidence.where))),
-            *_whole_rows(cases, evidence.where, who),
+            *_whole_rows(run.worst_cases, evidence.where, who),
         )
         labelled = {_whose(name): f"label of {name}" for name in run.infos() if run.label_of(name)}
         named_so = (m._replace(target=labelled.get(m.target, m.target)) for m in found)
@@ -134,16 +134,16 @@ def _readers(run: RecordedRun) -> Who:
     return who
 
 
-def of_audit_record(found: Facts, evidence: Evidence, source: str) -> Iterator[Reconstruction]:
-    """Of an audit's document ``found``, a ``source``: columns on average and at worst, whole rows."""
+def of_audit_record(record: AuditRecord, evidence: Evidence, source: str) -> Iterator[Reconstruction]:
+    """Of an audit's ``record``, a ``source``: columns on average and at worst, whole rows."""
 
     def who(attack: str, scored_set: str) -> str:
         return TRAFFIC if scored_set == Phase.TRAIN else RELEASE
 
-    averages = _averages(_audited_averages(found), evidence.where, who)
+    averages = _averages(_audited_averages(record), evidence.where, who)
     measured = (
         *_most((*_of_evidence(evidence, who), *averages)),
-        *_whole_rows(found["worst_cases"], evidence.where, who),
+        *_whole_rows(record.worst_cases, evidence.where, who),
     )
     for m in _unless_failed(measured, evidence.failed, source):
         capped = m.state is State.UNDECIDED and evidence.capped.get(m.attack) == m.rows
@@ -249,26 +249,25 @@ def _averages(found: Iterable[ColumnAverage], where: str, who: Who) -> Iterator[
         )
 
 
-def _audited_averages(found: Facts) -> Iterator[ColumnAverage]:
+def _audited_averages(record: AuditRecord) -> Iterator[ColumnAverage]:
     """Of an audit; none without the columns' units."""
-    for a in found["attacks"] if found["units"] else ():
-        for j, (column, unit) in enumerate(zip(found["columns"], found["units"], strict=True)):
-            place = (a["attack"], found["subject"], a["phase"], a["rows"], column)
-            figures = {"blind": a["column_blind"][j], "unit": unit}
-            yield ColumnAverage.of(place, a["columns"][j], a["column_stderr"][j], **figures)
+    for a in record.attacks if record.units else ():
+        for j, (column, unit) in enumerate(zip(record.columns, record.units, strict=True)):
+            place = (a.attack, record.subject, a.phase, a.rows, column)
+            figures = {"blind": a.column_blind[j], "unit": unit}
+            yield ColumnAverage.of(place, a.columns[j], a.column_stderr[j], **figures)
 
 
-def _whole_rows(cases: Sequence[Facts], where: str, who: Who) -> Iterator[Reconstruction]:
+def _whole_rows(cases: Sequence[WorstCase], where: str, who: Who) -> Iterator[Reconstruction]:
     """Rows of which all columns are found; those of them whose answer fits no other row."""
-    for case in cases:
-        recipient = who(case["attack"], case["scored_set"])
-        for what, key, guess in (
-            (WHOLE, "rows_found", "control_rows"),
-            (SINGLED, "unique", "control_unique"),
+    for c in cases:
+        recipient, of_rows = who(c.attack, c.scored_set), (c.rows, rows_of(c.scored_set))
+        for what, shares in (
+            (WHOLE, (c.rows_found, c.control_rows)),
+            (SINGLED, (c.unique, c.control_unique)),
         ):
-            place = (where, recipient, _whose(case["target"]), SINGLING_OUT, "worst case", what)
-            of_rows, shares = (case["rows"], rows_of(case["scored_set"])), (case[key], case[guess])
-            yield _share(place, case["attack"], of_rows, shares, 2 * len(cases))
+            place = (where, recipient, _whose(c.target), SINGLING_OUT, "worst case", what)
+            yield _share(place, c.attack, of_rows, shares, 2 * len(cases))
 
 
 def _named_rows(run: RecordedRun, where: str) -> Iterator[Reconstruction]:

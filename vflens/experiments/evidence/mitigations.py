@@ -6,6 +6,9 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from vflens.experiments.audit.bench import Wanted
+from vflens.experiments.audit.defenses import Defended, Mean
+from vflens.experiments.audit.record import AuditRecord
 from vflens.experiments.evidence.measured import LINKABILITY, Reconstruction, RiskFigure, run_source
 from vflens.experiments.evidence.sources import NO_DEFENCE, cell_name, varied
 from vflens.experiments.outcome.decide import State
@@ -164,52 +167,50 @@ def _over_seeds(found: Sequence[Facts], plain: Sequence[Facts]) -> tuple[dict[Na
     return figures, "" if len(found) >= _ENOUGH_SEEDS else f"interval from {counted(len(found), 'seed')} only"
 
 
-def of_audit_tried(found: Facts, source: str) -> Iterator[Mitigation]:
+def of_audit_tried(record: AuditRecord, source: str) -> Iterator[Mitigation]:
     """The defences of an audit, the ``source``: the effect in words, and what the model is worth then."""
-    fitting = [(d["defense"], d["settings"]) for d in found.get("fitting", ())]
-    for d in found.get("defenses", ()):
-        settings = "".join(f", {name} {value}" for name, value in d["settings"].items())
-        affordable = (d["defense"], d["settings"]) in fitting
-        words = d["reason"] or f"{_effect(found['wanted'], d, affordable=affordable)}; {d['price']}"
-        worth = dict(_less_lost(d, found.get("utility", {})))
-        said = f"{words}; {PAIRED if worth else NO_FIGURE}"
-        yield Mitigation(source, f"{d['defense']}{settings} at {d['at']}", None, worth, said, _column_of(d))
+    fitting = [(d.defense, d.settings) for d in record.fitting]
+    for d in record.defenses:
+        settings = "".join(f", {name} {value}" for name, value in d.settings.items())
+        affordable = (d.defense, d.settings) in fitting
+        words = d.reason or f"{_effect(record.aims, d, affordable=affordable)}; {d.price}"
+        worth = dict(_less_lost(d, record.utility))
+        words = f"{words}; {PAIRED if worth else NO_FIGURE}"
+        yield Mitigation(source, f"{d.defense}{settings} at {d.at}", None, worth, words, _column_of(d))
 
 
-def _less_lost(tried: Facts, utility: Facts) -> Iterator[tuple[Name, RiskFigure]]:
+def _less_lost(tried: Defended, utility: Mapping[str, Mean]) -> Iterator[tuple[Name, RiskFigure]]:
     """The mean of an audit's measure without a defence less what one that was ``tried`` takes of it, with the
     interval of that, model by model; nothing where the record lacks one of them, or an interval.
     """
-    cost = tried.get("cost") or {"measure": "", "lost": ()}
-    for name in (n for n in _RANGES if UTILITY.get(n) == cost["measure"] and len(cost["lost"]) > 1):
-        plain = utility.get(name, {}).get("mean")
+    measure, lost_of = (tried.cost.measure, tried.cost.lost) if tried.cost else ("", ())
+    for name in (n for n in _RANGES if UTILITY.get(n) == measure and len(lost_of) > 1):
+        plain = utility[name].mean if name in utility else None
         if plain is not None:
-            lost, half = interval(cost["lost"])
+            lost, half = interval(lost_of)
             now, (least, most) = plain - lost, _RANGES[name]
             ends = max(now - half, least), min(now + half, most), plain
             share = name is Name.ACCURACY
             yield name, RiskFigure(now, *ends, share=share, unit="share of rows" if share else UTILITY[name])
 
 
-def _column_of(tried: Facts) -> str:
+def _column_of(tried: Defended) -> str:
     """The column of which most is found under a defence of an audit: how much has no interval there."""
-    if tried["reason"]:
+    if tried.reason:
         return NO_ATTACK
-    column = tried.get("column")
-    return f"{column} (how much: {NO_SHARE})" if column else f"no column ({NO_SHARE})"
+    return f"{tried.column} (how much: {NO_SHARE})" if tried.column else f"no column ({NO_SHARE})"
 
 
-def _effect(wanted: Facts, tried: Facts, *, affordable: bool) -> str:
+def _effect(wanted: Wanted, tried: Defended, *, affordable: bool) -> str:
     """Whether a defence keeps to what its owner ``wanted`` of it."""
-    least, most = wanted["least_error"], wanted["most_leak"]
-    if least is not None:
-        keeps, aim = tried["mse"] >= least, f"an error of at least {least:g}"
+    if wanted.most_leak is None:
+        aim = f"an error of at least {wanted.least_error:g}"
     else:
-        keeps, aim = tried["leak"] <= most, f"a leak of at most {100 * most:g} % of a column"
-    if not keeps:
+        aim = f"a leak of at most {100 * wanted.most_leak:g} % of a column"
+    if not tried.keeps_to(wanted):
         return f"does not keep to {aim}"
     return f"keeps to {aim}" + (
-        "" if affordable else f", but no cost of at most {wanted['most_loss']:g} is shown"
+        "" if affordable else f", but no cost of at most {wanted.most_loss:g} is shown"
     )
 
 

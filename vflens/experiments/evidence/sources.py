@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from vflens.experiments.audit.record import AuditRecord
 from vflens.experiments.evidence.thresholds import BlindError, Evidence
 from vflens.experiments.outcome.decide import HARDLY
 from vflens.experiments.results.own_units import FoundColumn
@@ -78,35 +79,33 @@ def _affine(run: RecordedRun) -> Iterator[BlindError]:
             yield BlindError(attack, subject, n, 1 - adjusted, blind=1.0)
 
 
-def of_audit(found: Facts) -> Evidence:
+def of_audit(record: AuditRecord) -> Evidence:
     """Of an audit: every attack on the planned or given model without a defence, over simulated models."""
     shares, errors = [], []
-    for a in found["attacks"]:
-        model = f"{a['kind']} models" + (f", {a['released']}" if a["released"] else "")
-        place = (a["attack"], f"{found['subject']}, {model}", a["phase"], a["rows"])
-        for j, column in enumerate(found["columns"]):
-            if column in found["tolerance"]:  # pixels have none
-                share = {"found": a["found"][j], "blind": a["blind_found"][j]}
-                share |= {"imputation": a["imputed_found"][j], "tolerance": found["tolerance"][column]}
-                shares.append(FoundColumn(*place, column=column, **share))
-        blind = math.fsum(a["column_blind"]) / len(a["column_blind"])
-        words = f"columns of {place[1]}, {rows_of(a['phase'])}"
-        half = half_width(a["stderr"])
-        errors.append(BlindError(a["attack"], words, a["rows"], a["mse"], blind=blind, half_width=half))
-    broke = tuple(found.get("failed", ()))
+    for a in record.attacks:
+        model = f"{a.kind} models" + (f", {a.released}" if a.released else "")
+        place = (a.attack, f"{record.subject}, {model}", a.phase, a.rows)
+        for j, column in enumerate(record.columns):
+            if column in record.tolerance:  # pixels have none
+                of_column = a.found[j], a.blind_found[j], a.imputed_found[j], record.tolerance[column]
+                shares.append(FoundColumn(*place, column, *of_column))
+        blind = math.fsum(a.column_blind) / len(a.column_blind)
+        words = f"columns of {place[1]}, {rows_of(a.phase)}"
+        half = half_width(a.stderr)
+        errors.append(BlindError(a.attack, words, a.rows, a.mse, blind=blind, half_width=half))
     return Evidence(
-        *("the audit", False, tuple(found["columns"]), tuple(shares), tuple(errors), broke),
-        capped=dict(_capped(found)),
+        *("the audit", False, record.columns, tuple(shares), tuple(errors), tuple(record.failed)),
+        capped=dict(_capped(record)),
     )
 
 
-def _capped(found: Facts) -> Iterator[tuple[str, int]]:
+def _capped(record: AuditRecord) -> Iterator[tuple[str, int]]:
     """The slow attacks of an audit that tried fewer rows than there are, and how many."""
-    for a in found["attacks"]:
-        kind = installed_attack(a["attack"])
+    for a in record.attacks:
+        kind = installed_attack(a.attack)
         slow = kind is not None and kind.audited is not None and kind.audited.rows is not None
-        if slow and a["rows"] < found.get("attacked_rows", 0):
-            yield a["attack"], a["rows"]
+        if slow and a.rows < (record.attacked_rows or 0):
+            yield a.attack, a.rows
 
 
 def of_sweep(rows: Sequence[Facts], undefended: str, refused: Sequence[Facts] = ()) -> list[Evidence]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from io import BytesIO, StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vflens.errors import ConfigError
-from vflens.experiments.evidence.audits import read_audit
+from vflens.experiments.audit.record import read_audit
 from vflens.experiments.evidence.sources import of_audit
 from vflens.experiments.evidence.thresholds import Evidence
 from vflens.experiments.results.titles import rows_of
@@ -134,9 +135,9 @@ def _audited(file: Path) -> tuple[str, dict[tuple[str, ...], Document]]:
     Raises:
         DataError: ``file`` is none.
     """
-    found = read_audit(file)
-    rows = long_rows([of_audit({**found, "subject": "your table"})])
-    return found["subject"], {tuple(row[k] for k in _KEY): row for row in rows}
+    record = read_audit(file)
+    rows = long_rows([of_audit(replace(record, subject="your table"))])
+    return record.subject, {tuple(row[k] for k in _KEY): row for row in rows}
 
 
 def compared(found: Facts) -> Table:

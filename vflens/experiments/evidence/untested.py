@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
+from vflens.experiments.audit.record import AuditRecord
 from vflens.experiments.evidence.measured import RELEASE, TRAFFIC, run_source
 from vflens.experiments.evidence.sources import cell_name
 from vflens.experiments.evidence.thresholds import Evidence
@@ -114,28 +115,28 @@ def _has_rows(run: RecordedRun, party: str) -> bool:
     return info is not None and bool(info.columns or ROLES[info.role].labelled)
 
 
-def by_audit(found: Facts, source: str) -> Iterator[str]:
+def by_audit(record: AuditRecord, source: str) -> Iterator[str]:
     """What an audit, the ``source``, does not show."""
     who = _first(source)
-    if found.get("label") or found.get("real_labels"):
+    if record.label or record.real_labels:
         yield f"{who} has labels, and no attack on them ran: what can be found of them was not tested."
         yield f"{who} has no membership: whether a person is in the table was not tested."
     else:
         yield f"{who} has no labels and no membership: neither was tested."
-    yield from (f"{who}: attack {name} failed: {why}." for name, why in found.get("failed", {}).items())
-    if any(a["kind"] != "given" for a in found["attacks"]):
+    yield from (f"{who}: attack {name} failed: {why}." for name, why in record.failed.items())
+    if any(a.kind != "given" for a in record.attacks):
         yield (
             f"{who} simulates models of the planned size: the real one may leak more or less. Its intervals "
             "are over rows, for the simulated models."
         )
-    if found.get("training") == "secure":
+    if record.training == "secure":
         yield f"{who} took for granted that nobody sees the messages of training."
-    phases = {a["phase"] for a in found["attacks"]}
+    phases = {a.phase for a in record.attacks}
     for phase, recipient in ((Phase.PREDICT, RELEASE), (Phase.TRAIN, TRAFFIC)):
         if phase not in phases:
             yield f"{who}: no attack by {recipient} was scored. What it can find was not tested."
-    told = {a["attack"] for a in found["attacks"]} | set(found.get("failed", ()))
-    yield f"{who}: installed attacks that did not run: {_others(told)}."
+    ran = {a.attack for a in record.attacks} | record.failed.keys()
+    yield f"{who}: installed attacks that did not run: {_others(ran)}."
 
 
 def by_refusals(refused: Sequence[Facts] | None, undefended: str, source: str) -> Iterator[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 from vflens.experiments.outcome.words import in_own_unit
@@ -23,6 +23,7 @@ from vflens.experiments.results.results import (
 from vflens.numerics.measures.advantage import Advantage, advantage
 from vflens.plugins.attack import is_blind
 from vflens.score.worst import Shares
+from vflens.storage.json_file import Rows, Share, Size, Word
 from vflens.storage.metrics import Name
 from vflens.types import Document
 
@@ -127,42 +128,48 @@ def figures_of(run: PartyRuns, metric: Name, result: Result, attack: str = "") -
     }
 
 
-class WorstCase(NamedTuple):
+@dataclass(frozen=True, kw_only=True)
+class WorstCase:
     """What the most successful attack finds of the rows of ``target``: of ``rows`` the shares of ``cells``
     and ``rows_found`` within the columns' tolerances, and of rows found whose answer fits no other row of the
     table (``unique``); the same three of the best blind guess, constants or imputation, each by the best for
-    it; the advantage over it with its 95 % interval, of cells as if a row were one; the error of the most
-    exposed 1 % of rows.
+    it; the error of the most exposed 1 % of rows.
     """
 
     target: str
-    attack: str
-    scored_set: str
-    rows: int
-    cells: float
-    rows_found: float
-    unique: float
-    control_cells: float
-    control_rows: float
-    control_unique: float
-    advantage_cells: Advantage
-    advantage_rows: Advantage
-    exposed_mse: float
+    attack: Word
+    scored_set: Word
+    rows: Rows
+    cells: Share = 0.0
+    rows_found: Share
+    unique: Share
+    control_cells: Share = 0.0
+    control_rows: Share
+    control_unique: Share
+    exposed_mse: Size = 0.0
+
+    def __post_init__(self) -> None:
+        for name, alone, whole in (
+            ("unique: it is at most rows_found", self.unique, self.rows_found),
+            ("control_unique: it is at most control_rows", self.control_unique, self.control_rows),
+        ):
+            if alone > whole + 1e-9:
+                raise ValueError(name)
 
     @classmethod
     def of(
-        cls,
-        place: tuple[str, str, str, int],
-        found: Shares,
-        control: Shares,
-        exposed_mse: float,
+        cls, place: tuple[str, str, str, int], found: Shares, control: Shares, exposed_mse: float
     ) -> WorstCase:
         """Of ``place``, target, attack, scored set and rows: what is ``found``, and by the best blind guess,
         the ``control``.
         """
-        cells = advantage(found.cells, control.cells, place[3])
-        rows = advantage(found.rows, control.rows, place[3])
-        return cls(*place, *found, *control, cells, rows, exposed_mse)
+        named = [f.name for f in fields(cls)]
+        return cls(**dict(zip(named, (*place, *found, *control, exposed_mse), strict=True)))
+
+    @property
+    def advantage_cells(self) -> Advantage:
+        """The advantage over the guess with its 95 % interval, of cells as if a row were one."""
+        return advantage(self.cells, self.control_cells, self.rows)
 
     @property
     def words(self) -> str:
@@ -181,12 +188,12 @@ class WorstCase(NamedTuple):
     @property
     def json(self) -> Document:
         """It under stable keys; an undefined figure is None."""
+        of_rows = advantage(self.rows_found, self.control_rows, self.rows)
         advantages = {
             name: {k: None if math.isnan(v) else v for k, v in found._asdict().items()}
-            for name, found in self._asdict().items()
-            if isinstance(found, Advantage)
+            for name, found in (("advantage_cells", self.advantage_cells), ("advantage_rows", of_rows))
         }
-        return {**self._asdict(), **advantages, "words": self.words}
+        return {**vars(self), **advantages, "words": self.words}
 
 
 def _interval(found: Advantage) -> str:

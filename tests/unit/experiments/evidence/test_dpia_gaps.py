@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from audits import read
 from nonempty import nonempty
 from runfolder import crossing, metric, write_party
 
+from vflens.experiments.audit.record import AuditRecord
 from vflens.experiments.evidence.declared import Declaration
 from vflens.experiments.evidence.dpia import Dpia, assess
 from vflens.experiments.evidence.measured import Reconstruction, RiskFigure, of_audit_record
@@ -166,22 +168,22 @@ def test_a_baseline_without_imputation_is_said_to_be_a_constant() -> None:
 # --- audits and sweeps
 
 
-def _audit(rows: int, phase: str = "predict", **changes: Any) -> dict[str, Any]:
+def _audit(rows: int, phase: str = "predict", **changes: Any) -> AuditRecord:
     attack = {
         **{"attack": "rcc1", "kind": "trained", "phase": phase, "rows": rows, "mse": 0.06, "released": ""},
         **{"stderr": 0.001, "columns": [0.06], "column_blind": [0.06], "column_stderr": [0.001]},
         **{"found": [0.0], "blind_found": [0.0], "imputed_found": [0.0]},
     }
     known = {"subject": "bank.csv", "columns": ["income"], "tolerance": {"income": 5.0}, "units": []}
-    return {**known, "attacks": [attack], "worst_cases": [], "attacked_rows": 800, **changes}
+    return read({**known, "attacks": [attack], "worst_cases": [], "attacked_rows": 800, **changes})
 
 
 def test_an_attack_that_tried_few_rows_is_why_nobody_knows() -> None:
     for rows, why in ((20, "rcc1 tried 20 rows only"), (800, "")):
-        found = _audit(rows)
+        record = _audit(rows)
         (of_column,) = (
             m
-            for m in of_audit_record(found, of_audit(found), "audit a")
+            for m in of_audit_record(record, of_audit(record), "audit a")
             if m.what.startswith("income within")
         )
         assert (of_column.state, of_column.why) == (State.UNDECIDED if why else State.NOT_FOUND, why)

@@ -9,6 +9,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from audits import read
 from nonempty import nonempty
 from runfolder import metric, target
 
@@ -303,18 +304,20 @@ AUDIT = {
     "subject": "bank.csv",
     "columns": ["age", "income"],
     "tolerance": {"age": 2.0, "income": 5.0},
+    **{"units": [40.0, 100.0], "worst_cases": []},
     "attacks": [
         {
             **{"attack": "lmmse", "kind": "trained", "phase": "predict", "rows": 800, "mse": 0.02},
             **{"stderr": 0.001, "column_blind": [0.04, 0.08], "found": [0.2, 0.5], "blind_found": [0.1, 0.3]},
             **{"released": "", "imputed_found": [None, 0.4]},
+            **{"columns": [0.01, 0.03], "column_stderr": [0.001, 0.001]},
         }
     ],
 }
 
 
 def test_an_audit_gives_its_attacks_on_the_plan() -> None:
-    found = of_audit(AUDIT)
+    found = of_audit(read(AUDIT))
     place = ("lmmse", "bank.csv, trained models", "predict", 800)
     assert found.found == (
         FoundColumn(*place, column="age", found=0.2, blind=0.1, imputation=None, tolerance=2.0),
