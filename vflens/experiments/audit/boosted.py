@@ -124,7 +124,8 @@ def told_of_training(model: TreeModel, joint: Joint) -> TreeFile:
     except UntoldError as error:
         untold = str(error)
     unused = len(model.training.trees) - len(model.trees)
-    return TreeFile(None, rows, boxes, untold, model.training.pruned, unused)
+    kept: Document = {"training_rows": rows, "training_boxes": boxes, "training_untold": untold}
+    return TreeFile(**kept, pruned_nodes=model.training.pruned, unused_trees=unused)
 
 
 def _rows(of: TreeTraining, joint: Joint) -> list[Document]:

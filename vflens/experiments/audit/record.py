@@ -61,18 +61,18 @@ class Closed:
 
 @dataclass(frozen=True)
 class TreeFile:
-    """What the file of trees tells: the share of right branches of a blind guess, None if no tree splits an
-    unknown column; the ``training_rows`` of leaves, the ``training_boxes``, the reason why it is no more,
-    ``training_untold`` or None; how many ``pruned_nodes`` it keeps, which are not read, and ``unused_trees``,
-    which no score adds.
+    """What the file of trees tells of training: its ``training_rows`` by leaf, ``training_boxes``, and why it
+    is no more (``training_untold``); how many ``pruned_nodes`` it keeps, which are not read, and
+    ``unused_trees``, which no score adds. A blind guess has ``blind_branches`` right, None if no tree splits
+    an unknown column.
     """
 
-    blind_branches: float | None
     training_rows: Sequence[Document]
     training_boxes: Document
     training_untold: str | None
     pruned_nodes: int
     unused_trees: int
+    blind_branches: float | None = None
 
 
 @dataclass(frozen=True)

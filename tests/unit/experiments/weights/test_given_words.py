@@ -55,7 +55,7 @@ def _made_up(*attacks: AttackOutcome, wanted: Wanted = LEAK) -> AuditRecord:
         **{"weights": "m.ubj", "model": "2 boosted trees", "rows": 60, "table_rows": 60},
         **{"columns": ("noise", "income"), "units": (4.0, 100.0), "column_blind": (0.1, 0.1)},
         **{"wanted": wanted, "blind": {"half": 0.1}, "blind_guess": "half", "by_column": (income, noise)},
-        trees=TreeFile(0.6, [], {}, None, 0, 0),
+        trees=TreeFile([], {}, None, 0, unused_trees=0, blind_branches=0.6),
     )
 
 
