@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from vflens.experiments.audit.bench import Plan
     from vflens.experiments.audit.given import Source as Asked
     from vflens.experiments.audit.subject import AuditSubject
-    from vflens.experiments.evidence.thresholds import Evidence
+    from vflens.experiments.outcome.finding import Findings
     from vflens.experiments.weights.network import Graph
     from vflens.experiments.weights.xgboost import TreeModel
 
@@ -261,7 +261,7 @@ def _audit_regression(subject: AuditSubject, plan: Plan, told: _Told) -> None:
     judged.enforce()
 
 
-def _evidence(found: Document) -> Sequence[Evidence]:
+def _evidence(found: Document) -> Sequence[Findings]:
     """What an audit says of thresholds."""
     from vflens.experiments.evidence.sources import of_audit
 

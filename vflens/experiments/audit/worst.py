@@ -11,7 +11,7 @@ import numpy as np
 from vflens.errors import ConfigError
 from vflens.experiments.audit.bench import Answer, Bench
 from vflens.experiments.audit.subject import AuditSubject
-from vflens.experiments.results.own_units import WorstCase
+from vflens.experiments.results.findings import WorstCase
 from vflens.names import did_you_mean
 from vflens.score.worst import Shares, Tolerance, most_exposed
 from vflens.tables.pixels import pixel_places

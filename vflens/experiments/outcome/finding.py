@@ -48,8 +48,8 @@ class Finding:
     tried on it. ``varies``: the column takes more than one value among these rows; ``deciding``: how many
     rows would hold enough of its other values, 0 of a column that never varies. ``released``: what a given
     model lets out. ``imputation``: what a guess from other columns finds, None where it did not run;
-    ``tolerance``: how far from the truth a value counts as found. ``reason``: why nobody knows. ``label``: the
-    subject is the target's label. ``where`` and ``source`` are those of its :class:`Findings`.
+    ``tolerance``: how far from the truth a value counts as found. ``reason``: why nobody knows. ``label``:
+    the subject is the target's label. ``where`` and ``source`` are those of its :class:`Findings`.
     """
 
     quantity: Quantity
@@ -152,7 +152,7 @@ class Finding:
 
     @classmethod
     def of_json(cls, facts: Facts) -> Finding:
-        """The finding whose :attr:`json` is ``facts``; fields that an older version lacks get their default."""
+        """The finding whose :attr:`json` is ``facts``; what an older version lacks has its default."""
         own = {name: facts[name] for name in cls.__dataclass_fields__ if name in facts}
         return cls(**{**own, "quantity": Quantity(facts["quantity"])})
 
@@ -207,7 +207,7 @@ class Findings:
             key = (f.adversary, f.target, f.quantity, f.subject, rows)
             if key not in worst or _severity(f) > _severity(worst[key]):
                 worst[key] = f
-        place = {"where": self.where, "source": self.source}
+        place: Facts = {"where": self.where, "source": self.source}
         return tuple(replace(f, **place, reason=self._doubt(f)) for f in worst.values())
 
     def _doubt(self, f: Finding) -> str:

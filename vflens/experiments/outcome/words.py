@@ -13,7 +13,7 @@ from vflens.types import Phase
 from vflens.words import counted
 
 _NAMED = 6  # columns in a sentence
-_KINDS = {Phase.TRAIN: "training", Phase.PREDICT: "prediction"}
+_KINDS: dict[str, str] = {Phase.TRAIN: "training", Phase.PREDICT: "prediction"}
 _TOGETHER = {Quantity.ALL, Quantity.LABELS}  # their subject is a word, no column
 _ROUNDING = 1e-12  # of figures that are exactly 0 but for it
 
@@ -118,7 +118,7 @@ def reached(finding: Finding) -> str:
     state = finding.state
     if state is State.NOT_FOUND:
         return "not better than a guess" if finding.varies else "it never varies"
-    return f"{_not_decided(finding)}" if state is State.UNDECIDED else _worded(finding, finding.value)
+    return f"{_not_decided(finding)}" if state is State.UNDECIDED else error(finding)
 
 
 def guessed(finding: Finding) -> str:
@@ -126,8 +126,9 @@ def guessed(finding: Finding) -> str:
     return _figure(finding, finding.blind)
 
 
-def _worded(finding: Finding, value: float) -> str:
-    return "exactly" if finding.is_exact else _figure(finding, value)
+def error(finding: Finding) -> str:
+    """What the attack reaches, whatever is known of it."""
+    return "exactly" if finding.is_exact else _figure(finding, finding.value)
 
 
 def _figure(finding: Finding, value: float) -> str:
@@ -149,6 +150,14 @@ def deciding(count: int) -> str:
 def column(finding: Finding) -> str:
     """A column in a sentence: "age exactly, a blind guess to within ± 17"."""
     return f"{finding.subject} {reached(finding)}, a blind guess {guessed(finding)}"
+
+
+def measured(finding: Finding) -> str:
+    """A column in a sentence of a run, where it is better than a guess: "age to within ± 3.0 (root mean
+    squared error), a blind guess to within ± 17".
+    """
+    which = "" if finding.is_share or finding.is_exact else " (root mean squared error)"
+    return f"{finding.subject} {error(finding)}{which}, a blind guess {guessed(finding)}"
 
 
 def title(finding: Finding) -> str:
