@@ -67,7 +67,7 @@ def test_an_error_of_rounding_is_said_as_on_the_terminal(
     error: float, blind: float, quantity: Quantity, said: str
 ) -> None:
     """The terminal takes a millionth of the root mean squared error of a blind guess for exact."""
-    figures = {"value": error, "low": error, "high": error, "blind": blind}
+    figures: Any = {"value": error, "low": error, "high": error, "blind": blind}
     of_age = replace(_measured(State.FOUND, "age"), quantity=quantity, **figures)
     if quantity is Quantity.ERROR:
         assert measured(of_age).startswith("age exactly") == (said == "exactly")
@@ -83,9 +83,8 @@ def test_the_residual_risk_begins_with_what_can_be_reconstructed() -> None:
         _measured(State.FOUND, "job"),
     ]
     first, second = residual(found)
-    assert first.endswith(
-        "beyond a blind guess: income within 5.0 (worst case), job within 5.0 (worst case) (columns of passive)."
-    )
+    columns = "income within 5.0 (worst case), job within 5.0 (worst case)"
+    assert first.endswith(f"beyond a blind guess: {columns} (columns of passive).")
     assert "at most 5 % of what a blind guess leaves open" in second
     assert residual([]) == ["Nothing was measured: nothing can be said of a residual risk."]
 

@@ -381,7 +381,7 @@ def test_a_score_gives_its_columns_and_its_error() -> None:
     found = of_score({**facts, "columns": columns})
     (column,), (error,) = found.only(Quantity.WITHIN), found.only(*OVERALL)
     assert (column.subject, column.value, column.blind, column.rows) == ("income", 0.4, 0.1, 200)
-    assert (error.value, error.blind, error.half_width) == (0.02, 0.06, pytest.approx(0.01))
+    assert [error.value, error.blind, error.half_width] == pytest.approx([0.02, 0.06, 0.01])
     labels = of_score({"attack": "a", "rows": 200, "label_accuracy": 0.9, "blind_label_accuracy": 0.5})
     assert [(e.is_share, e.value, e.blind) for e in labels.found] == [(True, 0.9, 0.5)]
     pairs = of_score({"attack": "a", "rows": 200, "membership_auc": 0.9, "blind_membership_auc": 0.5})

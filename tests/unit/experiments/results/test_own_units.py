@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -137,7 +138,7 @@ def test_two_digits_are_enough(value: float, words: str) -> None:
 
 
 def test_an_exact_column_says_so_and_no_rounding_error() -> None:
-    place = {"attack": "", "target": "", "scored_set": "predict"}
+    place: Any = {"attack": "", "target": "", "scored_set": "predict"}
     exact, near = (
         Finding(quantity=Quantity.ERROR, subject="age", rows=9, value=error, blind=18.0, **place)
         for error in (1e-10, 1e-3)
