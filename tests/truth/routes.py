@@ -25,16 +25,11 @@ from vflens.experiments.audit import defenses as tried
 from vflens.experiments.audit.advice import decision
 from vflens.experiments.audit.record import AuditRecord
 from vflens.experiments.evidence import matrix
-from vflens.experiments.evidence.measured import (
-    RELEASE,
-    TRAFFIC,
-    Reconstruction,
-    of_audit_record,
-    of_run_records,
-)
-from vflens.experiments.evidence.sources import of_audit, of_runs
-from vflens.experiments.evidence.thresholds import BEATS_BLIND, Evidence, judge, read_threshold
+from vflens.experiments.evidence.measured import RELEASE, TRAFFIC, measured
+from vflens.experiments.evidence.sources import of_audit
+from vflens.experiments.evidence.thresholds import BEATS_BLIND, judge, read_threshold
 from vflens.experiments.outcome.decide import HARDLY
+from vflens.experiments.outcome.finding import Finding, Findings
 from vflens.experiments.outcome.words import column
 from vflens.experiments.results.verdict import verdict
 from vflens.types import Array, Phase
@@ -97,7 +92,7 @@ def of_audit_route(lab: Laboratory, training: str) -> Iterator[Said]:
     within = lab.by_models.within
     ends = within, np.maximum(within, at_most)
     yield from _thresholds(route, lab, evidence, ends, _mean(lab, lab.by_models.error))
-    yield from _document(route, lab, list(of_audit_record(record, evidence, "audit")), lab.by_models, at_most)
+    yield from _document(route, lab, list(measured([evidence])), lab.by_models, at_most)
 
 
 def _under(lab: Laboratory, record: AuditRecord, undefended: tuple[float, float]) -> tuple[float, float]:
@@ -123,7 +118,7 @@ def _mean(lab: Laboratory, shares: Array) -> float:
 
 
 def _thresholds(
-    route: str, lab: Laboratory, evidence: Evidence, within: tuple[Array, Array], mean: float
+    route: str, lab: Laboratory, evidence: Findings, within: tuple[Array, Array], mean: float
 ) -> Iterator[Said]:
     (low, high), names = within, evidence.columns
     asked = [read_threshold(f"{name} > blind") for name in names if name in lab.names]
@@ -138,10 +133,8 @@ def _thresholds(
         yield Said(route, f"{o.threshold}, threshold", states.get(o.judged, "open"), truth, words)
 
 
-def _document(
-    route: str, lab: Laboratory, measured: list[Reconstruction], of: Truth, taught: Array
-) -> Iterator[Said]:
-    head, body = matrix.rows(measured)
+def _document(route: str, lab: Laboratory, found: list[Finding], of: Truth, taught: Array) -> Iterator[Said]:
+    head, body = matrix.rows(found)
     for line in body:
         if line[0] not in lab.names:
             continue
@@ -168,7 +161,7 @@ def of_run_route(lab: Laboratory) -> Iterator[Said]:
         if clear
         else 0 * of.error
     )
-    (evidence,) = of_runs([run])
+    evidence = run.findings
     words = str(verdict([run]))
     leaks = any(
         part in words
@@ -185,7 +178,7 @@ def of_run_route(lab: Laboratory) -> Iterator[Said]:
     )
     high = np.maximum(of.within, taught)
     yield from _thresholds(route, lab, evidence, (of.within, high), _mean(lab, of.error))
-    yield from _document(route, lab, list(of_run_records([run])), of, taught)
+    yield from _document(route, lab, list(measured([run.findings])), of, taught)
 
 
 def said_of(built: Built, seed: int = 0, clear: bool = True) -> list[Said]:

@@ -25,7 +25,7 @@ from vflens.types import Facts
 from vflens.words import counted
 
 if TYPE_CHECKING:
-    from vflens.experiments.evidence.thresholds import Evidence
+    from vflens.experiments.outcome.finding import Findings
     from vflens.experiments.results.record import RecordedRun
 
 
@@ -60,9 +60,9 @@ def report(
     emit(json, {**to_json(runs), **files}, lambda: f"{verdict(runs)}{loud}\n\n{named}")
 
 
-def _of_runs(runs: Sequence[RecordedRun]) -> Sequence[Evidence]:
+def _of_runs(runs: Sequence[RecordedRun]) -> Sequence[Findings]:
     """What attacks found in runs."""
-    from vflens.experiments.evidence.sources import of_runs
+    from vflens.experiments.results.findings import of_runs
 
     return of_runs(runs)
 
@@ -253,9 +253,9 @@ def score(
     judged.enforce()
 
 
-def _evidence(facts: Facts) -> Sequence[Evidence]:
+def _evidence(facts: Facts) -> Sequence[Findings]:
     """What one score says of thresholds."""
-    from vflens.experiments.evidence.sources import of_score
+    from vflens.experiments.offline.score import of_score
 
     return [of_score(facts)]
 
@@ -263,7 +263,7 @@ def _evidence(facts: Facts) -> Sequence[Evidence]:
 def _estimated(facts: Facts, truth: str) -> str:
     """What was estimated, and what comes next."""
     from vflens.experiments.offline.command import impossible
-    from vflens.experiments.results.titles import rows_of
+    from vflens.experiments.outcome.words import rows_of
 
     checked = f"\n{facts['verified']['words']}" if "verified" in facts else ""
     out = facts["estimate"]

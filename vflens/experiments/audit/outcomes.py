@@ -17,7 +17,7 @@ from vflens.numerics.entropy import conditional_entropy, nearest_letters
 from vflens.numerics.measures.advantage import exact
 from vflens.score.worst import Tolerance, most_frequent
 from vflens.storage.json_file import Rows, Share, Size, Word
-from vflens.types import Array, Document, Phase
+from vflens.types import Array, Document, Facts, Phase
 
 _QUANTILE = 0.95  # of models: what is decided on holds in 19 of 20
 
@@ -279,7 +279,7 @@ def _finding(by: AttackOutcome, place: int, tries: int, subject: AuditSubject) -
     right, guessed = by.categories.get(name, (by.right[j], by.blind_right[j]))
     if right is not None and guessed is not None:
         low, high = exact(right, by.rows)
-        figures = {"value": right, "low": low, "high": high, "blind": guessed}
+        figures: Facts = {"value": right, "low": low, "high": high, "blind": guessed}
     else:
         unit = 1.0 if subject.units is None else float(subject.units[j])
         mse, half = by.columns[j], half_width(by.column_stderr[j])

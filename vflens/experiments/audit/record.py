@@ -18,7 +18,7 @@ from vflens.experiments.audit.bench import Bench, Plan, Wanted
 from vflens.experiments.audit.defenses import Chosen, Defended, Mean
 from vflens.experiments.audit.outcomes import AttackOutcome, by_column, column_blind, columns_json
 from vflens.experiments.outcome.finding import Finding
-from vflens.experiments.results.own_units import WorstCase
+from vflens.experiments.results.findings import WorstCase
 from vflens.experiments.results.results import up_to_affine
 from vflens.experiments.results.theory import TOLERANCE
 from vflens.names import HEX_64

@@ -20,7 +20,7 @@ from vflens.experiments.audit.models import World, simulate
 from vflens.experiments.audit.outcomes import AttackOutcome, ModelErrors, summary
 from vflens.experiments.audit.record import AuditRecord, Closed, EarlyBounds, NumericLabel, by_error
 from vflens.experiments.audit.subject import AuditSubject
-from vflens.experiments.results.own_units import WorstCase
+from vflens.experiments.results.findings import WorstCase
 from vflens.names import did_you_mean
 from vflens.numerics.entropy import entropy
 from vflens.numerics.theory import closed_forms as theory

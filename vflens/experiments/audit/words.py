@@ -9,10 +9,9 @@ from vflens.experiments.audit import advice, charts
 from vflens.experiments.audit.charts import KINDS, columns_table, share, tables
 from vflens.experiments.audit.given_run import of_given
 from vflens.experiments.audit.record import AuditRecord
-from vflens.experiments.outcome.words import counted_columns, in_own_unit, number
+from vflens.experiments.outcome.words import counted_columns, in_own_unit, number, rows_of
 from vflens.experiments.pages.page import plotly, templates, write_page
 from vflens.experiments.results.results import BLIND_GUESSES
-from vflens.experiments.results.titles import rows_of
 from vflens.numerics.measures.rarity import RARE
 from vflens.plugins.attack import installed_attack
 from vflens.registry import ATTACKS

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from vflens.experiments.audit.record import AuditRecord
-from vflens.experiments.evidence.measured import run_source
+from vflens.experiments.results.findings import run_source
 from vflens.experiments.results.folders import PartyRun
 from vflens.experiments.results.ledger import in_bytes, lines, notes
 from vflens.experiments.results.record import RecordedRun
