@@ -237,7 +237,7 @@ def score(
     Example: vflens score estimate.npz --config runs/digits/undefended/passive/config.toml
     """
     from vflens.experiments.offline.given_arrays import score_arrays
-    from vflens.experiments.offline.score import score_estimate
+    from vflens.experiments.offline.score import of_score, score_estimate
 
     asked = gate(fail_if, fail_if_beats_blind, junit)
     if config is not None and truth is None:
@@ -248,16 +248,10 @@ def score(
         raise ConfigError(
             "score takes one truth: give --config FILE for a run, or --truth FILE for given arrays"
         )
-    judged = asked.judged(lambda: _evidence(facts))
-    emit(json, {**facts, **judged.json}, lambda: f"{_scored(facts)}{judged.text}")
+    judged = asked.judged(lambda: [of_score(facts)])
+    found = {"findings": of_score(facts).json}
+    emit(json, {**facts, **found, **judged.json}, lambda: f"{_scored(facts)}{judged.text}")
     judged.enforce()
-
-
-def _evidence(facts: Facts) -> Sequence[Findings]:
-    """What one score says of thresholds."""
-    from vflens.experiments.offline.score import of_score
-
-    return [of_score(facts)]
 
 
 def _estimated(facts: Facts, truth: str) -> str:

@@ -193,6 +193,10 @@ class Findings:
         """Column → what is found of it."""
         return {name: tuple(f for f in self.found if f.subject == name) for name in self.columns}
 
+    def placed(self) -> tuple[Finding, ...]:
+        """All, each with ``where`` and ``source``."""
+        return tuple(replace(f, where=self.where, source=self.source) for f in self.found)
+
     def beyond_blind(self) -> tuple[Finding, ...]:
         """Those that are found."""
         return tuple(f for f in self.found if f.state is State.FOUND)
@@ -207,8 +211,8 @@ class Findings:
             key = (f.adversary, f.target, f.quantity, f.subject, rows)
             if key not in worst or _severity(f) > _severity(worst[key]):
                 worst[key] = f
-        place: Facts = {"where": self.where, "source": self.source}
-        return tuple(replace(f, **place, reason=self._doubt(f)) for f in worst.values())
+        here = replace(self, found=tuple(worst.values())).placed()
+        return tuple(replace(f, reason=self._doubt(f)) for f in here)
 
     def _doubt(self, f: Finding) -> str:
         if self.failed and f.state is State.NOT_FOUND:
@@ -220,7 +224,7 @@ class Findings:
     @property
     def json(self) -> list[Document]:
         """Each under stable keys."""
-        return [{"where": self.where, **f.json} for f in self.found]
+        return [f.json for f in self.placed()]
 
 
 def _severity(f: Finding) -> tuple[int, float]:
