@@ -149,12 +149,9 @@ class WorstCase:
     exposed_mse: Size = 0.0
 
     def __post_init__(self) -> None:
-        for name, alone, whole in (
-            ("unique: it is at most rows_found", self.unique, self.rows_found),
-            ("control_unique: it is at most control_rows", self.control_unique, self.control_rows),
-        ):
-            if alone > whole + 1e-9:
-                raise ValueError(name)
+        for alone, whole in (("unique", "rows_found"), ("control_unique", "control_rows")):
+            if getattr(self, alone) > getattr(self, whole) + 1e-9:
+                raise ValueError(f"{alone}: it is at most {whole}")
 
     @classmethod
     def of(
@@ -163,8 +160,9 @@ class WorstCase:
         """Of ``place``, target, attack, scored set and rows: what is ``found``, and by the best blind guess,
         the ``control``.
         """
-        named = [f.name for f in fields(cls)]
-        return cls(**dict(zip(named, (*place, *found, *control, exposed_mse), strict=True)))
+        names = (f.name for f in fields(cls))
+        figures: Document = dict(zip(names, (*place, *found, *control, exposed_mse), strict=True))
+        return cls(**figures)
 
     @property
     def advantage_cells(self) -> Advantage:
