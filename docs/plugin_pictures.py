@@ -67,32 +67,27 @@ def attack_errors() -> str:
 def defence_errors() -> str:
     """One bar per defence and setting: the error of the strongest attack against it."""
     subject = load_subject("wine", classes=None, columns=None, id_column="id")
-    found = audit(subject, Plan(models=3, training="secure"), lambda what, done, total: None)
-    tried = sorted((d for d in found["defenses"] if d["mse"] is not None), key=lambda d: d["mse"])
+    record = audit(subject, Plan(models=3, training="secure"), lambda what, done, total: None)
+    tried = sorted((d for d in record.defenses if d.mse is not None), key=lambda d: d.mse or 0.0)
     shown = [
         (
-            " ".join(
-                [
-                    d["defense"],
-                    *(
-                        f"{k} {v:g}" if isinstance(v, float | int) else f"{v}"
-                        for k, v in d["settings"].items()
-                    ),
-                ]
-            ),
-            d["mse"],
-            f"{d['mse']:.3f}, {d['price']}",
+            " ".join([d.defense, *(f"{k} {_shown(v)}" for k, v in d.settings.items())]),
+            d.mse or 0.0,
+            f"{d.mse:.3f}, {d.price}",
         )
         for d in tried
     ]
-    blind = found["blind"][found["blind_guess"]]
-    undefended = ("no defence", found["strongest"]["mse"], f"{found['strongest']['mse']:.3f}")
+    undefended = ("no defence", record.strongest.mse, f"{record.strongest.mse:.3f}")
     return bars(
         "vflens audit wine --training secure: error of the strongest attack, and cost (dashed: "
-        f"{found['blind_guess'].replace('_', ' ')})",
+        f"{record.blind_guess.replace('_', ' ')})",
         [undefended, *shown],
-        blind,
+        record.blind_error,
     )
+
+
+def _shown(value: object) -> str:
+    return f"{value:g}" if isinstance(value, float | int) else f"{value}"
 
 
 def black_box_errors() -> str:

@@ -38,12 +38,16 @@ def test_the_distance_is_that_of_the_means_beside_the_best_guess(tmp_path: Path)
     found = [m for m in run.column_means if m.attack == "half_star"]
     assert {m.attack for m in run.column_means} == {"half_star"}  # guesses are no attacks
     distance = np.abs(_estimated(tmp_path, "half_star").mean(axis=0) - truth.mean(axis=0))
-    np.testing.assert_allclose([m.error for m in found], distance, atol=1e-12)
+    np.testing.assert_allclose([m.value for m in found], distance, atol=1e-12)
     guesses = [granted, *(_estimated(tmp_path, guess) for guess in ("imputation", "property_guess"))]
     distances = [np.abs(guess.mean(axis=0) - truth.mean(axis=0)) for guess in guesses]
     best = min(distances, key=lambda d: float(d.mean()))
     np.testing.assert_allclose([m.blind for m in found], best, atol=1e-12)
-    assert to_json([run])["runs"][0]["column_means"] == [m._asdict() for m in run.column_means]
+    assert to_json([run])["runs"][0]["column_means"] == [
+        {"attack": m.attack, "target": m.target, "scored_set": m.scored_set, "rows": m.rows}
+        | {"column": m.subject, "error": m.value, "blind": m.blind}
+        for m in run.column_means
+    ]
 
 
 def test_a_sentence_stands_where_means_are_asked_for(tmp_path: Path) -> None:
@@ -52,7 +56,7 @@ def test_a_sentence_stands_where_means_are_asked_for(tmp_path: Path) -> None:
     local.run()
     run = read_run(tmp_path)
     by_attack = {
-        a: float(np.mean([m.error for m in run.column_means if m.attack == a]))
+        a: float(np.mean([m.value for m in run.column_means if m.attack == a]))
         for a in ("half_star", "property_scores")
     }
     name, error = min(by_attack.items(), key=lambda found: found[1])

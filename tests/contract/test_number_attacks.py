@@ -17,6 +17,7 @@ from processes import experiment_file
 from vflens.errors import KnowledgeError
 from vflens.experiments.evidence.declared import Declaration
 from vflens.experiments.evidence.dpia import assess
+from vflens.experiments.evidence.measured import target, unit, what
 from vflens.experiments.results.record import read_runs
 from vflens.experiments.results.verdict import to_json, verdict
 from vflens.experiments.run.check import check
@@ -92,10 +93,10 @@ def test_reports_say_whose_label_leaks_and_in_its_unit(finished: LocalFederation
 
 def test_a_document_names_the_label_and_who_finds_it(finished: LocalFederation) -> None:
     made = assess([finished.active.folder.parent], Declaration())
-    found = {m.what: m for m in made.measured}
-    assert {m.target for m in made.measured} == {"label of active"}
-    assert {m.recipient for m in made.measured} == {"the passive party"}
-    assert found["progression"].figure.unit.endswith("unit of progression")
+    found = {what(m): m for m in made.measured}
+    assert {target(m) for m in made.measured} == {"label of active"}
+    assert {m.adversary for m in made.measured} == {"the passive party"}
+    assert unit(found["progression"]).endswith("unit of progression")
     assert not [s for s in made.untested if "No attack on labels" in s]
 
 
@@ -118,7 +119,7 @@ def test_a_threshold_and_a_tolerance_of_the_label(vflens: Run, tmp_path: Path) -
     ended = vflens("run", file, "--in-process", "--json", "--fail-if", "progression within 20 > 10 %")
     assert (ended.code, [o["state"] for o in strict(ended.out)["thresholds"]]) == (15, ["broken"])
     (run,) = read_runs([tmp_path / "runs/tiny"])
-    assert [(f.column, round(f.tolerance, 9)) for f in run.found_columns] == [("progression", 20.0)]
+    assert [(f.subject, round(f.tolerance or 0.0, 9)) for f in run.found_columns] == [("progression", 20.0)]
 
 
 def test_a_recorded_folder_is_attacked_and_the_owner_scores_it(

@@ -18,6 +18,7 @@ from pydantic import BaseModel
 
 from vflens.errors import ConfigError, DefenseError
 from vflens.experiments.audit.bench import Plan
+from vflens.experiments.audit.record import AuditRecord
 from vflens.experiments.audit.run import audit
 from vflens.experiments.audit.subject import AuditSubject
 from vflens.experiments.audit.words import failed
@@ -28,7 +29,7 @@ from vflens.protocol.link import Party
 from vflens.registry import Registry
 from vflens.storage.journal import Journal, Reader
 from vflens.storage.transcript import Transcript
-from vflens.types import ColumnInfo, Exchange, Facts, Owner, Phase
+from vflens.types import ColumnInfo, Exchange, Owner, Phase
 
 MODULES = {
     "plugins": '''
@@ -351,7 +352,7 @@ def test_an_attack_from_a_record_that_fails_is_told_so(vflens: Run, broken: Path
 # -- audit and theory
 
 
-def _audited(monkeypatch: pytest.MonkeyPatch) -> Facts:
+def _audited(monkeypatch: pytest.MonkeyPatch) -> AuditRecord:
     """An audit with the plug-ins of the other package alone."""
     monkeypatch.setattr(Registry, "_files", lambda registry: {})
     x = np.random.default_rng(0).random((40, 3))
@@ -360,29 +361,29 @@ def _audited(monkeypatch: pytest.MonkeyPatch) -> Facts:
 
 
 def test_an_attack_of_another_package_enters_the_audit_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = _audited(monkeypatch)
-    reached = {(a["attack"], a["kind"]): a for a in found["attacks"]}
+    record = _audited(monkeypatch)
+    reached = {(a.attack, a.kind): a for a in record.attacks}
     assert set(reached) == {(n, k) for n in ("their_center", "their_few") for k in ("random", "trained")}
-    assert {n: reached[n, "trained"]["rows"] for n in ("their_center", "their_few")} == {
+    assert {n: reached[n, "trained"].rows for n in ("their_center", "their_few")} == {
         "their_center": 35,
         "their_few": 5,
     }
-    assert found["failed"] == {"their_failing": "ZeroDivisionError: a bug of theirs"}
-    assert failed(found) == ["Attack their_failing failed: ZeroDivisionError: a bug of theirs."]
+    assert record.failed == {"their_failing": "ZeroDivisionError: a bug of theirs"}
+    assert failed(record) == ["Attack their_failing failed: ZeroDivisionError: a bug of theirs."]
 
 
 def test_theory_stands_beside_an_attack_of_another_package(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its closed form is that of its own centre, and what was measured: the bounds are known too."""
-    found = _audited(monkeypatch)
-    (center,) = [a for a in found["attacks"] if (a["attack"], a["kind"]) == ("their_center", "random")]
-    assert center["closed"] == pytest.approx(center["unclipped"], rel=1e-7)
-    assert found["bounds"]["their_center"]["lower"] <= center["mse"]
+    record = _audited(monkeypatch)
+    (center,) = [a for a in record.attacks if (a.attack, a.kind) == ("their_center", "random")]
+    assert center.closed == pytest.approx(center.unclipped, rel=1e-7)
+    assert record.bounds["their_center"].lower <= center.mse
 
 
 def test_a_defence_of_another_package_is_tried_in_its_own_strengths(monkeypatch: pytest.MonkeyPatch) -> None:
-    tried = [d for d in _audited(monkeypatch)["defenses"] if d["defense"] == "their_drawn"]
-    assert [d["settings"] for d in tried] == [{"towards": 0.4}, {"towards": 0.6}]
-    assert all(d["mse"] is not None for d in tried)
+    tried = [d for d in _audited(monkeypatch).defenses if d.defense == "their_drawn"]
+    assert [d.settings for d in tried] == [{"towards": 0.4}, {"towards": 0.6}]
+    assert all(d.mse is not None for d in tried)
 
 
 def test_the_target_computes_theory_of_an_attack_of_another_package(tmp_path: Path) -> None:

@@ -16,10 +16,10 @@ from scipy import stats
 import vflens as vl
 from vflens.config.writing import toml_text
 from vflens.errors import ConfigError
-from vflens.experiments.evidence.measured import of_run_records
+from vflens.experiments.evidence.measured import measured
 from vflens.experiments.offline.attack import attack_recorded
 from vflens.experiments.offline.score import score_estimate
-from vflens.experiments.results.verdict import named
+from vflens.experiments.results.titles import named
 from vflens.numerics.measures.advantage import exact
 from vflens.numerics.measures.ranking import auc
 from vflens.storage.files import load_arrays
@@ -210,7 +210,7 @@ def test_who_sees_both_phases_recognises_who_comes_back(done: vl.Run) -> None:
 def test_documents_name_who_gets_the_predictions(done: vl.Run) -> None:
     record = vl.read_run(done.folder)
     assert named(record, "operator") == "whoever gets predictions"
-    told = {m.recipient for m in of_run_records([record])}
+    told = {m.adversary for m in measured([record.findings])}
     assert told == {"whoever gets predictions"}
     assert "<h2>Who trained</h2>" in done.report.read_text(encoding="utf-8")
 

@@ -14,10 +14,10 @@ from nonempty import nonempty
 
 import vflens as vl
 from vflens.config.writing import toml_text
-from vflens.experiments.evidence.measured import of_run_records
+from vflens.experiments.evidence.measured import measured
 from vflens.experiments.offline import score
 from vflens.experiments.offline.attack import attack_recorded
-from vflens.experiments.results.verdict import attacker
+from vflens.experiments.results.titles import attacker
 from vflens.experiments.run.resume import resume
 
 TOGETHER = {"name": "clear_columns", "colluders": ["coordinator"]}
@@ -113,8 +113,8 @@ def test_the_report_names_who_colludes(done: vl.Run) -> None:
     record = vl.read_run(done.folder)
     assert attacker(record, "clear_columns:with-b") == "the active party with b"
     assert attacker(record, "half_star") == "the active party"
-    of_labels = [m for m in of_run_records([record]) if m.attack == "gradient_sign:with-coordinator"]
-    assert {m.recipient for m in nonempty(of_labels)} == {"the passive party b with coordinator"}
+    of_labels = [m for m in measured([record.findings]) if m.attack == "gradient_sign:with-coordinator"]
+    assert {m.adversary for m in nonempty(of_labels)} == {"the passive party b with coordinator"}
 
 
 def test_processes_have_them_too(done: vl.Run, tmp_path: Path) -> None:

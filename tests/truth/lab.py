@@ -16,12 +16,13 @@ import numpy as np
 from truth import oracle
 from truth.constructions import Built, Exposure
 from vflens.experiments.audit.bench import Plan
+from vflens.experiments.audit.record import AuditRecord
 from vflens.experiments.audit.run import audit
 from vflens.experiments.audit.subject import load_subject
 from vflens.experiments.results.record import RecordedRun, read_runs
 from vflens.experiments.run.loading import load_experiment
 from vflens.experiments.run.run import begun
-from vflens.types import Array, Facts
+from vflens.types import Array
 
 MODELS = 8
 LEAKS = 0.05 + 0.03  # a twentieth, and the oracle's own error: so much of a column that leaks, of no other
@@ -194,7 +195,7 @@ class Laboratory:
         words = {f"c{j}={w}": j for j, of in self.built.words.items() for w in of}
         return {**{name: j for j, name in enumerate(self.built.names)}, **words}
 
-    def audited(self, training: str) -> Facts:
+    def audited(self, training: str) -> AuditRecord:
         """The audit of the party's file."""
         self._write()
         subject = load_subject(

@@ -16,20 +16,16 @@ import numpy as np
 from truth import oracle
 from truth.lab import ALLOWED, LEAKS, Laboratory, Truth, range_of
 from vflens.experiments.audit import defenses as tried
-from vflens.experiments.audit.advice import decision, findings
+from vflens.experiments.audit.advice import decision
+from vflens.experiments.audit.record import AuditRecord
 from vflens.experiments.evidence import matrix
-from vflens.experiments.evidence.measured import (
-    RELEASE,
-    TRAFFIC,
-    Reconstruction,
-    of_audit_record,
-    of_run_records,
-)
-from vflens.experiments.evidence.sources import of_audit, of_runs
-from vflens.experiments.evidence.thresholds import BEATS_BLIND, Evidence, judge, read_threshold
+from vflens.experiments.evidence.measured import RELEASE, TRAFFIC, measured
+from vflens.experiments.evidence.sources import of_audit
+from vflens.experiments.evidence.thresholds import BEATS_BLIND, judge, read_threshold
+from vflens.experiments.outcome.finding import Finding, Findings
 from vflens.experiments.outcome.words import column
 from vflens.experiments.results.verdict import verdict
-from vflens.types import Array, Facts, Phase
+from vflens.types import Array, Phase
 
 NIL = 0.005  # of what a guess leaves open: nobody who finds this much is contradicted, nobody who does not
 MARGIN = 0.04  # of a quantile over models
@@ -68,38 +64,38 @@ class Said(NamedTuple):
 
 def of_audit_route(lab: Laboratory, training: str) -> Iterator[Said]:
     """The audit's first sentence and columns, its document and its thresholds."""
-    found = lab.audited(training)
+    record = lab.audited(training)
     route, clear = f"audit, {training}", training == "clear"
     low, high = lab.worst
     taught, at_most = lab.training if clear else (np.zeros(1), np.zeros(1))
     whole = max(low, taught.max()), max(high, at_most.max())
-    words = decision(found)
+    words = decision(record)
     state = "open" if "No advice" in words else "leaks" if "Do not join" in words else "safe"
     if "was not measured" in words:
         state = "not tested"
     if "Join with" in words:
-        state, whole = "safe", _under(lab, found, whole)
+        state, whole = "safe", _under(lab, record, whole)
     yield Said(route, "joining", state, whole, words, ALLOWED + MARGIN, ALLOWED - MARGIN)
     states = {"found": "leaks", "not found": "safe"}
-    for f in findings(found):
+    for f in record.by_column:
         j, of_training = lab.names[f.subject], f.scored_set == Phase.TRAIN
         share = lab.by_models.right[j] if f.is_share else lab.by_models.error[j]
         truth = (max(share, taught[j]), max(share, at_most[j])) if clear else (share, share)
         if of_training and f.is_share:
             truth = (share, at_most[j])
         yield Said(route, f"{f.subject}, finding", states.get(f.state, "open"), truth, column(f))
-    evidence = of_audit(found)
+    evidence = of_audit(record)
     within = lab.by_models.within
     ends = within, np.maximum(within, at_most)
     yield from _thresholds(route, lab, evidence, ends, _mean(lab, lab.by_models.error))
-    yield from _document(route, lab, list(of_audit_record(found, evidence, "audit")), lab.by_models, at_most)
+    yield from _document(route, lab, list(measured([evidence])), lab.by_models, at_most)
 
 
-def _under(lab: Laboratory, found: Facts, undefended: tuple[float, float]) -> tuple[float, float]:
+def _under(lab: Laboratory, record: AuditRecord, undefended: tuple[float, float]) -> tuple[float, float]:
     """What is left under the recommended defence: all that known rows undo is left; of labels alone what they
     and the other party's part of the score say.
     """
-    if found["fitting"][0]["defense"] != "label_only":
+    if record.fitting[0].defense != "label_only":
         return undefended
     x, shares = lab.fresh, []
     for i in range(4):
@@ -118,7 +114,7 @@ def _mean(lab: Laboratory, shares: Array) -> float:
 
 
 def _thresholds(
-    route: str, lab: Laboratory, evidence: Evidence, within: tuple[Array, Array], mean: float
+    route: str, lab: Laboratory, evidence: Findings, within: tuple[Array, Array], mean: float
 ) -> Iterator[Said]:
     (low, high), names = within, evidence.columns
     asked = [read_threshold(f"{name} > blind") for name in names if name in lab.names]
@@ -133,10 +129,8 @@ def _thresholds(
         yield Said(route, f"{o.threshold}, threshold", states.get(o.judged, "open"), truth, words)
 
 
-def _document(
-    route: str, lab: Laboratory, measured: list[Reconstruction], of: Truth, taught: Array
-) -> Iterator[Said]:
-    head, body = matrix.rows(measured)
+def _document(route: str, lab: Laboratory, found: list[Finding], of: Truth, taught: Array) -> Iterator[Said]:
+    head, body = matrix.rows(found)
     for line in body:
         if line[0] not in lab.names:
             continue
@@ -158,7 +152,7 @@ def of_run_route(lab: Laboratory) -> Iterator[Said]:
     """The verdict of a run, its document and its thresholds."""
     route, run, of = "run", lab.run, lab.by_run
     least, taught = lab.run_training
-    (evidence,) = of_runs([run])
+    evidence = run.findings
     words = str(verdict([run]))
     leaks = any(
         part in words
@@ -175,7 +169,7 @@ def of_run_route(lab: Laboratory) -> Iterator[Said]:
     )
     high = np.maximum(of.within, taught)
     yield from _thresholds(route, lab, evidence, (of.within, high), _mean(lab, of.error))
-    yield from _document(route, lab, list(of_run_records([run])), of, taught)
+    yield from _document(route, lab, list(measured([run.findings])), of, taught)
 
 
 def said_of(lab: Laboratory, clear: bool = True) -> list[Said]:

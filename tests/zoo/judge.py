@@ -14,6 +14,7 @@ import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple, cast
@@ -23,7 +24,8 @@ import numpy as np
 from vflens.errors import DataError
 from vflens.experiments.audit.boosted import told_of_training
 from vflens.experiments.audit.given import Joint
-from vflens.experiments.audit.given_run import _training
+from vflens.experiments.audit.given_run import training
+from vflens.experiments.audit.record import TreeFile
 from vflens.experiments.weights.tree_file import read_trees
 from vflens.experiments.weights.trees import TreeModel
 from vflens.numerics.boosting.rates import rates
@@ -66,7 +68,7 @@ def models(folder: Path) -> list[Model]:
     ]
 
 
-def told(model: Model) -> tuple[TreeModel, Document]:
+def told(model: Model) -> tuple[TreeModel, TreeFile]:
     """What the audit of all columns prints of a model; raises DataError for one that it refuses."""
     tree_model, x = read_trees(model.file), np.nan_to_num(model.x)
     low, high = x.min(axis=0) - 1, x.max(axis=0) + 1
@@ -80,7 +82,7 @@ def judged(model: Model) -> Verdict:
         tree_model, found = told(model)
     except DataError as error:
         return Verdict(0, 0, [], str(error))
-    leaves, boxes = found["training_rows"], found["training_boxes"].get("boxes", [])
+    leaves, boxes = found.training_rows, found.training_boxes.get("boxes", [])
     false = [*_of_leaves(model, leaves), *_of_sentences(found)]
     if leaves and "mean_label_off" in leaves[0]:
         false += _of_labels(model, tree_model, leaves)
@@ -154,11 +156,11 @@ def _of_labels(model: Model, tree_model: TreeModel, leaves: Sequence[Document]) 
     return false
 
 
-def _of_sentences(found: Document) -> list[str]:
+def _of_sentences(found: TreeFile) -> list[str]:
     """Printed sentences on training rows that lack their condition."""
     needed = {"training_rows": _CONDITION, "training_boxes": (*_CONDITION, "no value was missing")}
-    said = [s for s in _training(found) if "of the first tree" in s or " of values, and the class of " in s]
-    stated = [key for key in needed if found[key]]
+    said = [s for s in training(found) if "of the first tree" in s or " of values, and the class of " in s]
+    stated = [key for key in needed if getattr(found, key)]
     if len(said) != len(stated):
         return [f"{len(said)} sentences on {stated}"]
     return [s for s, key in zip(said, stated, strict=True) if not all(words in s for words in needed[key])]
@@ -193,17 +195,18 @@ def by_command(model: Model) -> list[str]:
     if ran.returncode:
         return [f"the command ends with {ran.returncode}: {ran.stderr[-300:]}"]
     printed = json.loads(ran.stdout)
-    if _counts(found) != _counts(printed):
+    stated = TreeFile(**{f.name: printed[f.name] for f in fields(TreeFile)})
+    if _counts(found) != _counts(stated):
         return ["the command prints other counts"]
-    due = _training(printed)  # its widths are beside the table's ranges
+    due = list(training(stated))  # its widths are beside the table's ranges
     return [] if printed["verdict"][-len(due) :] == due else ["it prints other sentences"]
 
 
-def _counts(of: Document) -> list[list[tuple[Any, ...]]]:
+def _counts(of: TreeFile) -> list[list[tuple[Any, ...]]]:
     """The numbers of leaves and boxes."""
     parts = (
-        (of["training_rows"], ("class", "rows", "members")),
-        (of["training_boxes"].get("boxes", []), ("rows", "least", "most")),
+        (of.training_rows, ("class", "rows", "members")),
+        (of.training_boxes.get("boxes", []), ("rows", "least", "most")),
     )
     return [[tuple(one.get(key) for key in keys) for one in listed] for listed, keys in parts]
 

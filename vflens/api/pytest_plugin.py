@@ -70,8 +70,8 @@ class Hiding:
     def _held(
         self, run: Path | str | Run | RecordedRun, thresholds: Sequence[Threshold], *, blind: bool
     ) -> None:
-        from vflens.experiments.evidence.sources import of_runs
         from vflens.experiments.evidence.thresholds import judge
+        from vflens.experiments.results.findings import of_runs
         from vflens.experiments.results.record import RecordedRun, read_runs
 
         if isinstance(run, RecordedRun):

@@ -16,13 +16,15 @@ from vflens.api.estimates import Estimate, estimates_of
 from vflens.api.html import paragraphs, table
 from vflens.config import Plugin, build_plugins, validate
 from vflens.errors import ConfigError, DataError
-from vflens.experiments.outcome.words import number
+from vflens.experiments.outcome.finding import Finding
+from vflens.experiments.outcome.words import number, rows_of
 from vflens.experiments.pages.report_charts import heat_cells, percent
 from vflens.experiments.results import compare, verdict
+from vflens.experiments.results.findings import of_runs
 from vflens.experiments.results.folders import runs_under
 from vflens.experiments.results.record import RecordedRun, read_runs
 from vflens.experiments.results.results import Result
-from vflens.experiments.results.titles import defenses, rows_of
+from vflens.experiments.results.titles import defenses
 from vflens.experiments.run.any_experiment import AnyPartiesExperiment
 from vflens.experiments.run.loading import AnyExperiment, experiment_kind, load_any, load_as
 from vflens.experiments.run.run import run as run_experiment
@@ -87,6 +89,11 @@ class Run:
             for result in run.results
         ]
         return pa.Table.from_pylist(rows, schema=_RESULTS)
+
+    @cached_property
+    def findings(self) -> list[Finding]:
+        """What is found, and what is known of it, as of an audit: of each scenario, ``where``."""
+        return [finding for found in of_runs(self._runs) for finding in found.placed()]
 
     @cached_property
     def clients(self) -> pa.Table:

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Literal, Unpack
@@ -18,8 +18,9 @@ from vflens.api.html import paragraphs, table
 from vflens.api.options import DataKeys, ReleaseKeys
 from vflens.config import validate
 from vflens.errors import ConfigError, VflensError
-from vflens.experiments.audit import advice, words
+from vflens.experiments.audit import advice, charts, words
 from vflens.experiments.audit.bench import Plan
+from vflens.experiments.audit.record import AuditRecord
 from vflens.experiments.audit.run import audit as run_audit
 from vflens.experiments.audit.subject import subject_of
 from vflens.experiments.outcome.finding import Finding
@@ -35,44 +36,49 @@ from vflens.types import Document
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Audit:
-    """What a federation would learn of a table; ``facts`` has the keys of ``vflens audit --json``.
+    """What a federation would learn of a table: its ``record``.
 
     ``exposed`` are the ids of the most exposed rows by phase and attack: keep them to yourself.
     """
 
-    facts: Document
+    record: AuditRecord
     exposed: Document = field(default_factory=dict)
 
     def __repr__(self) -> str:
-        return f"<Audit of {self.facts['subject']}: {self.decision}>"
+        return f"<Audit of {self.record.subject}: {self.decision}>"
 
     def __str__(self) -> str:
         return "\n".join([*self.flaws, self.verdict])
 
     @property
+    def facts(self) -> Document:
+        """The record under the keys of ``vflens audit --json``."""
+        return self.record.json
+
+    @property
     def decision(self) -> str:
         """Join as planned, join with a defence, or not as planned; in words."""
-        return advice.decision(self.facts)
+        return advice.decision(self.record)
 
     @property
     def findings(self) -> list[Finding]:
         """What is found of each column beside a blind guess, with its state, the most exposed first."""
-        return advice.findings(self.facts)
+        return list(self.record.by_column)
 
     @property
     def flaws(self) -> list[str]:
         """What is to be mended in the frame, a line for each flaw with the setting that mends it."""
-        return [line for checked in self.facts["tables"].values() for line in checked["lines"]]
+        return [line for checked in (self.record.tables or {}).values() for line in checked["lines"]]
 
     @property
     def verdict(self) -> str:
         """What bounds and attacks mean, in words."""
-        return "\n".join([*words.alarms(self.facts), *words.sentences(self.facts)])
+        return "\n".join([*words.alarms(self.record), *words.sentences(self.record)])
 
     @property
     def recommendation(self) -> str:
         """The cheapest defence that helps, in words."""
-        return advice.recommendation(self.facts)
+        return advice.recommendation(self.record)
 
     def write(self, page: Path | str) -> Path:
         """Write the page of ``vflens audit``, and the ids of the most exposed rows beside it.
@@ -81,11 +87,11 @@ class Audit:
             StorageError: they cannot be written.
         """
         words.write_exposed(self.exposed, Path(page))
-        words.write_audit(self.facts, Path(page))
+        words.write_audit(self.record, Path(page))
         return Path(page)
 
     def _repr_html_(self) -> str:
-        header, *rows = words.table(self.facts)
+        header, *rows = charts.table(self.record)
         return paragraphs(*self.flaws, *self.verdict.splitlines(), self.recommendation) + table(header, rows)
 
 
@@ -141,7 +147,8 @@ def audit(
         subject = subject_of("the frame", spec, plan.classes)
         tables = {party: check.record() for party, check in checks.items()}
         exposed: Document = {}
-        return Audit({**run_audit(subject, plan, _silent, exposed.update), "tables": tables}, exposed)
+        record = run_audit(subject, plan, _silent, exposed.update)
+        return Audit(replace(record, tables=tables), exposed)
 
 
 @dataclass(frozen=True, kw_only=True)

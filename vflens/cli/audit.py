@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
@@ -26,8 +26,8 @@ from vflens.types import Document
 if TYPE_CHECKING:
     from vflens.experiments.audit.bench import Plan
     from vflens.experiments.audit.given import Source as Asked
+    from vflens.experiments.audit.record import AuditRecord
     from vflens.experiments.audit.subject import AuditSubject
-    from vflens.experiments.evidence.thresholds import Evidence
     from vflens.experiments.weights.network import Graph
     from vflens.experiments.weights.trees import TreeModel
 
@@ -197,23 +197,23 @@ def audit(
     plan.wanted()  # fail before, not after, the work
     model = None if weights is None else read_model(weights)
     own = {"tables": _checked_table(asked), **begun([*asked.files(), *filter(None, [weights])])}
-    told = _Told(out, own, gated, table, json, details, yes)
+    output = _Output(out, own, gated, table, json, details, yes)
     if model is None:
         with identified(show_ids):
             subject = asked.subject(classes)
-        _audit_regression(subject, plan, told)
+        _audit_regression(subject, plan, output)
     elif isinstance(model, LinearModel):
-        _audit_regression(linear_subject(asked, model), plan, told)
+        _audit_regression(linear_subject(asked, model), plan, output)
     else:
         assert weights is not None
-        _audit_given(asked, model, weights, plan, told)
+        _audit_given(asked, model, weights, plan, output)
 
 
 _SHOWN = 20  # columns in the terminal
 
 
-class _Told(NamedTuple):
-    """Where results go, what the command itself says of its input, what judges them, and whether to go on
+class _Output(NamedTuple):
+    """Where results go, what the command itself adds of its input, what judges them, and whether to go on
     although no advice can follow.
     """
 
@@ -225,13 +225,39 @@ class _Told(NamedTuple):
     details: bool
     anyhow: bool
 
-    def text(self, short: Sequence[str], columns: Sequence[Sequence[str]], *more: str) -> str:
-        """The ``short`` form, the table of ``columns``, ``more`` where it is asked for, and the page."""
-        header, *rows = columns
+    def write(self, measured: AuditRecord, exposed: Document) -> None:
+        """Print and write what was ``measured``, and judge it."""
+        from vflens.experiments.audit.advice import recommendation
+        from vflens.experiments.audit.given import utc_now
+        from vflens.experiments.audit.words import sentences, write_audit, write_exposed
+        from vflens.experiments.evidence.sources import of_audit
+
+        record = replace(measured, **self.own, ended=utc_now())
+        advice = {} if record.is_given else {"recommendation": recommendation(record)}
+        summary = {"verdict": sentences(record), **advice, "report": str(self.out)}
+        judged = self.gated.judged(lambda: [of_audit(record)])
+        written = write_table(self.table, lambda: [of_audit(record)])
+        try:
+            write_exposed(exposed, self.out)
+            write_audit(record, self.out)
+        finally:  # a full disk costs the page, not the results of minutes
+            whole = {**summary, **record.json, **judged.json, **written}
+            emit(self.json, whole, lambda: f"{self._text(record)}{judged.text}")
+        judged.enforce()
+
+    def _text(self, record: AuditRecord) -> str:
+        """The short form, the table of columns, more where it is asked for, and the page."""
+        from vflens.experiments.audit.charts import columns_table, tables, tells_table
+        from vflens.experiments.audit.words import in_detail, in_short
+
+        header, *rows = columns_table(record)
         left = f"… {len(rows) - _SHOWN} more columns on the page\n" if len(rows) > _SHOWN else ""
-        lines = [*short, "", f"{grids([header, *rows[:_SHOWN]])}{left}"]
+        lines = [*in_short(record), "", f"{grids([header, *rows[:_SHOWN]])}{left}"]
+        if self.details:
+            tells = [tells_table(record)] if record.tells else []
+            lines += [grids(*tables(record), *tells), *in_detail(record), ""]
         end = "" if self.details else " (--details prints what is behind it here too)"
-        return "\n".join([*lines, *(more if self.details else ()), f"report: {self.out}{end}"])
+        return "\n".join([*lines, f"report: {self.out}{end}"])
 
 
 def _writable(out: Path) -> Path:
@@ -253,36 +279,22 @@ def _checked_table(asked: Asked) -> Document:
     return note_tables(check_tables({"your table": asked.described(Path(asked.source))}))
 
 
-def _audit_regression(subject: AuditSubject, plan: Plan, told: _Told) -> None:
+def _audit_regression(subject: AuditSubject, plan: Plan, output: _Output) -> None:
     """Bounds, attacks and defences, on simulated models or the subject's own."""
     from vflens.cli.screen.progress import StageBar
-    from vflens.experiments.audit.advice import check_advice, cost, recommendation
-    from vflens.experiments.audit.given import utc_now
+    from vflens.experiments.audit.advice import check_advice, cost
     from vflens.experiments.audit.run import audit as run_audit
-    from vflens.experiments.audit.words import sentences, write_audit, write_exposed
 
     exposed: Document = {}
-    told.gated.check_columns(lambda: [c.name for c in subject.columns])
-    if not told.anyhow:
+    output.gated.check_columns(lambda: [c.name for c in subject.columns])
+    if not output.anyhow:
         check_advice(subject, plan)
     if subject.assumed and subject.label is None:
         note(subject.assumed)
     note(f"this audit: {cost(subject, plan)}")
     with StageBar() as bar:
-        found = {**run_audit(subject, plan, bar, exposed.update), **told.own, "ended": utc_now()}
-    summary = {"verdict": sentences(found), "recommendation": recommendation(found), "report": str(told.out)}
-    judged = told.gated.judged(lambda: _evidence(found))
-    written = write_table(told.table, lambda: _evidence(found))
-    try:
-        write_exposed(exposed, told.out)
-        write_audit(found, told.out)
-    finally:  # a full disk costs the page, not the results of minutes
-        emit(
-            told.json,
-            {**summary, **found, **judged.json, **written},
-            lambda: f"{_text(found, told)}{judged.text}",
-        )
-    judged.enforce()
+        record = run_audit(subject, plan, bar, exposed.update)
+    output.write(record, exposed)
 
 
 def _audit_rounds(given: typer.Context, asked: Asked) -> None:
@@ -304,44 +316,15 @@ def _audit_rounds(given: typer.Context, asked: Asked) -> None:
     )
 
 
-def _evidence(found: Document) -> Sequence[Evidence]:
-    """What an audit says of thresholds."""
-    from vflens.experiments.evidence.sources import of_audit
-
-    return [of_audit(found)]
-
-
-def _audit_given(asked: Asked, model: Graph | TreeModel, weights: Path, plan: Plan, told: _Told) -> None:
+def _audit_given(asked: Asked, model: Graph | TreeModel, weights: Path, plan: Plan, output: _Output) -> None:
     """Attacks on trees or a network."""
     from vflens.cli.screen.progress import StageBar
-    from vflens.experiments.audit import given_run
-    from vflens.experiments.audit.given import joint, utc_now
-    from vflens.experiments.audit.words import worst_cases, write_exposed
+    from vflens.experiments.audit.given import joint
+    from vflens.experiments.audit.given_run import audit_given
 
     rows = joint(asked, model, plan)
     exposed: Document = {}
-    told.gated.check_columns(lambda: [c.name for c in rows.bench.subject.columns])
+    output.gated.check_columns(lambda: [c.name for c in rows.bench.subject.columns])
     with StageBar() as bar:
-        found = {**given_run.audit_given(model, rows, weights, bar, exposed.update), **told.own}
-        found["ended"] = utc_now()
-    verdict = given_run.sentences(found)
-    attacks = [f"{name}: {words}" for name, words in given_run.explained(found).items()]
-    more = grids(given_run.table(found)), *attacks, *worst_cases(found), ""
-    judged = told.gated.judged(lambda: _evidence(found))
-    written = write_table(told.table, lambda: _evidence(found))
-    try:
-        write_exposed(exposed, told.out)
-        given_run.write_given(found, told.out)
-    finally:
-        whole = {"verdict": verdict, "report": str(told.out), **found, **judged.json, **written}
-        tells = [grids(given_run.tells_table(found)), ""] if found["tells"] else []
-        text = told.text(verdict, given_run.columns_table(found), *tells, *more)
-        emit(told.json, whole, lambda: f"{text}{judged.text}")
-    judged.enforce()
-
-
-def _text(found: Document, told: _Told) -> str:
-    from vflens.experiments.audit.words import bounds_table, columns_table, in_detail, in_short, table
-
-    more = grids(table(found), bounds_table(found)), *in_detail(found), ""
-    return told.text(in_short(found), columns_table(found), *more)
+        record = audit_given(model, rows, weights, bar, exposed.update)
+    output.write(record, exposed)

@@ -25,7 +25,7 @@ from vflens.types import Facts
 from vflens.words import counted
 
 if TYPE_CHECKING:
-    from vflens.experiments.evidence.thresholds import Evidence
+    from vflens.experiments.outcome.finding import Findings
     from vflens.experiments.results.record import RecordedRun
 
 
@@ -60,9 +60,9 @@ def report(
     emit(json, {**to_json(runs), **files}, lambda: f"{verdict(runs)}{loud}\n\n{named}")
 
 
-def _of_runs(runs: Sequence[RecordedRun]) -> Sequence[Evidence]:
+def _of_runs(runs: Sequence[RecordedRun]) -> Sequence[Findings]:
     """What attacks found in runs."""
-    from vflens.experiments.evidence.sources import of_runs
+    from vflens.experiments.results.findings import of_runs
 
     return of_runs(runs)
 
@@ -237,7 +237,7 @@ def score(
     Example: vflens score estimate.npz --config runs/digits/undefended/passive/config.toml
     """
     from vflens.experiments.offline.given_arrays import score_arrays
-    from vflens.experiments.offline.score import score_estimate
+    from vflens.experiments.offline.score import of_score, score_estimate
 
     asked = gate(fail_if, fail_if_beats_blind, junit)
     if config is not None and truth is None:
@@ -248,22 +248,16 @@ def score(
         raise ConfigError(
             "score takes one truth: give --config FILE for a run, or --truth FILE for given arrays"
         )
-    judged = asked.judged(lambda: _evidence(facts))
-    emit(json, {**facts, **judged.json}, lambda: f"{_scored(facts)}{judged.text}")
+    judged = asked.judged(lambda: [of_score(facts)])
+    found = {"findings": of_score(facts).json}
+    emit(json, {**facts, **found, **judged.json}, lambda: f"{_scored(facts)}{judged.text}")
     judged.enforce()
-
-
-def _evidence(facts: Facts) -> Sequence[Evidence]:
-    """What one score says of thresholds."""
-    from vflens.experiments.evidence.sources import of_score
-
-    return [of_score(facts)]
 
 
 def _estimated(facts: Facts, truth: str) -> str:
     """What was estimated, and what comes next."""
     from vflens.experiments.offline.command import impossible
-    from vflens.experiments.results.titles import rows_of
+    from vflens.experiments.outcome.words import rows_of
 
     checked = f"\n{facts['verified']['words']}" if "verified" in facts else ""
     out = facts["estimate"]

@@ -18,7 +18,7 @@ from vflens.types import Document
 from vflens.words import counted
 
 if TYPE_CHECKING:
-    from vflens.experiments.evidence.thresholds import Evidence
+    from vflens.experiments.outcome.finding import Findings
     from vflens.experiments.results.protection import SpentPrivacy
     from vflens.experiments.results.record import RecordedRun
     from vflens.experiments.run.run import RunOutput
@@ -263,8 +263,8 @@ def _emit_result(
     from vflens.experiments.results.record import read_runs
     from vflens.experiments.results.verdict import to_json
 
-    def evidence() -> Sequence[Evidence]:
-        from vflens.experiments.evidence.sources import of_runs
+    def evidence() -> Sequence[Findings]:
+        from vflens.experiments.results.findings import of_runs
 
         return of_runs(runs)
 

@@ -25,7 +25,7 @@ from vflens.types import Document
 from vflens.words import counted
 
 if TYPE_CHECKING:
-    from vflens.experiments.evidence.thresholds import Evidence
+    from vflens.experiments.outcome.finding import Findings
 
 Jobs = Annotated[int, typer.Option(help="processes at a time", min=1)]
 BackendName = Annotated[
@@ -148,7 +148,7 @@ def sweep(
     judged.enforce()
 
 
-def _evidence(facts: Document) -> Sequence[Evidence]:
+def _evidence(facts: Document) -> Sequence[Findings]:
     """What a finished sweep says of thresholds."""
     from vflens.experiments.evidence.sources import of_sweep, refused_in
     from vflens.experiments.sweeps.sweep_page import UNDEFENDED

@@ -6,15 +6,21 @@ import re
 from collections.abc import Mapping
 from datetime import date, time
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from vflens.errors import shortened
 from vflens.names import REMEDIES
 from vflens.storage.regular import read_text
 
 T = TypeVar("T")
+#: What a figure can be, checked where a file is read; ``Size``: of an error, a unit, a distance.
+Share: TypeAlias = Annotated[float, Field(ge=0, le=1)]
+Size: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Number: TypeAlias = Annotated[float, Field(allow_inf_nan=False)]
+Rows: TypeAlias = Annotated[int, Field(gt=0)]
+Word: TypeAlias = Annotated[str, Field(min_length=1)]
 _NO_NUMBER = re.compile("invalid literal for|could not convert string")
 #: What errors of these classes say of a file.
 _CLASSES: dict[tuple[type[Exception], ...], str] = {

@@ -11,7 +11,8 @@ import typer
 from vflens.errors import ConfigError
 
 if TYPE_CHECKING:  # they load the record of runs
-    from vflens.experiments.evidence.thresholds import Evidence, Outcome, Threshold
+    from vflens.experiments.evidence.thresholds import Outcome, Threshold
+    from vflens.experiments.outcome.finding import Findings
     from vflens.types import Document
 
 FailIf = Annotated[
@@ -45,7 +46,7 @@ def check_table(file: Path | None) -> None:
         tables.check_table(file)
 
 
-def write_table(file: Path | None, evidence: Callable[[], Sequence[Evidence]]) -> Document:
+def write_table(file: Path | None, evidence: Callable[[], Sequence[Findings]]) -> Document:
     """Write the table where one is asked for; its name for a command's JSON."""
     if file is None:
         return {}
@@ -80,7 +81,7 @@ class Gate(NamedTuple):
 
         check_columns(self.thresholds, columns())
 
-    def judged(self, evidence: Callable[[], Sequence[Evidence]]) -> Judged:
+    def judged(self, evidence: Callable[[], Sequence[Findings]]) -> Judged:
         """The outcomes from ``evidence()``, which are also written as JUnit XML.
 
         Raises:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from rich.cells import cell_len
 from rich.table import Table
 
-from vflens.experiments.outcome.words import number
-from vflens.experiments.results.titles import labels, rows_of
+from vflens.experiments.outcome.words import number, rows_of
+from vflens.experiments.results.titles import labels
 from vflens.experiments.results.verdict import result_table
 
 if TYPE_CHECKING:  # its reader loads Arrow

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 
 from vflens.errors import ConfigError
 from vflens.experiments.audit.bench import MOST_COLUMNS, Plan
-from vflens.experiments.audit.charts import named
-from vflens.experiments.audit.defenses import reached
+from vflens.experiments.audit.defenses import Defended
+from vflens.experiments.audit.outcomes import AttackOutcome
+from vflens.experiments.audit.record import AuditRecord
 from vflens.experiments.audit.subject import AuditSubject
 from vflens.experiments.outcome.decide import State
-from vflens.experiments.outcome.finding import Finding
 from vflens.experiments.outcome.words import number, percent, title
 from vflens.models.settings import ON_SHARES
 from vflens.score.service import MIN_ROWS
-from vflens.types import Facts, Phase
+from vflens.types import Phase
 from vflens.words import counted
 
 #: Seconds of a core, measured on 10 models and 1,000 rows: of all, of each model, of a column of a model.
@@ -26,54 +26,74 @@ _SECURE = "These figures hold only if nobody sees the messages of training."
 _NAMED = 3  # defences in a sentence
 
 
-def decision(found: Facts) -> str:
+def decision(record: AuditRecord) -> str:
     """The first sentences: who reads what, how exactly, beside a guess; then whether to join: as planned,
     with a defence, or not as planned, against what is wanted.
     """
-    clear = found["training"] == "clear"
-    if clear and not _of_training(found):
+    if record.is_given:
+        return _releases(record)
+    clear = record.training == "clear"
+    if clear and not record.of_training:
         return "No advice yet: training is in the clear, and what it gives away was not measured."
     condition = "" if clear else ", if nobody sees the messages of training"
-    if doubt := doubts(found):
+    if doubt := doubts(record):
         return f"No advice yet: {doubt}."
-    if reached(found["wanted"], found["strongest"]["mse"], found["leak"]):
-        return f"{headline(found)}Join as planned{condition}: {takes(found, found['worst_model'])}."
-    if found["fitting"]:
-        first = found["fitting"][0]
-        return (
-            f"{headline(found)}Join with {named(first)}{condition}: {takes(found, first)} then; "
-            f"{first['price']}."
-        )
+    planned = takes(record, record.worst_model)
+    if record.is_kept:
+        return f"{headline(record)}Join as planned{condition}: {planned}."
+    for first in record.chosen:
+        then = f"{takes(record, first)} then; {first.price}"
+        return f"{headline(record)}Join with {first.title}{condition}: {then}."
     return (
-        f"{headline(found)}Do not join as planned: {takes(found, found['worst_model'])}, and no defence here "
-        "stops an attack made for it at a cost that you allow."
+        f"{headline(record)}Do not join as planned: {planned}, and no defence here stops an attack made for "
+        "it at a cost that you allow."
     )
 
 
-def doubts(found: Facts) -> str:
+def _releases(record: AuditRecord) -> str:
+    """Whether to join with what a given model releases, with less of it, or not."""
+    condition = ", if nobody saw the messages of training"
+    takes_of = {a.released: takes(record, a) for a in record.attacks}
+    beyond = [a for a in record.attacks if _leaks(record, a)]
+    if not beyond:
+        most = max(record.attacks, key=lambda a: a.leak)
+        return f"Join as planned{condition}: {takes_of[most.released]}."
+    for a in record.attacks:
+        if a not in beyond:
+            others = "; ".join(f"from the {b.released} {takes_of[b.released]}" for b in beyond)
+            return f"Join with the {a.released} alone released{condition}: {takes_of[a.released]}; {others}."
+    least = min(beyond, key=lambda a: a.leak)
+    return (
+        f"Do not join as planned: from the {least.released} {takes_of[least.released]}, and no defence is "
+        "measured on a model of another framework."
+    )
+
+
+def may_join(record: AuditRecord) -> bool:
+    """Whether the party may join, as planned, with a defence or with less released."""
+    some = record.is_given and not all(_leaks(record, a) for a in record.attacks)
+    return record.is_kept or bool(record.fitting) or some
+
+
+def doubts(record: AuditRecord) -> str:
     """Why the rows read decide nothing; "" where they do, or leak too much whatever is added."""
-    if not reached(found["wanted"], found["strongest"]["mse"], found["leak"]):
+    if not record.is_kept:
         return ""
-    columns = findings(found)
+    columns = record.by_column
     if columns[0].rows < MIN_ROWS:
         return f"{counted(columns[0].rows, 'row')} attacked decide nothing, at least {MIN_ROWS} do"
     unread = [f for f in columns if not f.varies and f.deciding]
     if not unread:
         return ""
     names = ", ".join(f.subject for f in unread[:_NAMED]) + (", …" if len(unread) > _NAMED else "")
-    hardly = f"hardly var{'y' if len(unread) > 1 else 'ies'} in the {counted(found['rows'], 'row', ',')} read"
+    hardly = f"hardly var{'y' if len(unread) > 1 else 'ies'} in the {counted(record.rows, 'row', ',')} read"
     needed = max(f.rows_needed for f in unread)
-    return f"{names} {hardly} of {found['table_rows']:,}, --rows {needed} would decide"
+    return f"{names} {hardly} of {record.table_rows:,}, --rows {needed} would decide"
 
 
-def findings(found: Facts) -> list[Finding]:
-    """What is found of each column, the most exposed first."""
-    return [Finding.of_json(own["finding"]) for own in found["own_units"]]
-
-
-def headline(found: Facts) -> str:
+def headline(record: AuditRecord) -> str:
     """Who reads the most exposed column, how exactly, beside a guess; with a space behind it."""
-    best = findings(found)[0]
+    best = record.by_column[0]
     if best.state is State.FOUND:
         return f"{title(best)} "
     if best.state is State.UNDECIDED:
@@ -81,36 +101,36 @@ def headline(found: Facts) -> str:
     return "No attack that ran finds a column better than a guess. "
 
 
-def takes(found: Facts, measured: Facts) -> str:
+def takes(record: AuditRecord, measured: AttackOutcome | Defended) -> str:
     """How much of its worst column a model gives away, or the error as ``measured``, beside what is wanted.
 
     Of several models the 95 % quantile, which holds in 19 of 20.
     """
-    least, most = found["wanted"]["least_error"], found["wanted"]["most_leak"]
-    if least is not None:
-        error = number(measured["mse"])
+    if (least := record.aims.least_error) is not None:
+        error = number(measured.mse)
         return f"the strongest attack that ran errs by {error} (you ask for {number(least)})"
-    leak, models = measured["leak"], measured.get("models", 2)
-    alone = leak and measured["alike"] == 1.0
-    which = f"the worst column, {measured['column']}," if alone else "the worst column"
-    where = "in 19 of 20 simulated models " if models > 1 else ""
+    leak, most = measured.leak or 0.0, record.aims.most_leak or 0.0
+    alone = leak and measured.alike == 1.0
+    which = f"the worst column, {measured.column}," if alone else "the worst column"
+    several = isinstance(measured, Defended) or measured.models > 1
+    where = "in 19 of 20 simulated models " if several else ""
     much = _beside(leak, most)
     return f"{where}{which} gives away {much} of what a guess leaves open (you allow {percent(most)})"
 
 
-def protection(found: Facts) -> str:
+def protection(record: AuditRecord) -> str:
     """How training is protected, and what it gives away where it is not."""
-    if found["training"] == "secure":
+    if record.training == "secure":
         return (
             f"{_SECURE} A federation of VFLens trains that way with training.protection = 'shares', "
             f"{ON_SHARES} only."
         )
-    if not _of_training(found):
+    if not record.of_training:
         return (
             "Training is in the clear, and what it gives away was not measured: expect every training row of "
             "yours to be found."
         )
-    columns = findings(found)
+    columns = record.by_column
     count = sum(f.state is State.FOUND and f.scored_set == Phase.TRAIN for f in columns)
     return (
         f"Training is in the clear: whoever reads its messages finds {count} of "
@@ -118,103 +138,91 @@ def protection(found: Facts) -> str:
     )
 
 
-def recommendation(found: Facts) -> str:
+def recommendation(record: AuditRecord) -> str:
     """What helps and what it costs, from the measurements of all attacks that ran, those of training too."""
-    clear, read = found["training"] == "clear", _of_training(found)
-    if clear and not read:
+    clear = record.training == "clear"
+    if clear and not record.of_training:
         return (
             "Nothing can be recommended while it was not measured what training in the clear gives away: "
             f"name at most {MOST_COLUMNS} columns, or give --training secure if nobody sees its messages."
         )
-    if doubts(found):
-        said = "Nothing can be recommended before more rows were read."
-    elif reached(found["wanted"], found["strongest"]["mse"], found["leak"]):
-        said = f"No defence is needed against the attacks above, for {_aim(found)}."
-    elif found["fitting"]:
-        said = _cheapest(found)
+    if doubts(record):
+        advised = "Nothing can be recommended before more rows were read."
+    elif record.is_kept:
+        advised = f"No defence is needed against the attacks above, for {_aim(record)}."
     else:
-        said = _none(found, in_training=any(_leaks(found, a) for a in read))
-    return said if clear else f"{_SECURE} {said}"
+        advised = _cheapest(record) if record.chosen else _none(record)
+    return advised if clear else f"{_SECURE} {advised}"
 
 
-def _leaks(found: Facts, attack: Facts) -> bool:
+def _leaks(record: AuditRecord, attack: AttackOutcome) -> bool:
     """Whether one attack alone takes more than is wanted."""
-    return not reached(found["wanted"], attack["mse"], attack["leak"])
+    return not record.aims.keeps(attack.mse, attack.leak)
 
 
-def _none(found: Facts, *, in_training: bool) -> str:
+def _none(record: AuditRecord) -> str:
     """Nothing fits: why, and what is left to do."""
-    what = f"reaches {_aim(found)} at {_cost(found)}"
-    if in_training:
-        said = (
+    what = f"reaches {_aim(record)} at {_cost(record)}"
+    if any(_leaks(record, a) for a in record.of_training):
+        advised = (
             f"While training is in the clear no installed defence {what}: protect training "
             "(training.protection = 'shares'), share fewer columns, or stay out. What helps once training is "
             "protected: --training secure."
         )
     else:
-        said = f"No installed defence {what}: share fewer columns, ask for less, or stay out."
-    hiding = [d for d in found["defenses"] if d["mse"] is not None and not _leaks(found, d)]
-    return said + _unpaid([d for d in hiding if not d["untested"]]) + untested(found)
+        advised = f"No installed defence {what}: share fewer columns, ask for less, or stay out."
+    hiding = [d for d in record.defenses if d.keeps_to(record.aims)]
+    return advised + _unpaid([d for d in hiding if not d.untested]) + untested(record)
 
 
-def _unpaid(hiding: Sequence[Facts]) -> str:
+def _unpaid(hiding: Sequence[Defended]) -> str:
     """The defences that hide enough and cost too much, or of which the cost is open."""
-    if not hiding:
-        return ""
-    each = "; ".join(f"{named(d)}: {d['price']}" for d in hiding[:_NAMED])
-    return f" Enough is hidden by {each}."
+    each = "; ".join(f"{d.title}: {d.price}" for d in hiding[:_NAMED])
+    return f" Enough is hidden by {each}." if each else ""
 
 
-def untested(found: Facts) -> str:
+def untested(record: AuditRecord) -> str:
     """The defences of which nobody can say what they hide, since no attack that knows them ran."""
-    names = dict.fromkeys(d["defense"] for d in found["defenses"] if d["untested"] and not _leaks(found, d))
-    if not names:
-        return ""
-    return f" Not tested, since no attack made for them ran: {', '.join(names)}."
+    names = dict.fromkeys(d.defense for d in record.defenses if d.untested and d.keeps_to(record.aims))
+    return f" Not tested, since no attack made for them ran: {', '.join(names)}." if names else ""
 
 
-def _cheapest(found: Facts) -> str:
-    first, *others = found["fitting"]
-    more = f" So do, at no less cost: {', '.join(map(named, others))}." if others else ""
+def _cheapest(record: AuditRecord) -> str:
+    first, *others = record.chosen
+    more = f" So do, at no less cost: {', '.join(d.title for d in others)}." if others else ""
     return (
-        f"The cheapest installed defence with {_aim(found)} at {_cost(found)} is {named(first)}, switched on "
-        f"by {first['at']}: error {number(first['mse'])}, {first['price']}; the federation still gains "
-        f"{first['gain']} over the other party alone.{_unbeaten(first)}{more}"
+        f"The cheapest installed defence with {_aim(record)} at {_cost(record)} is {first.title}, switched "
+        f"on by {first.at}: error {number(first.mse)}, {first.price}; the federation still gains "
+        f"{first.gain} over the other party alone.{_unbeaten(first)}{more}"
     )
 
 
-def _unbeaten(defended: Facts) -> str:
+def _unbeaten(defended: Defended) -> str:
     """Which attacks ran against a defence that none of them beats."""
-    if defended["attack"]:
+    if defended.attack:
         return ""
-    ran = f"Against it ran {', '.join(defended['tried'])}, none better than a blind guess"
+    ran = f"Against it ran {', '.join(defended.tried)}, none better than a blind guess"
     return f" {ran}. Other attacks may do better."
 
 
-def _of_training(found: Facts) -> list[Facts]:
-    """The attacks on training in the clear."""
-    return [a for a in found["attacks"] if a["phase"] == Phase.TRAIN]
+def _aim(record: AuditRecord) -> str:
+    if record.aims.most_leak is None:
+        return f"an error of at least {number(record.aims.least_error)}"
+    return f"a leak of at most {percent(record.aims.most_leak)} of a column"
 
 
-def _aim(found: Facts) -> str:
-    wanted = found["wanted"]
-    if wanted["least_error"] is not None:
-        return f"an error of at least {number(wanted['least_error'])}"
-    return f"a leak of at most {percent(wanted['most_leak'])} of a column"
+def _cost(record: AuditRecord) -> str:
+    return f"a cost of at most {number(record.aims.most_loss)} {measure(record)}"
 
 
-def _cost(found: Facts) -> str:
-    return f"a cost of at most {number(found['wanted']['most_loss'])} {measure(found)}"
-
-
-def measure(found: Facts) -> str:
+def measure(record: AuditRecord) -> str:
     """What a defence's cost is measured in."""
-    return next((d["cost"]["measure"] for d in found["defenses"] if d["cost"]), "accuracy")
+    return next((d.cost.measure for d in record.defenses if d.cost), "accuracy")
 
 
-def wanted(found: Facts) -> str:
+def wanted(record: AuditRecord) -> str:
     """What the party asks for, in words."""
-    return f"{_aim(found)}, at {_cost(found)}"
+    return f"{_aim(record)}, at {_cost(record)}"
 
 
 def _beside(share: float, allowed: float) -> str:

@@ -18,7 +18,8 @@ from vflens.plugins.attack import FAIR_GUESS, Attack, installed_attack, knowing
 from vflens.plugins.declared import Audited
 from vflens.randomness import secret_from_seed, stream
 from vflens.registry import ATTACKS, Registry
-from vflens.types import Array, Document, Facts, Knowledge, Phase, Progress, Setting
+from vflens.storage.json_file import Share
+from vflens.types import Array, Facts, Knowledge, Phase, Progress, Setting
 
 #: Receives what runs now, before it does.
 Tell: TypeAlias = Callable[[str], None]
@@ -42,6 +43,27 @@ KNOWN = frozenset(
 
 
 @dataclass(frozen=True)
+class Wanted:
+    """What a party asks for: ``most_leak`` of a column or ``least_error`` over all, the other is None; and
+    what a defence may cost, ``most_loss``.
+    """
+
+    most_leak: Share | None
+    least_error: Share | None
+    most_loss: Share
+
+    def __post_init__(self) -> None:
+        if (self.most_leak is None) == (self.least_error is None):
+            raise ValueError("most_leak, least_error: one of them is asked for")
+
+    def keeps(self, mse: float, leak: float) -> bool:
+        """Whether an error and the largest leak of a column are what the party asks for."""
+        if self.least_error is not None:
+            return mse >= self.least_error
+        return self.most_leak is not None and leak <= self.most_leak
+
+
+@dataclass(frozen=True)
 class Plan:
     """The audit's assumptions and the party's aims.
 
@@ -58,15 +80,15 @@ class Plan:
     known: Annotated[int, Field(ge=0)] = 50
     rows: Annotated[int, Field(ge=FEWEST_ROWS)] = 1000
     seed: Annotated[int, Field(ge=0)] = 0
-    most_leak: Annotated[float, Field(ge=0, le=1)] | None = None
-    least_error: Annotated[float, Field(ge=0, le=1)] | None = None
-    most_loss: Annotated[float, Field(ge=0, le=1)] = 0.01
+    most_leak: Share | None = None
+    least_error: Share | None = None
+    most_loss: Share = 0.01
     training: Literal["clear", "secure"] = "clear"
     tolerance: Mapping[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = field(default_factory=dict)
     slow_rows: Annotated[int, Field(ge=1)] | None = None
 
-    def wanted(self) -> Document:
-        """What the party asks for: one of ``most_leak`` and ``least_error``, the other None; ``most_loss``.
+    def wanted(self) -> Wanted:
+        """What the party asks for.
 
         Raises:
             ConfigError: it asks for both.
@@ -74,8 +96,7 @@ class Plan:
         if self.most_leak is not None and self.least_error is not None:
             raise ConfigError("--most-leak and --least-error are two thresholds for the same: give one")
         leak = _MOST_LEAK if self.most_leak is None else self.most_leak
-        wanted = {"most_leak": leak} if self.least_error is None else {"least_error": self.least_error}
-        return {"most_leak": None, "least_error": None, **wanted, "most_loss": self.most_loss}
+        return Wanted(leak if self.least_error is None else None, self.least_error, self.most_loss)
 
     def rng(self, *names: str | int) -> np.random.Generator:
         """The generator for what is called ``names``."""

@@ -16,6 +16,8 @@ import numpy as np
 
 from vflens.experiments.audit.bench import Answer
 from vflens.experiments.audit.given import Joint, Reading
+from vflens.experiments.audit.outcomes import Paths
+from vflens.experiments.audit.record import TreeFile
 from vflens.experiments.weights.trees import TreeModel, TreeTraining
 from vflens.numerics.boosting.first_tree import leaf_counts, leaf_rows
 from vflens.numerics.boosting.later_trees import proven_boxes
@@ -114,19 +116,17 @@ def attack_trees(model: TreeModel, joint: Joint, progress: Progress) -> tuple[li
     return [_reading(name, guesses, forest, joint) for name, guesses in read.items()], _share(blind)
 
 
-def told_of_training(model: TreeModel, joint: Joint) -> Document:
-    """What the file tells of training: ``training_rows``, ``training_boxes``, the reason why it is no more,
-    ``training_untold`` or None; how many ``pruned_nodes`` it keeps, which are not read, and ``unused_trees``,
-    which no score adds.
-    """
-    found: Document = {"training_rows": [], "training_boxes": {}, "training_untold": None}
+def told_of_training(model: TreeModel, joint: Joint) -> TreeFile:
+    """What the file tells of training."""
+    rows, boxes, untold = [], {}, None
     try:
-        found["training_rows"] = _rows(model.training, joint)
-        found["training_boxes"] = _later(model.training, joint)
+        rows = _rows(model.training, joint)
+        boxes = _later(model.training, joint)
     except UntoldError as error:
-        found["training_untold"] = str(error)
+        untold = str(error)
     unused = len(model.training.trees) - len(model.trees)
-    return {**found, "pruned_nodes": model.training.pruned, "unused_trees": unused}
+    kept: Document = {"training_rows": rows, "training_boxes": boxes, "training_untold": untold}
+    return TreeFile(**kept, pruned_nodes=model.training.pruned, unused_trees=unused)
 
 
 def _rows(of: TreeTraining, joint: Joint) -> list[Document]:
@@ -268,10 +268,10 @@ def _reading(released: str, guesses: Sequence[_Guess], forest: _Forest, joint: J
     unit, found = np.where(width > 0, width, 1.0), [guess.found for guess in guesses]
     values = (_middles(guesses, forest) - low) / unit
     widths = np.array([r.high - r.low for r in found]) / unit
-    facts = {
-        "widths": widths.clip(0, 1).mean(axis=0).tolist(),
-        "right_branches": _share([forest.right(i, g.leaves) for i, g in enumerate(guesses)]),
-        "determined": float(np.mean([r.complete and r.found == 1 for r in found])),
-        "unfinished": float(np.mean([not r.complete for r in found])),
-    }
-    return Reading(released, Answer("pra", joint.bench.rows, values), facts)
+    paths = Paths(
+        widths=tuple(widths.clip(0, 1).mean(axis=0).tolist()),
+        right_branches=_share([forest.right(i, g.leaves) for i, g in enumerate(guesses)]),
+        determined=float(np.mean([r.complete and r.found == 1 for r in found])),
+        unfinished=float(np.mean([not r.complete for r in found])),
+    )
+    return Reading(released, Answer("pra", joint.bench.rows, values), {"paths": paths})

@@ -8,13 +8,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from vflens.errors import VflensError
-from vflens.experiments.audit.bench import Bench, Tell, blind_errors, made_for, running
+from vflens.experiments.audit.bench import Bench, Tell, Wanted, blind_errors, made_for, running
 from vflens.experiments.audit.models import World, simulate
 from vflens.experiments.audit.outcomes import shares, worst_column, wrong_of
 from vflens.experiments.pages.cost import Cost, Use, use_of
+from vflens.experiments.results.titles import describe
 from vflens.numerics.measures.intervals import interval
 from vflens.plugins.defense import Defense
 from vflens.registry import DEFENSES
+from vflens.storage.json_file import Number, Size, Word
 from vflens.storage.metrics import Name
 from vflens.types import Array, Document, Facts, Progress
 
@@ -26,7 +28,20 @@ _ROWS = 300
 
 
 @dataclass(frozen=True)
-class Defended:
+class Chosen:
+    """A defence with its settings."""
+
+    defense: Word
+    settings: Facts
+
+    @property
+    def title(self) -> str:
+        """It in words."""
+        return describe({"name": self.defense, **self.settings})
+
+
+@dataclass(frozen=True)
+class Defended(Chosen):
     """The strongest attack against one defence, of predictions or of training in the clear, whichever takes
     more; ``at`` switches it on. Means over models.
 
@@ -40,12 +55,10 @@ class Defended:
     disclosed. ``reason`` says why a defence could not be simulated. Its figures are then None.
     """
 
-    defense: str
-    settings: Facts
-    at: str
-    mse: float | None = None
+    at: Word
+    mse: Size | None = None
     attack: str = ""
-    leak: float | None = None
+    leak: Number | None = None
     column: str = ""
     cost: Cost | None = None
     price: str = ""
@@ -58,6 +71,27 @@ class Defended:
     alike: float = 1.0
     untested: str = ""
     reason: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.reason and (self.mse is None or self.leak is None):
+            raise ValueError("mse, leak: without a reason both are measured")
+
+    def keeps_to(self, wanted: Wanted) -> bool:
+        """Whether it is measured and reaches what is ``wanted``, whatever it costs."""
+        return self.mse is not None and self.leak is not None and wanted.keeps(self.mse, self.leak)
+
+    def fits(self, wanted: Wanted) -> bool:
+        """Whether it does against an attack that knows it, at a decided cost that is ``wanted``."""
+        paid = self.cost is not None and self.cost.is_decided and self.cost.loss <= wanted.most_loss
+        return paid and not self.untested and self.keeps_to(wanted)
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A mean over models, and the half width of its interval; None of AUC on rows of one class."""
+
+    mean: Number | None
+    half: float | None = None
 
 
 def candidates() -> Iterator[tuple[str, Document, type[Defense]]]:
@@ -87,7 +121,7 @@ def _loadable() -> tuple[dict[str, type[Defense]], dict[str, str]]:
     return loaded, reasons
 
 
-def try_defenses(bench: Bench, progress: Progress) -> tuple[list[Defended], Document]:
+def try_defenses(bench: Bench, progress: Progress) -> tuple[tuple[Defended, ...], dict[str, Mean]]:
     """Every candidate that the planned model gives something to act on, in order: all on one model after
     another, so that one is in memory at a time; and what the undefended models are worth, measure → mean
     and half width over them.
@@ -106,45 +140,28 @@ def try_defenses(bench: Bench, progress: Progress) -> tuple[list[Defended], Docu
         for j, trial in enumerate(trials, i * len(trials)):
             trial.on(plain, by_itself, i, running(progress, stage, j, total))
     progress(stage, total, total)
-    over_models = {name: interval([figures[name] for figures in worth]) for name in worth[0]}
-    utility = {name: {"mean": mean, "half": half} for name, (mean, half) in over_models.items()}
-    return [trial.result() for trial in trials], utility
+    utility = {name: Mean(*interval([figures[name] for figures in worth])) for name in worth[0]}
+    return tuple(trial.result() for trial in trials), utility
 
 
-def reached(wanted: Facts, mse: float, leak: float) -> bool:
-    """Whether an error and the largest leak of a column are what the party asks for."""
-    least = wanted["least_error"]
-    return bool(leak <= wanted["most_leak"] if least is None else mse >= least)
-
-
-def fitting(defended: Sequence[Defended], wanted: Facts) -> list[Defended]:
-    """Those that reach what is ``wanted`` against an attack that knows them, at a decided cost, the cheapest
-    first: least cost, none where none was measured, then least KL (∞ is common), then least leak, then what
-    discloses least.
+def fitting(defended: Sequence[Defended], wanted: Wanted) -> tuple[Defended, ...]:
+    """Those that fit what is ``wanted``, the cheapest first: least cost, none where none was measured, then
+    least KL (∞ is common), then least leak, then what discloses least.
     """
-    fit = [
-        (d, d.cost.loss)
-        for d in reaching(defended, wanted)
-        if not d.untested and d.cost is not None and d.cost.is_decided and d.cost.loss <= wanted["most_loss"]
-    ]
-    return [
-        d for d, _ in sorted(fit, key=lambda f: (f[1], f[0].mean_kl or 0.0, f[0].leak, not f[0].withheld))
-    ]
 
+    def order(d: Defended) -> tuple[float, float, float, bool]:
+        return d.cost.loss if d.cost else 0.0, d.mean_kl or 0.0, d.leak or 0.0, not d.withheld
 
-def reaching(defended: Sequence[Defended], wanted: Facts) -> list[Defended]:
-    """Those that reach what is ``wanted``, whatever they cost."""
-    measured = (d for d in defended if d.mse is not None and d.leak is not None)
-    return [d for d in measured if reached(wanted, d.mse or 0.0, d.leak or 0.0)]
+    return tuple(sorted((d for d in defended if d.fits(wanted)), key=order))
 
 
 class _Trial:
     """One defence on one model after another."""
 
     def __init__(self, bench: Bench, name: str, settings: Document, kind: type[Defense]) -> None:
-        self._bench, self._kind, self._settings = bench, kind, settings
+        self._bench, self._kind = bench, kind
         at = "the coordinator" if "on_scores" in kind.hooks() else "you"
-        self._result = Defended(name, settings, at)
+        self._place, self._reason, self._withheld = (name, settings, at), "", False
         self._figures: list[tuple[float, float, float]] = []  # of classes
         self._worth: list[tuple[str, Use, Use]] = []  # measure, of the model before and after
         self._errors: dict[
@@ -153,8 +170,8 @@ class _Trial:
 
     def on(self, plain: World, alone: Facts, model: int, tell: Tell) -> None:
         """The next undefended model ``plain``; ``alone`` has the figures of the active party's own."""
-        name = self._result.defense
-        if self._result.reason:
+        name, *_ = self._place
+        if self._reason:
             return
         tell(name)
         try:
@@ -165,11 +182,11 @@ class _Trial:
         except (
             Exception
         ) as error:  # a plug-in that needs more than this simulation has must not end the audit
-            reason = f"{type(error).__name__}: {error}".partition("\n")[0]
-            self._result = replace(self._result, reason=reason)
+            self._reason = f"{type(error).__name__}: {error}".partition("\n")[0]
 
     def _defended(self, plain: World, model: int) -> World:
-        named = (self._result.defense, self._kind(**self._settings))
+        name, settings, _ = self._place
+        named = (name, self._kind(**settings))
         if not self._kind.hooks() & _IN_TRAINING:
             return plain.under(named)
         return simulate(self._bench.subject, "trained", self._bench.plan.rng("trained", model), [named])
@@ -187,8 +204,8 @@ class _Trial:
             self._figures.append((lost, _mean_kl(*scores), _argmax_kept(*scores)))
 
     def _attack(self, world: World, model: int, tell: Tell) -> None:
-        self._result = replace(self._result, withheld=world.parameters is None)
-        knowing = self._bench.knowing(self._result.defense, self._settings)
+        self._withheld = world.parameters is None
+        knowing = self._bench.knowing(*self._place[:2])
         of_predictions = self._bench.estimates(world, "trained", model, tell, slow=False, besides=knowing)
         for answer in (*of_predictions, *self._bench.of_training(world, model, tell)):
             x, learnt = self._bench.subject.x[answer.rows], self._bench.guesses(answer.rows)
@@ -198,8 +215,8 @@ class _Trial:
 
     def result(self) -> Defended:
         """The means over models."""
-        if self._result.reason:
-            return self._result
+        if self._reason:
+            return Defended(*self._place, withheld=self._withheld, reason=self._reason)
         strongest = self._strongest()
         of_classes: Document = {}
         if self._figures:
@@ -208,8 +225,9 @@ class _Trial:
         measures, before, after = zip(*self._worth, strict=True)
         cost = Cost.of(measures[0], dict(enumerate(after)), dict(enumerate(before)))
         priced: Document = {"cost": cost, "price": str(cost), "gain": cost.gain}
-        untested = _untested(self._result.defense, strongest["tried"])
-        return replace(self._result, untested=untested, **strongest, **priced, **of_classes)
+        untested = _untested(self._place[0], strongest["tried"])
+        figures = {**strongest, **priced, **of_classes}
+        return Defended(*self._place, withheld=self._withheld, untested=untested, **figures)
 
     def _strongest(self) -> Document:
         bench, models = self._bench, min(ATTACKED_MODELS, self._bench.plan.models)

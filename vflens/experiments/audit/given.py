@@ -15,6 +15,7 @@ import numpy as np
 from vflens.errors import ConfigError, DataError
 from vflens.experiments.audit.bench import Answer, Bench, Plan
 from vflens.experiments.audit.described import stated_tolerance, table_description
+from vflens.experiments.audit.record import ReadFile
 from vflens.experiments.audit.subject import (
     AuditSubject,
     check_rows,
@@ -96,7 +97,8 @@ class Source:
 def begun(files: Sequence[Path]) -> Document:
     """The digests of the ``files`` that an audit reads, when it ``began`` (UTC), and the ``version``."""
     read = [digest_of(file) for file in files]
-    return {"files": [file for file in read if file], "began": utc_now(), "version": version("vflens")}
+    found = tuple(ReadFile(**file) for file in read if file)
+    return {"files": found, "began": utc_now(), "version": version("vflens")}
 
 
 def utc_now() -> str:
@@ -105,7 +107,9 @@ def utc_now() -> str:
 
 
 class Reading(NamedTuple):
-    """An attack's ``answer`` from what a model ``released``, and what it says of itself under stable keys."""
+    """An attack's ``answer`` from what a model ``released``, and what it says of itself: fields of its
+    outcome.
+    """
 
     released: str
     answer: Answer

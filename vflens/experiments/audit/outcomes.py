@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,12 +16,26 @@ from vflens.experiments.results.results import half_width
 from vflens.numerics.entropy import conditional_entropy, nearest_letters
 from vflens.numerics.measures.advantage import exact
 from vflens.score.worst import Tolerance, most_frequent
-from vflens.types import Array, Document, Phase
+from vflens.storage.json_file import Rows, Share, Size, Word
+from vflens.types import Array, Document, Facts, Phase
 
 _QUANTILE = 0.95  # of models: what is decided on holds in 19 of 20
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
+class Paths:
+    """What path restriction leaves: the mean ``widths`` of intervals by column, as shares of its range; the
+    shares of right branches, None if no tree splits an unknown column, of rows that one path is left to, and
+    of rows whose search stopped early.
+    """
+
+    widths: tuple[float, ...]
+    right_branches: float | None
+    determined: float
+    unfinished: float
+
+
+@dataclass(frozen=True, kw_only=True)
 class AttackOutcome:
     """One attack against one kind of model, on ``rows`` each: MSE per feature of answers moved into the box.
 
@@ -39,52 +53,66 @@ class AttackOutcome:
     tolerance: of the attack, of the constant that finds most, and of imputation, None without known rows.
     ``stderr`` is the standard error of ``mse`` over rows, of these models, ``column_stderr`` that of columns.
     ``categories``: of each column of categories the shares of right ones, of attack and best blind guess.
+    Of a given model ``paths`` or ``residual``, what the attack says of itself.
+    What has a default is not read from a file.
     """
 
-    attack: str
-    kind: str
-    models: int
-    rows: int
-    mse: float
-    low: float
-    high: float
-    columns: tuple[float, ...]
-    column_blind: tuple[float, ...]
-    leak: float
-    column: str
-    alike: float
-    right: tuple[float | None, ...]
-    blind_right: tuple[float | None, ...]
-    conditional_entropies: tuple[float | None, ...]
-    found: tuple[float, ...]
-    blind_found: tuple[float, ...]
-    imputed_found: tuple[float | None, ...]
-    stderr: float
-    column_stderr: tuple[float, ...]
-    phase: str = Phase.PREDICT
-    released: str = ""
+    attack: Word
+    kind: Word
+    models: int = 1
+    rows: Rows
+    mse: Size
+    low: float = 0.0
+    high: float = 0.0
+    columns: tuple[Size, ...]
+    column_blind: tuple[Size, ...]
+    leak: float = 0.0
+    column: str = ""
+    alike: float = 1.0
+    right: tuple[float | None, ...] = ()
+    blind_right: tuple[float | None, ...] = ()
+    conditional_entropies: tuple[float | None, ...] = ()
+    found: tuple[Share, ...]
+    blind_found: tuple[Share, ...]
+    imputed_found: tuple[Share | None, ...]
+    stderr: Size
+    column_stderr: tuple[Size, ...]
+    phase: Phase
+    released: str
     closed: float | None = None
     unclipped: float | None = None
     disagreement: float | None = None
     categories: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+    paths: Paths | None = None
+    residual: float | None = None
+
+    @property
+    def by_column(self) -> dict[str, Sized]:
+        """Its figures that have one for each column."""
+        names = ("columns", "column_blind", "column_stderr", "found", "blind_found", "imputed_found")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def json(self) -> Document:
+        """It under stable keys."""
+        own = {"paths", *(() if self.residual is not None else ("residual",))}
+        figures = {name: value for name, value in vars(self).items() if name not in own}
+        return {**figures, **vars(self.paths)} if self.paths else figures
 
 
 @dataclass(frozen=True, eq=False)
 class ModelErrors:
     """One attack on one model: squared errors (n, d) of answers moved into the box, and the mean of those of
-    the answers as they are; by column (d,) errors of the best blind guess, shares of right values of attack
-    and blind guess, and bits left: NaN without an alphabet; ``within`` (3, d) are the shares of attack, best
-    constant and imputation within the tolerance, NaN without known rows; ``wrong``: see :func:`wrong_of`.
+    the answers as they are, ``closed`` its closed form, if it has one; ``wrong``: see :func:`wrong_of`.
+
+    ``by_column`` are the figures (d,) of :class:`AttackOutcome`, NaN where they are None.
     """
 
     square: Array
     unclipped: float
-    blind: Array
-    right: Array
-    blind_right: Array
-    left: Array
-    within: Array
     wrong: Array
+    by_column: Mapping[str, Array]
+    closed: float | None = None
 
     @classmethod
     def of(
@@ -92,27 +120,22 @@ class ModelErrors:
     ) -> ModelErrors:
         """Of an ``answer``, beside blind guesses of its rows, those ``learnt`` from known rows (n, d) too."""
         x, values = subject.x[answer.rows], answer.inside
-        right, blind_right, left = np.full((3, x.shape[1]), np.nan)
+        square, (right, blind, left, none) = (values - x) ** 2, np.full((4, x.shape[1]), np.nan)
         for j, letters in subject.few.items():
-            right[j] = _right(letters, values[:, j], x[:, j])
             imputed = [_right(letters, guess[:, j], x[:, j]) for guess in learnt.values()]
-            blind_right[j] = max(most_frequent(x[:, j]), *imputed, 0.0)
+            right[j] = _right(letters, values[:, j], x[:, j])
+            blind[j] = max(most_frequent(x[:, j]), *imputed, 0.0)
             left[j] = conditional_entropy(x[:, j], values[:, j])
+        guesses = values, tolerance.constants(x), *learnt.values()
+        within, blind_within, *imputed_within = (tolerance.found(g, x).mean(axis=0) for g in guesses)
+        by_column = {
+            **{"columns": square.mean(axis=0), "column_stderr": _stderr(square)},
+            **{"column_blind": column_blind(x, learnt), "right": right, "blind_right": blind},
+            **{"conditional_entropies": left, "found": within, "blind_found": blind_within},
+            "imputed_found": next(iter(imputed_within), none),
+        }
         unclipped = float(((answer.values - x) ** 2).mean())
-        imputed_values = next(iter(learnt.values()), np.full_like(x, np.nan))
-        guesses = (values, tolerance.constants(x), imputed_values)
-        within = np.array([tolerance.found(guess, x).mean(axis=0) for guess in guesses])
-        within[2] = within[2] if learnt else np.nan
-        return cls(
-            square=(values - x) ** 2,
-            unclipped=unclipped,
-            blind=column_blind(x, learnt),
-            right=right,
-            blind_right=blind_right,
-            left=left,
-            within=within,
-            wrong=wrong_of(subject, answer, learnt),
-        )
+        return cls(square, unclipped, wrong_of(subject, answer, learnt), by_column)
 
 
 def _right(letters: Array, values: Array, x: Array) -> float:
@@ -155,12 +178,11 @@ def summary(
     kind: str,
     found: Sequence[ModelErrors],
     subject: AuditSubject,
-    closed: Sequence[float] | None = None,
     *,
-    phase: str = Phase.PREDICT,
+    phase: Phase = Phase.PREDICT,
     released: str = "",
 ) -> AttackOutcome:
-    """One attack on columns of ``subject`` over models, each with its ``closed`` form, if it has one."""
+    """One attack on columns of ``subject`` over models."""
     mse = np.array([f.square.mean() for f in found])
     if len(mse) > 1:
         low, high = np.quantile(mse, [0.05, 0.95])
@@ -168,10 +190,11 @@ def summary(
         per_row = found[0].square.mean(axis=1)
         half = 1.96 * per_row.std(ddof=min(1, len(per_row) - 1)) / np.sqrt(len(per_row))
         low, high = max(mse[0] - half, 0.0), mse[0] + half
-    within = np.mean([f.within for f in found], axis=0)
-    errors, blind = np.array([f.square.mean(axis=0) for f in found]), np.array([f.blind for f in found])
     wrong = np.stack([f.wrong for f in found], axis=1)
     leak, column, alike = worst_column(shares(*wrong))
+    means: Document = {
+        name: _known(np.mean([f.by_column[name] for f in found], axis=0)) for name in found[0].by_column
+    }
     return AttackOutcome(
         attack=attack,
         kind=kind,
@@ -180,34 +203,26 @@ def summary(
         mse=float(mse.mean()),
         low=float(low),
         high=float(high),
-        columns=tuple(errors.mean(axis=0).tolist()),
-        column_blind=tuple(blind.mean(axis=0).tolist()),
         leak=leak,
         column=subject.whole[column][0],
         alike=alike,
-        right=_known(np.mean([f.right for f in found], axis=0)),
-        blind_right=_known(np.mean([f.blind_right for f in found], axis=0)),
-        conditional_entropies=_known(np.mean([f.left for f in found], axis=0)),
-        found=tuple(within[0].tolist()),
-        blind_found=tuple(within[1].tolist()),
-        imputed_found=_known(within[2]),
         stderr=float(np.mean([_stderr(f.square.mean(axis=1)) for f in found])),  # of a mean at most that
-        column_stderr=tuple(np.mean([_stderr(f.square) for f in found], axis=0).tolist()),
         phase=phase,
         released=released,
         categories=_categories(subject, 1 - wrong.mean(axis=1)),
-        **_beside_theory(found, closed),
+        **means,
+        **_beside_theory(found),
     )
 
 
-def _beside_theory(found: Sequence[ModelErrors], closed: Sequence[float] | None) -> Document:
-    """The mean ``closed`` form of an attack that has one, its error unclipped, and how far both disagree."""
-    if closed is None:
+def _beside_theory(found: Sequence[ModelErrors]) -> Document:
+    """The mean closed form of an attack that has one, its error unclipped, and how far both disagree."""
+    closed = np.array([f.closed for f in found if f.closed is not None])
+    if not len(closed):
         return {}
     unclipped = np.array([f.unclipped for f in found])
-    away = np.abs(unclipped - closed) / np.maximum(closed, 1e-12)
-    means = {"closed": float(np.mean(closed)), "unclipped": float(unclipped.mean())}
-    return {**means, "disagreement": float(away.max())}
+    away = float((np.abs(unclipped - closed) / np.maximum(closed, 1e-12)).max())
+    return {"closed": float(closed.mean()), "unclipped": float(unclipped.mean()), "disagreement": away}
 
 
 def _categories(subject: AuditSubject, right: Array) -> dict[str, tuple[float, float]]:
@@ -245,12 +260,12 @@ def shares(errors: Array, blind: Array) -> Array:
     return np.maximum(taken, 0.0)
 
 
-def by_column(reached: Sequence[AttackOutcome], subject: AuditSubject) -> list[Finding]:
+def by_column(reached: Sequence[AttackOutcome], subject: AuditSubject) -> tuple[Finding, ...]:
     """Each whole column under the attack that takes most of it, of two alike that which errs less; the most
     exposed first.
     """
     found = [[_finding(r, j, len(reached), subject) for r in reached] for j in range(len(subject.whole))]
-    return sorted((max(of, key=_most) for of in found), key=_most, reverse=True)
+    return tuple(sorted((max(of, key=_most) for of in found), key=_most, reverse=True))
 
 
 def _most(finding: Finding) -> tuple[bool, float, float]:
@@ -264,7 +279,7 @@ def _finding(by: AttackOutcome, place: int, tries: int, subject: AuditSubject) -
     right, guessed = by.categories.get(name, (by.right[j], by.blind_right[j]))
     if right is not None and guessed is not None:
         low, high = exact(right, by.rows)
-        figures = {"value": right, "low": low, "high": high, "blind": guessed}
+        figures: Facts = {"value": right, "low": low, "high": high, "blind": guessed}
     else:
         unit = 1.0 if subject.units is None else float(subject.units[j])
         mse, half = by.columns[j], half_width(by.column_stderr[j])

@@ -1,111 +1,97 @@
-"""An audit in plain words, as a table for the terminal, and as one self-contained page."""
+"""An audit in plain words, for the terminal, and as one self-contained page."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from vflens.experiments.audit import charts
-from vflens.experiments.audit.advice import decision, findings, measure, protection, recommendation, wanted
-from vflens.experiments.audit.charts import KINDS, named
-from vflens.experiments.audit.defenses import reached
-from vflens.experiments.outcome.words import counted_columns, in_own_unit, number
+from vflens.experiments.audit import advice, charts
+from vflens.experiments.audit.charts import KINDS, columns_table, share, tables, tells_table
+from vflens.experiments.audit.given_run import of_given
+from vflens.experiments.audit.record import AuditRecord
+from vflens.experiments.outcome.words import counted_columns, in_own_unit, number, rows_of
 from vflens.experiments.pages.page import plotly, templates, write_page
 from vflens.experiments.results.results import BLIND_GUESSES
-from vflens.experiments.results.titles import rows_of
 from vflens.numerics.measures.rarity import RARE
 from vflens.plugins.attack import installed_attack
 from vflens.registry import ATTACKS
 from vflens.storage.files import write_whole
-from vflens.types import Facts, Knowledge, Phase
+from vflens.types import Document, Facts, Knowledge
 from vflens.words import counted
 
-_TOLD = 6  # columns in a sentence
+_NAMED = 6  # columns in a sentence
+_PATHS = (
+    "Path restriction: the choices of one leaf per tree that fit what is released, and the values that they "
+    "leave (Luo et al., 2021)."
+)
 
 
-def sentences(found: Facts) -> list[str]:
-    """The verdict: whether to join, how training is protected, which columns are found, the strongest attack;
-    then equations, bounds and what they cover, and how well a number is predicted.
+def sentences(record: AuditRecord) -> list[str]:
+    """The verdict. Of planned models: whether to join, how training is protected, which columns are found,
+    the strongest attack; then equations, bounds and what they cover, and how well a number is predicted.
+
+    Of a given one: whether to join, which columns are found, the error of each attack beside the blind guess
+    with right branches, what was drawn, what its file tells.
     """
-    first = [decision(found), protection(found), columns_found(found), _strongest(found)]
-    return [*first, _equations(found), _bounds(found), *predicted(found)]
+    first, found = advice.decision(record), columns_found(record)
+    if record.is_given:
+        return [first, found, *of_given(record)]
+    figures = [_strongest(record), _equations(record), _bounds(record), *predicted(record)]
+    return [first, advice.protection(record), found, *figures]
 
 
-def predicted(found: Facts) -> list[str]:
+def predicted(record: AuditRecord) -> list[str]:
     """How well the planned models predict a known numeric label, in its unit, and what was assumed of it."""
-    if not (found["label"] and found["real_labels"]):
+    if not (record.label and record.real_labels):
         return []
-    worth = {name: (figure["mean"], figure["half"]) for name, figure in found["utility"].items()}
+    worth = {name: (figure.mean, figure.half) for name, figure in record.utility.items()}
     r2, alone = ("{} ± {}".format(*map(number, worth[name])) for name in ("r2", "r2_alone"))
-    beside = f" ({alone} by the other party alone)" if found["real_others"] else ""
+    beside = f" ({alone} by the other party alone)" if record.real_others else ""
     return [
-        f"On rows that did not train them the planned models predict {found['label']['name']} with an R² of "
-        f"{r2}{beside}: to within ± {in_own_unit(worth['rmse'][0])} (root mean squared error, in its unit).",
-        *filter(None, [found["label"]["assumed"]]),
+        f"On rows that did not train them the planned models predict {record.label.name} with an R² of "
+        f"{r2}{beside}: to within ± {in_own_unit(worth['rmse'][0] or 0.0)} (root mean squared error, in its "
+        "unit).",
+        *filter(None, [record.label.assumed]),
     ]
 
 
-def worst_cases(found: Facts) -> list[str]:
+def worst_cases(record: AuditRecord) -> list[str]:
     """A sentence for each worst case, and one on what counts as found."""
-    if not found["worst_cases"]:
+    if not record.worst_cases:
         return []
-    widths = [f"{name} {in_own_unit(width)}" for name, width in found["tolerance"].items()]
-    more = ", …" if len(widths) > _TOLD else ""
-    said = [_worst_case(case) for case in found["worst_cases"]]
+    widths = [f"{name} {in_own_unit(width)}" for name, width in record.tolerance.items()]
+    more = ", …" if len(widths) > _NAMED else ""
+    cases = [
+        f"Worst case of {case.rows:,} {rows_of(case.scored_set)}: {case.words}. The most exposed 1 % of "
+        f"them: mean squared error {number(case.exposed_mse)}."
+        for case in record.worst_cases
+    ]
     return [
-        *said,
-        f"An answer counts as found where it is off by at most: {', '.join(widths[:_TOLD])}{more}.",
+        *cases,
+        f"An answer counts as found where it is off by at most: {', '.join(widths[:_NAMED])}{more}.",
     ]
 
 
-def _worst_case(case: Facts) -> str:
-    rows, exposed = f"{case['rows']:,} {rows_of(case['scored_set'])}", number(case["exposed_mse"])
-    return (
-        f"Worst case of {rows}: {case['words']}. The most exposed 1 % of them: mean squared error {exposed}."
-    )
-
-
-def left_out(found: Facts) -> list[str]:
+def left_out(record: AuditRecord) -> list[str]:
     """A sentence for each defence that could not be loaded."""
-    return [f"Defence {name} is left out: {reason}." for name, reason in found["left_out"].items()]
+    return [f"Defence {name} is left out: {reason}." for name, reason in record.left_out.items()]
 
 
-def failed(found: Facts) -> list[str]:
+def failed(record: AuditRecord) -> list[str]:
     """A sentence for each attack that failed."""
-    return [f"Attack {name} failed: {reason}." for name, reason in found["failed"].items()]
+    return [f"Attack {name} failed: {reason}." for name, reason in record.failed.items()]
 
 
-def table(found: Facts) -> list[tuple[str, ...]]:
-    """Attack, models, error, range over models (of one model: over rows), closed form of unclipped answers,
-    share of the blind error; the strongest first.
-    """
-    rows = sorted(found["attacks"], key=lambda a: a["mse"])
-    blind = found["blind"][found["blind_guess"]]
-    body = [
-        (
-            a["attack"],
-            _against(a, found["attacked_rows"]),
-            number(a["mse"]),
-            f"{number(a['low'])} … {number(a['high'])}",
-            number(a["closed"]),
-            _share(a["mse"], blind),
-        )
-        for a in rows
-    ]
-    return [("attack", "against", "MSE", "range", "closed form, unclipped", "of blind"), *body]
-
-
-def explained(found: Facts) -> dict[str, str]:
+def explained(record: AuditRecord) -> dict[str, str]:
     """Attack → what it does, and what it knows besides the model; the strongest first."""
-    names = dict.fromkeys(a["attack"] for a in sorted(found["attacks"], key=lambda a: a["mse"]))
-    return {name: " ".join(_explained(name, found["known_rows"])) for name in names}
+    names = dict.fromkeys(a.attack for a in sorted(record.attacks, key=lambda a: a.mse))
+    return {name: _explained(name, record) for name in names}
 
 
-def _explained(attack: str, rows: int) -> Iterator[str]:
-    yield ATTACKS.summary(attack)
-    if knows := _knows(attack, rows):
-        yield f"It knows {knows}."
+def _explained(attack: str, record: AuditRecord) -> str:
+    summary = _PATHS if attack == "pra" else ATTACKS.summary(attack)
+    knows = "" if record.is_given else _knows(attack, record.known_rows)
+    return f"{summary} It knows {knows}." if knows else summary
 
 
 def exposed_file(out: Path) -> Path:
@@ -122,51 +108,51 @@ def write_exposed(exposed: Facts, out: Path) -> None:
     write_whole(exposed_file(out), json.dumps(exposed).encode(), 0o600)
 
 
-def write_audit(found: Facts, out: Path) -> None:
+def write_audit(record: AuditRecord, out: Path) -> None:
     """Write the page to ``out``.
 
     Raises:
         StorageError: it cannot be written.
     """
-    page = (
-        templates(number=number)
-        .get_template("audit.html.j2")
-        .render(
-            found=found,
-            sentences=sentences(found),
-            recommendation=recommendation(found),
-            table=table(found),
-            bounds_table=bounds_table(found),
-            columns_table=columns_table(found),
-            explained=explained(found),
-            measure=measure(found),
-            wanted=wanted(found),
-            may_join=bool(found["fitting"])
-            or reached(found["wanted"], found["strongest"]["mse"], found["leak"]),
-            alarms=alarms(found),
-            worst_cases=worst_cases(found),
-            exposed_file=exposed_file(out).name,
-            left_out=[*left_out(found), *failed(found)],
-            blind_words=BLIND_GUESSES,
-            attacks_plot=charts.attacks_plot(found),
-            columns_plot=charts.columns_plot(found),
-            defenses_plot=charts.defenses_plot(found),
-            named=named,
-            plotly=plotly(),
-        )
-    )
-    write_page(out, page)
+    name = "given.html.j2" if record.is_given else "audit.html.j2"
+    shown = {
+        "sentences": sentences(record),
+        "may_join": advice.may_join(record),
+        "tables": tables(record),
+        "columns_table": columns_table(record),
+        "explained": explained(record),
+        "worst_cases": worst_cases(record),
+        "exposed_file": exposed_file(out).name,
+        "tells": tells_table(record),
+    }
+    shown |= {} if record.is_given else _of_planned(record)
+    write_page(out, templates(number=number).get_template(name).render(record=record, **shown))
 
 
-def _equations(found: Facts) -> str:
-    d, m = len(found["columns"]), found["equations"]
-    of = "a number" if found["label"] else counted(found["classes"], "class")
-    raw = ", audited by the outputs as they leave, without a softmax," if found.get("raw_outputs") else ""
-    what = "one-hot and other column" if found["categories"] else "column"
+def _of_planned(record: AuditRecord) -> Document:
+    """What only the page of planned models shows."""
+    return {
+        "recommendation": advice.recommendation(record),
+        "measure": advice.measure(record),
+        "wanted": advice.wanted(record),
+        "alarms": alarms(record),
+        "left_out": [*left_out(record), *failed(record)],
+        "blind_words": BLIND_GUESSES,
+        "attacks_plot": charts.attacks_plot(record),
+        "columns_plot": charts.columns_plot(record),
+        "defenses_plot": charts.defenses_plot(record),
+        "plotly": plotly(),
+    }
+
+
+def _equations(record: AuditRecord) -> str:
+    d, m = len(record.columns), record.equations
+    of = "a number" if record.label else counted(record.classes, "class")
+    raw = ", audited by the outputs as they leave, without a softmax," if record.raw_outputs else ""
+    what = "one-hot and other column" if record.categories else "column"
     given = (
         f"A model of {of}{raw} gives whoever knows its parameters {counted(m, 'equation')} about "
-        f"your {counted(d, what)} "
-        "with every prediction, even if training is secure"
+        f"your {counted(d, what)} with every prediction, even if training is secure"
     )
     if d <= m:
         return (
@@ -176,61 +162,50 @@ def _equations(found: Facts) -> str:
     return f"{given}."
 
 
-def _bounds(found: Facts) -> str:
-    trained = found["after_training"]
-    if trained:
-        ls, half_star = (number(trained[name]["mse"]) for name in ("ls", "half_star"))
-        said = f"Against your trained model the answers of least squares err by {ls} and those of half* by "
-        said += half_star
+def _bounds(record: AuditRecord) -> str:
+    after, before = record.after_training, record.bounds
+    if after:
+        ls, half_star = (number(after[name].mse) for name in ("ls", "half_star"))
+        begin = "Against your trained model the answers of least squares err by"
+        errors = f"{begin} {ls} and those of half* by {half_star}"
     else:
-        ls, half_star = (number(found["bounds"][name]["lower"]) for name in ("ls", "half_star"))
-        said = (
-            f"For every model of full rank, the answers of least squares err by at least {ls} and those of "
-        )
-        said += f"half* by at least {half_star}"
+        ls, half_star = (number(before[name].lower) for name in ("ls", "half_star"))
+        begin = "For every model of full rank, the answers of least squares err by at least"
+        errors = f"{begin} {ls} and those of half* by at least {half_star}"
     return (
-        f"{said} before they are clipped to the range of each column (mean squared error per column, columns "
-        "scaled to [0, 1]). This bounds these two attacks and nothing stronger."
+        f"{errors} before they are clipped to the range of each column (mean squared error per column, "
+        "columns scaled to [0, 1]). This bounds these two attacks and nothing stronger."
     )
 
 
-def _strongest(found: Facts) -> str:
-    best, guess = found["strongest"], found["blind_guess"]
-    blind = found["blind"][guess]
-    over = f"{best['models']} {KINDS[best['kind']]}" if best["models"] > 1 else "rows"
-    spread = f"{number(best['low'])} to {number(best['high'])} over {over}"
-    knows = _knows(best["attack"], found["known_rows"])
-    beside = f"{_share(best['mse'], blind)} of" if blind else "beside"
-    who = best["attack"] + (f", which knows {knows}" if knows else "")
+def _strongest(record: AuditRecord) -> str:
+    best, blind = record.strongest, record.blind_error
+    over = f"{best.models} {KINDS[best.kind]}" if best.models > 1 else "rows"
+    spread = f"{number(best.low)} to {number(best.high)} over {over}"
+    knows = _knows(best.attack, record.known_rows)
+    beside = f"{share(best.mse, blind)} of" if blind else "beside"
+    who = best.attack + (f", which knows {knows}" if knows else "")
     return (
-        f"The strongest attack here, {who}: its mean squared error over all columns is {number(best['mse'])} "
-        f"({spread}), {beside} that of the best blind guess ({BLIND_GUESSES[guess]}, {number(blind)})."
+        f"The strongest attack here, {who}: its mean squared error over all columns is {number(best.mse)} "
+        f"({spread}), {beside} that of the best blind guess ({BLIND_GUESSES[record.blind_guess]}, "
+        f"{number(blind)})."
     )
 
 
-def columns_found(found: Facts) -> str:
+def columns_found(record: AuditRecord) -> str:
     """How many columns are found and which not, and how many of the table's rows were read."""
-    if not any(found["column_blind"]):
-        return f"All columns are constant: there is nothing to protect. {rows_read(found)}"
-    return f"{counted_columns(findings(found))}. {rows_read(found)}"
+    if not any(record.column_blind):
+        return f"All columns are constant: there is nothing to protect. {rows_read(record)}"
+    return f"{counted_columns(record.by_column)}. {rows_read(record)}"
 
 
-def rows_read(found: Facts) -> str:
+def rows_read(record: AuditRecord) -> str:
     """How many of the table's rows the figures are from."""
-    read, there = found["rows"], found["table_rows"]
+    read, there = record.rows, record.table_rows
     if read == there:
         return f"Read: all {counted(there, 'row', ',')}."
     whole = counted(there, "row", ",")
     return f"Read: {read:,} of {whole}, drawn at random, with up to {RARE} of each rare value."
-
-
-def _against(reached: Facts, rows: int) -> str:
-    kind = reached["kind"]
-    models = KINDS[kind] if kind == "given" else counted(reached["models"], f"{kind} model")
-    training = "training " if reached["phase"] == Phase.TRAIN else ""
-    each = " each" if reached["models"] > 1 else ""
-    few = f", {reached['rows']} {training}rows{each}" if reached["rows"] < rows else ""
-    return f"{models}{few}"
 
 
 def _knows(attack: str, rows: int) -> str:
@@ -246,66 +221,22 @@ def _knows(attack: str, rows: int) -> str:
     return " and ".join(known)
 
 
-def _share(mse: float, blind: float) -> str:
-    return f"{100 * mse / blind:.0f} %" if blind else "–"
-
-
-def alarms(found: Facts) -> list[str]:
+def alarms(record: AuditRecord) -> list[str]:
     """Sentences shown first: where theory and measurement disagree."""
-    return [f"THEORY AND MEASUREMENT DISAGREE: {sentence}" for sentence in found["theory_disagreements"]]
+    return [f"THEORY AND MEASUREMENT DISAGREE: {sentence}" for sentence in record.theory_disagreements]
 
 
-def bounds_table(found: Facts) -> list[tuple[str, ...]]:
-    """Theorem 2 on the attacked rows: errors of least squares and half* only."""
-    header = ("covers only", "any model ≥", "any model ≤", "around any point ≥", "your trained model")
-    after = found["after_training"]
-    return [
-        header,
-        *(
-            (
-                f"{name}, unclipped",
-                *(number(b[bound]) for bound in ("lower", "upper", "any_center")),
-                number(after[name]["mse"] if after else None),
-            )
-            for name, b in found["bounds"].items()
-        ),
-    ]
-
-
-def columns_table(found: Facts) -> list[tuple[str, ...]]:
-    """Each column under the attack that takes most of it, in its own unit beside a blind guess, the most
-    exposed first; after training with closed forms, with alphabets with entropies of the strongest attack.
-    """
-    told, strongest = found["after_training"], found["strongest"]
-    figures = {f"{name}, closed form": t["columns"] for name, t in told.items()}
-    if any(bits is not None for bits in found["column_entropy"]):
-        figures["H(X | X̂), bits"] = strongest["conditional_entropies"]
-        figures["H(X), bits"] = found["column_entropy"]
-    rows = [
-        (
-            *(own[key] for key in ("column", "found", "guessed")),
-            f"{100 * own['share']:.0f} %",
-            own["attack"] if own["share"] else "–",
-            *(number(figure_of(own, values, found)) for values in figures.values()),
-        )
-        for own in found["own_units"]
-    ]
-    return [("column", "found", "blind guess", "taken", "attack", *figures), *rows]
-
-
-def figure_of(own: Facts, values: Sequence[float | None], found: Facts) -> float | None:
-    """That of a whole column among ``values`` by column; None of one-hot columns, of which each has one."""
-    name = own["column"]
-    return None if name in found["categories"] else values[found["columns"].index(name)]
-
-
-def in_short(found: Facts) -> list[str]:
+def in_short(record: AuditRecord) -> list[str]:
     """What the terminal says first: whether to join and why, what failed, and what helps."""
-    verdict = sentences(found)
-    return [*alarms(found), *verdict[:3], *predicted(found), *failed(found), "", recommendation(found)]
+    verdict = sentences(record)
+    if record.is_given:
+        return verdict
+    more = *predicted(record), *failed(record), "", advice.recommendation(record)
+    return [*alarms(record), *verdict[:3], *more]
 
 
-def in_detail(found: Facts) -> list[str]:
+def in_detail(record: AuditRecord) -> list[str]:
     """What each attack is, the strongest one, bounds, worst cases, and the defences left out."""
-    attacks = [f"{name}: {words}" for name, words in explained(found).items()]
-    return [*attacks, "", *sentences(found)[3:6], *worst_cases(found), *left_out(found)]
+    attacks = [f"{name}: {does}" for name, does in explained(record).items()]
+    bounds = [] if record.is_given else ["", *sentences(record)[3:6]]
+    return [*attacks, *bounds, *worst_cases(record), *left_out(record)]

@@ -14,18 +14,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from vflens.errors import DataError
+from vflens.experiments.audit.record import read_audit
 from vflens.experiments.evidence import matrix, untested, words
-from vflens.experiments.evidence.audits import read_audit
 from vflens.experiments.evidence.declared import Declaration
-from vflens.experiments.evidence.measured import (
-    Reconstruction,
-    RiskFigure,
-    of_audit_record,
-    of_cell,
-    of_run_records,
-    run_source,
+from vflens.experiments.evidence.measured import as_json, measured, rows, statistic, target, term, unit, what
+from vflens.experiments.evidence.mitigations import (
+    Mitigation,
+    Worth,
+    of_audit_tried,
+    of_runs_tried,
+    of_sweep_tried,
 )
-from vflens.experiments.evidence.mitigations import Mitigation, of_audit_tried, of_runs_tried, of_sweep_tried
 from vflens.experiments.evidence.provenance import (
     Digest,
     Made,
@@ -38,8 +37,10 @@ from vflens.experiments.evidence.provenance import (
     received,
     times,
 )
-from vflens.experiments.evidence.sources import of_audit, of_runs, of_sweep, refused_in
-from vflens.experiments.evidence.thresholds import Evidence
+from vflens.experiments.evidence.sources import of_audit, of_sweep, refused_in
+from vflens.experiments.outcome.finding import Finding, Findings
+from vflens.experiments.outcome.words import figures
+from vflens.experiments.results.findings import of_runs
 from vflens.experiments.results.record import RecordedRun, read_runs
 from vflens.experiments.results.results import UTILITY
 from vflens.storage.arrow import parquet_table
@@ -87,7 +88,7 @@ class Dpia:
     """The document, before it is written."""
 
     declared: Declaration
-    measured: list[Reconstruction] = field(default_factory=list)
+    measured: list[Finding] = field(default_factory=list)
     tried: list[Mitigation] = field(default_factory=list)
     untested: list[str] = field(default_factory=list)
     recipients: list[Transfer] = field(default_factory=list)
@@ -104,7 +105,7 @@ class Dpia:
             "written": self.written,
             "declared": self.declared.model_dump(),
             "missing": list(self.declared.missing),
-            "measured": [m.json for m in self.measured],
+            "measured": [as_json(m) for m in self.measured],
             "found": matrix.sentence(self.measured),
             "matrix": [dict(zip(head, row, strict=True)) for row in body],
             "residual": words.residual(self.measured),
@@ -123,7 +124,7 @@ class Dpia:
             (name, asks[name].description or "", said)
             for name, said in words.declared_lines(self.declared).items()
         ]
-        measured = [_cells(m) for m in self.measured]
+        found = [_cells(m) for m in self.measured]
         made = f"Written {self.written} with VFLens {version('vflens')}."
         return [
             Section("What each recipient finds", [matrix.sentence(self.measured)], [self._matrix()]),
@@ -133,7 +134,7 @@ class Dpia:
                 words.missing(self.declared),
                 [Cells(("field", "what it says", "declared"), declared)],
             ),
-            Section("Measured", [], [Cells(_MEASURED, measured)]),
+            Section("Measured", [], [Cells(_MEASURED, found)]),
             Section("Mitigations tried, and their cost", [], [_mitigated(self.tried)]),
             Section("Recipients", self.notes, [_received(self.recipients)]),
             Section("Not tested", [*self.untested, *untested.ALWAYS], []),
@@ -150,21 +151,9 @@ class Dpia:
         return Cells(*matrix.rows(self.measured))
 
 
-def _cells(m: Reconstruction) -> tuple[str, ...]:
-    value, ends, baseline = m.words()
-    figures = (value, ends, baseline, m.figure.unit)
-    return (
-        m.source,
-        m.where,
-        m.recipient,
-        m.target,
-        m.term,
-        m.what,
-        m.statistic,
-        *figures,
-        m.attack,
-        f"{m.rows:,} {m.of}",
-    )
+def _cells(m: Finding) -> tuple[str, ...]:
+    place = m.source, m.where, m.adversary, target(m), term(m), what(m), statistic(m)
+    return (*place, *figures(m), unit(m), m.attack, f"{m.rows:,} {rows(m)}")
 
 
 def _mitigated(tried: Sequence[Mitigation]) -> Cells:
@@ -182,10 +171,10 @@ def _mitigated(tried: Sequence[Mitigation]) -> Cells:
     )
     rows = []
     for m in tried:
-        worst = ("–", "–", "–") if m.worst is None else m.worst.figure.words()
+        worst = ("–", "–", "–") if m.worst is None else figures(m.worst)
         worth = [(_measure(name, f), *_noted(f.words(), m.words)) for name, f in m.worth.items()]
         for cost in worth or [("–", m.words or "–", "–", "–")]:
-            rows.append((m.source, m.where, m.worst.what if m.worst else m.unfound, *worst, *cost))
+            rows.append((m.source, m.where, what(m.worst) if m.worst else m.unfound, *worst, *cost))
     return Cells(head, rows)
 
 
@@ -195,7 +184,7 @@ def _noted(figures: tuple[str, str, str], words: str) -> tuple[str, str, str]:
     return value, f"{ends} ({words})" if words else ends, baseline
 
 
-def _measure(name: Name, figure: RiskFigure) -> str:
+def _measure(name: Name, figure: Worth) -> str:
     """What ``figure`` measures, with its unit where it has one."""
     return f"RMSE, {figure.unit}" if name is Name.RMSE else UTILITY[name]
 
@@ -238,32 +227,33 @@ def _short_names(files: Sequence[Path]) -> list[str]:
 
 
 def _add_runs(made: Dpia, runs: Sequence[RecordedRun]) -> None:
-    found = list(of_run_records(runs))
+    evidence = of_runs(runs)
+    found = list(measured(evidence))
     made.measured += found
     made.tried += of_runs_tried(runs, found)
     made.untested += untested.by_runs(runs)
-    for run, evidence in zip(runs, of_runs(runs), strict=True):
-        _add_gaps(made, [evidence], run_source(run))
+    for e in evidence:
+        _add_gaps(made, [e], e.source)
     made.recipients += received(runs)
     made.notes += ledger_notes(runs)
     made.digests += digests(runs)
     made.times += times(runs)
 
 
-def _add_gaps(made: Dpia, evidence: Sequence[Evidence], source: str) -> None:
+def _add_gaps(made: Dpia, evidence: Sequence[Findings], source: str) -> None:
     made.untested += untested.without_interval(evidence, source)
     made.untested += untested.without_imputation(evidence, source)
 
 
 def _add_audit(made: Dpia, file: Path, source: str) -> None:
-    found = read_audit(file, "run folder, sweep or audit")
-    evidence = replace(of_audit(found), where="without a defence")
-    made.measured += of_audit_record(found, evidence, source)
-    made.tried += of_audit_tried(found, source)
-    made.untested += untested.by_audit(found, source)
+    record = read_audit(file, "run folder, sweep or audit")
+    evidence = replace(of_audit(record, source), where="without a defence")
+    made.measured += measured([evidence])
+    made.tried += of_audit_tried(record, source)
+    made.untested += untested.by_audit(record, source)
     _add_gaps(made, [evidence], source)
-    made.digests += [of_file(source, file), *audited(found, source)]
-    made.times.append(audit_time(found, source))
+    made.digests += [of_file(source, file), *audited(record, source)]
+    made.times.append(audit_time(record, source))
     made.notes.append(_without_log(source))
 
 
@@ -271,8 +261,8 @@ def _add_sweep(made: Dpia, file: Path, source: str) -> None:
     try:
         table = parquet_table(file)
         rows, refused = table.to_pylist(), refused_in(table)
-        cells = of_sweep(rows, UNDEFENDED, refused or ())
-        found = [m for e in cells for m in of_cell(e, source)]
+        cells = [replace(e, source=source) for e in of_sweep(rows, UNDEFENDED, refused or ())]
+        found = list(measured(cells))
         tried = list(of_sweep_tried(rows, refused or (), found, UNDEFENDED, source))
         without = list(untested.by_refusals(refused, UNDEFENDED, source))
         digest = of_file(source, file)

@@ -4,35 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from vflens.experiments.evidence.measured import (
-    INFERENCE,
-    LINKABILITY,
-    SINGLING_OUT,
-    SQUARED,
-    Reconstruction,
-)
+from vflens.experiments.evidence.measured import LINKABILITY, SINGLING_OUT, statistic, term
 from vflens.experiments.outcome.decide import State
-from vflens.experiments.outcome.words import deciding
+from vflens.experiments.outcome.finding import Finding, Quantity
+from vflens.experiments.outcome.words import deciding, figures
 from vflens.words import counted
 
-_ALL = "all columns"
+_TOGETHER = "columns together (mean squared error)"
 #: Subjects that are no column, behind the columns.
-_OTHERS = {
-    _ALL: "",  # its columns stand one by one, where they were scored
-    SINGLING_OUT: "a whole person",
-    LINKABILITY: "whether a person was trained on",
-}
+_OTHERS = {SINGLING_OUT: "a whole person", LINKABILITY: "whether a person was trained on"}
 
 
-def rows(measured: Sequence[Reconstruction]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+def rows(measured: Sequence[Finding]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     """Head and rows: a line for each column, label and membership; a cell for each recipient. A cell has the
     worst state that an attack reached there, with its figure beside a blind guess's.
     """
-    found = _without_random(measured)
-    if not any(map(_subject, found)):  # as of pictures
-        found = [m._replace(what="columns together (mean squared error)") for m in found if m.what == _ALL]
+    every = _without_random(measured)
+    # Columns stand one by one, where they were scored: pictures' are not.
+    found = [m for m in every if m.quantity is not Quantity.ALL] or every
     recipients = list(dict.fromkeys(map(_recipient, found)))
-    subjects = list(dict.fromkeys(filter(None, map(_subject, found))))
+    subjects = list(dict.fromkeys(map(_subject, found)))
     subjects.sort(key=lambda subject: subject in _OTHERS.values())
     body = [
         (subject, *(_cell([m for m in found if _place(m) == (subject, who)]) for who in recipients))
@@ -41,7 +32,7 @@ def rows(measured: Sequence[Reconstruction]) -> tuple[tuple[str, ...], list[tupl
     return ("what", *recipients), body
 
 
-def sentence(measured: Sequence[Reconstruction]) -> str:
+def sentence(measured: Sequence[Finding]) -> str:
     """How much each recipient finds: "whoever reads training finds 6 of 7"."""
     head, body = rows(measured)
     counts = [sum(line[i].startswith(State.FOUND) for line in body) for i in range(1, len(head))]
@@ -52,38 +43,33 @@ def sentence(measured: Sequence[Reconstruction]) -> str:
     return f"{listed[:1].upper()}{listed[1:]}. A cell is found, not found, not decided, or not tested."
 
 
-def _without_random(measured: Sequence[Reconstruction]) -> list[Reconstruction]:
+def _without_random(measured: Sequence[Finding]) -> list[Finding]:
     """Without random models where trained ones of the same source stand."""
     trained = {m.source for m in measured if "trained models" in m.target}
     return [m for m in measured if m.source not in trained or "random models" not in m.target]
 
 
-def _place(m: Reconstruction) -> tuple[str, str]:
+def _place(m: Finding) -> tuple[str, str]:
     return _subject(m), _recipient(m)
 
 
-def _recipient(m: Reconstruction) -> str:
+def _recipient(m: Finding) -> str:
     """Who finds it, under which defences, of any seed."""
-    return f"{m.recipient} ({m.where.partition(', seed')[0]})"
+    return f"{m.adversary} ({m.where.partition(', seed')[0]})"
 
 
-def _subject(m: Reconstruction) -> str:
-    if m.term in _OTHERS:
-        return _OTHERS[m.term]
-    if m.what in _OTHERS:
-        return _OTHERS[m.what]
-    return m.what.partition(" within ")[0] if m.term == INFERENCE else m.what
+def _subject(m: Finding) -> str:
+    return _OTHERS.get(term(m)) or (_TOGETHER if m.quantity is Quantity.ALL else m.subject)
 
 
-def _cell(here: Sequence[Reconstruction]) -> str:
+def _cell(here: Sequence[Finding]) -> str:
     """The state of the worst of ``here``, and its figure beside a blind guess's; of two alike the error."""
     if not here:
         return State.UNTESTED
-    worst = min(here, key=lambda m: (list(State).index(m.state), m.statistic == "worst case"))
-    value, _, guess = worst.words()
+    worst = min(here, key=lambda m: (list(State).index(m.state), statistic(m) == "worst case"))
+    value, _, guess = figures(worst)
     if worst.state is State.NOT_FOUND:
         return State.NOT_FOUND
-    sign = "" if worst.figure.share or worst.figure.unit == SQUARED else "± "
-    figures = value if value == "exactly" else f"{sign}{value}"
-    needed = deciding(worst.deciding) if worst.state is State.UNDECIDED else ""
-    return f"{worst.state} ({figures}; a guess {sign}{guess}){needed}"
+    sign = "± " if worst.quantity is Quantity.ERROR else ""
+    reached = value if value == "exactly" else f"{sign}{value}"
+    return f"{worst.state} ({reached}; a guess {sign}{guess}){deciding(worst.rows_needed)}"

@@ -6,9 +6,15 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from vflens.experiments.evidence.measured import LINKABILITY, Reconstruction, RiskFigure, run_source
+from vflens.experiments.audit.bench import Wanted
+from vflens.experiments.audit.defenses import Defended, Mean
+from vflens.experiments.audit.record import AuditRecord
+from vflens.experiments.evidence.measured import LINKABILITY, as_json, statistic, term
 from vflens.experiments.evidence.sources import NO_DEFENCE, cell_name, varied
 from vflens.experiments.outcome.decide import State
+from vflens.experiments.outcome.finding import Finding
+from vflens.experiments.outcome.words import in_own_unit
+from vflens.experiments.results.findings import run_source
 from vflens.experiments.results.record import RecordedRun
 from vflens.experiments.results.results import UTILITY, worth
 from vflens.experiments.results.titles import defenses, places, tells_defenses
@@ -39,6 +45,29 @@ _ENOUGH_SEEDS = 5  # of fewer an interval by Student's t is wide: readers are to
 _WORTH = (Name.ACCURACY, Name.R2, Name.RMSE)  # of a run's or a sweep's model: of classes the first
 
 
+class Worth(NamedTuple):
+    """What a model is worth, the ends of its 95 % interval, and what it is ``without`` the defence; a share
+    of rows, else in ``unit``.
+    """
+
+    value: float
+    low: float
+    high: float
+    without: float
+    share: bool = True
+    unit: str = "share of rows"
+
+    def words(self) -> tuple[str, str, str]:
+        """Value, interval and what it is without the defence."""
+        value, low, high, before = (f"{100 * v:.1f} %" if self.share else in_own_unit(v) for v in self[:4])
+        return value, f"{low} … {high}", before
+
+    @property
+    def json(self) -> Document:
+        """It under stable keys."""
+        return {("baseline" if k == "without" else k): v for k, v in self._asdict().items()}
+
+
 class Mitigation(NamedTuple):
     """A defence in the federation ``where`` of a ``source``: the column that is still found most (``worst``),
     or why there is none (``unfound``); and its cost: by measure what the model is worth, beside that without
@@ -49,8 +78,8 @@ class Mitigation(NamedTuple):
 
     source: str
     where: str
-    worst: Reconstruction | None
-    worth: Mapping[Name, RiskFigure]
+    worst: Finding | None
+    worth: Mapping[Name, Worth]
     words: str = ""
     unfound: str = ""
 
@@ -60,14 +89,14 @@ class Mitigation(NamedTuple):
         return {
             "source": self.source,
             "where": self.where,
-            "worst": self.worst.json if self.worst else None,
-            **{name: self.worth[name]._asdict() if name in self.worth else None for name in _RANGES},
+            "worst": as_json(self.worst) if self.worst else None,
+            **{name: self.worth[name].json if name in self.worth else None for name in _RANGES},
             "words": self.words,
             "unfound": self.unfound,
         }
 
 
-def of_runs_tried(runs: Sequence[RecordedRun], measured: Sequence[Reconstruction]) -> Iterator[Mitigation]:
+def of_runs_tried(runs: Sequence[RecordedRun], measured: Sequence[Finding]) -> Iterator[Mitigation]:
     """The defended runs, each beside an undefended one of the same data."""
     plain = [run for run in runs if tells_defenses(run) and not defenses(run)]
     for run, where in zip(runs, places(runs), strict=True):
@@ -95,7 +124,7 @@ def _experiment(run: RecordedRun) -> str:
     return run.name.rpartition("/")[0]
 
 
-def _beside(name: Name, run: RecordedRun, base: RecordedRun) -> RiskFigure | None:
+def _beside(name: Name, run: RecordedRun, base: RecordedRun) -> Worth | None:
     """The measure ``name`` of ``run`` over its prediction rows, beside that of ``base``; None where one lacks
     it, or its rows.
     """
@@ -104,15 +133,15 @@ def _beside(name: Name, run: RecordedRun, base: RecordedRun) -> RiskFigure | Non
     if now is None or before is None or not rows:
         return None
     if name is Name.ACCURACY:
-        return RiskFigure(now, *wilson(now, rows), before)
+        return Worth(now, *wilson(now, rows), before)
     error = run.utility[Name.RMSE]
     half = 1.96 * next((m.value for p in run.parties for m in p.metrics if m.name is Name.RMSE_STDERR), 0.0)
     ends = max(error - half, 0.0), error + half
     if name is Name.RMSE:
-        return RiskFigure(now, *ends, before, share=False, unit=_units(run)[name])
+        return Worth(now, *ends, before, share=False, unit=_units(run)[name])
     # The same interval: 1 − R² is the square of that error over the variance of the rows' numbers.
     low, high = (1 - (1 - now) * (end / error) ** 2 if error else now for end in ends[::-1])
-    return RiskFigure(now, low, high, before, share=False, unit=_units(run)[name])
+    return Worth(now, low, high, before, share=False, unit=_units(run)[name])
 
 
 def _units(run: RecordedRun | None = None) -> dict[Name, str]:
@@ -124,7 +153,7 @@ def _units(run: RecordedRun | None = None) -> dict[Name, str]:
 def of_sweep_tried(
     rows: Sequence[Facts],
     refused: Sequence[Facts],
-    measured: Sequence[Reconstruction],
+    measured: Sequence[Finding],
     undefended: str,
     source: str,
 ) -> Iterator[Mitigation]:
@@ -148,7 +177,7 @@ def of_sweep_tried(
         yield Mitigation(source, where, None, {}, NO_WORTH, NO_ATTACK)
 
 
-def _over_seeds(found: Sequence[Facts], plain: Sequence[Facts]) -> tuple[dict[Name, RiskFigure], str]:
+def _over_seeds(found: Sequence[Facts], plain: Sequence[Facts]) -> tuple[dict[Name, Worth], str]:
     """The mean of each measure beside that of ``plain``, its interval cut at what the measure can be; and in
     words why there is none, or that its seeds are few.
     """
@@ -160,75 +189,74 @@ def _over_seeds(found: Sequence[Facts], plain: Sequence[Facts]) -> tuple[dict[Na
         least, most = _RANGES[name]
         ends = max(mean - half, least), min(mean + half, most), interval([r[name] for r in plain])[0]
         share, unit = name is Name.ACCURACY, _units().get(name, "share of rows")
-        figures[name] = RiskFigure(mean, *ends, share=share, unit=unit)
+        figures[name] = Worth(mean, *ends, share=share, unit=unit)
     return figures, "" if len(found) >= _ENOUGH_SEEDS else f"interval from {counted(len(found), 'seed')} only"
 
 
-def of_audit_tried(found: Facts, source: str) -> Iterator[Mitigation]:
+def of_audit_tried(record: AuditRecord, source: str) -> Iterator[Mitigation]:
     """The defences of an audit, the ``source``: the effect in words, and what the model is worth then."""
-    fitting = [(d["defense"], d["settings"]) for d in found.get("fitting", ())]
-    for d in found.get("defenses", ()):
-        settings = "".join(f", {name} {value}" for name, value in d["settings"].items())
-        affordable = (d["defense"], d["settings"]) in fitting
-        words = d["reason"] or f"{_effect(found['wanted'], d, affordable=affordable)}; {d['price']}"
-        worth = dict(_less_lost(d, found.get("utility", {})))
-        said = f"{words}; {PAIRED if worth else NO_FIGURE}"
-        yield Mitigation(source, f"{d['defense']}{settings} at {d['at']}", None, worth, said, _column_of(d))
+    fitting = [(d.defense, d.settings) for d in record.fitting]
+    for d in record.defenses:
+        settings = "".join(f", {name} {value}" for name, value in d.settings.items())
+        affordable = (d.defense, d.settings) in fitting
+        words = d.reason or f"{_effect(record.aims, d, affordable=affordable)}; {d.price}"
+        worth = dict(_less_lost(d, record.utility))
+        words = f"{words}; {PAIRED if worth else NO_FIGURE}"
+        yield Mitigation(source, f"{d.defense}{settings} at {d.at}", None, worth, words, _column_of(d))
 
 
-def _less_lost(tried: Facts, utility: Facts) -> Iterator[tuple[Name, RiskFigure]]:
+def _less_lost(tried: Defended, utility: Mapping[str, Mean]) -> Iterator[tuple[Name, Worth]]:
     """The mean of an audit's measure without a defence less what one that was ``tried`` takes of it, with the
     interval of that, model by model; nothing where the record lacks one of them, or an interval.
     """
-    cost = tried.get("cost") or {"measure": "", "lost": ()}
-    for name in (n for n in _RANGES if UTILITY.get(n) == cost["measure"] and len(cost["lost"]) > 1):
-        plain = utility.get(name, {}).get("mean")
+    measure, lost_of = (tried.cost.measure, tried.cost.lost) if tried.cost else ("", ())
+    for name in (n for n in _RANGES if UTILITY.get(n) == measure and len(lost_of) > 1):
+        plain = utility[name].mean if name in utility else None
         if plain is not None:
-            lost, half = interval(cost["lost"])
+            lost, half = interval(lost_of)
             now, (least, most) = plain - lost, _RANGES[name]
             ends = max(now - half, least), min(now + half, most), plain
             share = name is Name.ACCURACY
-            yield name, RiskFigure(now, *ends, share=share, unit="share of rows" if share else UTILITY[name])
+            yield name, Worth(now, *ends, share=share, unit="share of rows" if share else UTILITY[name])
 
 
-def _column_of(tried: Facts) -> str:
+def _column_of(tried: Defended) -> str:
     """The column of which most is found under a defence of an audit: how much has no interval there."""
-    if tried["reason"]:
+    if tried.reason:
         return NO_ATTACK
-    column = tried.get("column")
-    return f"{column} (how much: {NO_SHARE})" if column else f"no column ({NO_SHARE})"
+    return f"{tried.column} (how much: {NO_SHARE})" if tried.column else f"no column ({NO_SHARE})"
 
 
-def _effect(wanted: Facts, tried: Facts, *, affordable: bool) -> str:
+def _effect(wanted: Wanted, tried: Defended, *, affordable: bool) -> str:
     """Whether a defence keeps to what its owner ``wanted`` of it."""
-    least, most = wanted["least_error"], wanted["most_leak"]
-    if least is not None:
-        keeps, aim = tried["mse"] >= least, f"an error of at least {least:g}"
+    if wanted.most_leak is None:
+        aim = f"an error of at least {wanted.least_error:g}"
     else:
-        keeps, aim = tried["leak"] <= most, f"a leak of at most {100 * most:g} % of a column"
-    if not keeps:
+        aim = f"a leak of at most {100 * wanted.most_leak:g} % of a column"
+    if not tried.keeps_to(wanted):
         return f"does not keep to {aim}"
     return f"keeps to {aim}" + (
-        "" if affordable else f", but no cost of at most {wanted['most_loss']:g} is shown"
+        "" if affordable else f", but no cost of at most {wanted.most_loss:g} is shown"
     )
 
 
 def _most_found(
-    measured: Sequence[Reconstruction], where: str, attacks: Iterable[str]
-) -> tuple[Reconstruction | None, str]:
+    measured: Sequence[Finding], where: str, attacks: Iterable[str]
+) -> tuple[Finding | None, str]:
     """The column that is found most in ``where``, beyond the guess, over seeds the worst one; or why none is,
     of the ``attacks`` that were scored. What is in 0.0 % of rows, as the table rounds it, is not found.
     """
-    here = [m for m in measured if m.statistic == "worst case" and _is_at(m, where)]
-    members = [m for m in measured if m.term == LINKABILITY and m.state is State.FOUND and _is_at(m, where)]
-    found = [m for m in here if round(m.figure.value, 3) > 0] or members
+    everything = [m for m in measured if _is_at(m, where)]
+    here = [m for m in everything if statistic(m) == "worst case"]
+    members = [m for m in everything if term(m) == LINKABILITY and m.state is State.FOUND]
+    found = [m for m in here if round(m.value, 3) > 0] or members
     if found:
-        return max(found, key=lambda m: m.figure.value - m.figure.baseline), ""
+        return max(found, key=lambda m: m.value - m.guessed), ""
     if here:
         return None, NOTHING
     return None, NO_COLUMN if any(not is_blind(name) for name in attacks) else NO_ATTACK
 
 
-def _is_at(m: Reconstruction, where: str) -> bool:
+def _is_at(m: Finding, where: str) -> bool:
     """Whether ``m`` is of the federation ``where``, of any seed."""
     return m.where == where or m.where.startswith(f"{where},")

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from vflens.experiments.evidence.measured import run_source
+from vflens.experiments.audit.record import AuditRecord
+from vflens.experiments.results.findings import run_source
 from vflens.experiments.results.folders import PartyRun
 from vflens.experiments.results.ledger import in_bytes, lines, notes
 from vflens.experiments.results.record import RecordedRun
@@ -14,7 +15,6 @@ from vflens.experiments.results.titles import places
 from vflens.storage.json_file import json_object
 from vflens.storage.regular import read_text, sha256
 from vflens.tables.order import table_digest
-from vflens.types import Facts
 
 _FILES = ("data.parquet", "federation.json", "metrics.parquet", "events.jsonl")
 
@@ -78,16 +78,15 @@ def _of_table(source: str, party: PartyRun) -> Iterator[Digest]:
         yield Digest(source, "its own table", "BLAKE2b of ids, values and labels", digest)
 
 
-def audited(found: Facts, source: str) -> Iterator[Digest]:
+def audited(record: AuditRecord, source: str) -> Iterator[Digest]:
     """Of the files that an audit, the ``source``, read."""
-    for file in found.get("files", ()):
-        yield Digest(source, file["file"], "SHA-256 as the audit read it", file["sha256"])
+    for file in record.files or ():
+        yield Digest(source, file.file, "SHA-256 as the audit read it", file.sha256)
 
 
-def audit_time(found: Facts, source: str) -> Made:
+def audit_time(record: AuditRecord, source: str) -> Made:
     """When an audit, the ``source``, was made."""
-    unknown = "not recorded"
-    return Made(source, *(str(found.get(k) or unknown) for k in ("began", "ended", "version")))
+    return Made(source, *(made or "not recorded" for made in (record.began, record.ended, record.version)))
 
 
 def received(runs: Sequence[RecordedRun]) -> Iterator[Transfer]:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from io import BytesIO, StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vflens.errors import ConfigError
-from vflens.experiments.evidence.audits import read_audit
+from vflens.experiments.audit.record import read_audit
 from vflens.experiments.evidence.sources import of_audit
-from vflens.experiments.evidence.thresholds import Evidence
-from vflens.experiments.results.titles import rows_of
-from vflens.numerics.measures.advantage import wilson
+from vflens.experiments.outcome.finding import OVERALL, Findings, Quantity
+from vflens.experiments.outcome.words import number, subject
 from vflens.storage.arrow import strings
 from vflens.storage.files import write_whole
 from vflens.types import Document, Facts
@@ -30,32 +30,19 @@ _TEXTS = {"where", "attack", "subject", "column", "measure"}
 _KEY = ("attack", "subject", "column", "measure")
 
 
-def long_rows(evidence: Sequence[Evidence]) -> Iterator[Document]:
+def long_rows(evidence: Sequence[Findings]) -> Iterator[Document]:
     """A row for each attack and column: the share found within its tolerance; and for each attack: its error,
     or its share of right answers. With the ends of the 95 % interval, None where nobody has one.
     """
     for e in evidence:
-        for f in e.found:
-            subject = f"columns of {f.target}, {rows_of(f.scored_set)}"
-            row = {
-                "where": e.where,
-                "attack": f.attack,
-                "subject": subject,
-                "rows": f.rows,
-                "column": f.column,
+        for f in e.only(Quantity.WITHIN, *OVERALL):
+            column = f.subject if f.quantity is Quantity.WITHIN else ""
+            measure = "found" if column else "right" if f.is_share else "mse"
+            yield {
+                **{"where": e.where, "attack": f.attack, "subject": subject(f), "rows": f.rows},
+                **{"column": column, "measure": measure, "value": f.value, "low": f.low, "high": f.high},
+                **{"blind": f.blind, "imputation": f.imputation, "tolerance": f.tolerance},
             }
-            ends = dict(zip(("low", "high"), wilson(f.found, f.rows), strict=True))
-            shares = {"measure": "found", "value": f.found, **ends, "blind": f.blind}
-            yield {**row, **shares, "imputation": f.imputation, "tolerance": f.tolerance}
-        for b in e.errors:
-            low, high = wilson(b.error, b.rows) if b.share else _ends(b.error, b.half_width)
-            row = {"where": e.where, "attack": b.attack, "subject": b.subject, "rows": b.rows, "column": ""}
-            figures = {"measure": "right" if b.share else "mse", "value": b.error, "low": low, "high": high}
-            yield {**row, **figures, "blind": b.blind, "imputation": None, "tolerance": None}
-
-
-def _ends(error: float, half_width: float | None) -> tuple[float | None, float | None]:
-    return (None, None) if half_width is None else (max(0.0, error - half_width), error + half_width)
 
 
 def check_table(file: Path | None) -> None:
@@ -68,7 +55,7 @@ def check_table(file: Path | None) -> None:
         raise ConfigError(f"--table {file}: give a name that ends in .csv or .parquet")
 
 
-def write_table(file: Path, evidence: Sequence[Evidence]) -> None:
+def write_table(file: Path, evidence: Sequence[Findings]) -> None:
     """Write :func:`long_rows` to ``file``, by its name as CSV or Parquet.
 
     Raises:
@@ -134,16 +121,14 @@ def _audited(file: Path) -> tuple[str, dict[tuple[str, ...], Document]]:
     Raises:
         DataError: ``file`` is none.
     """
-    found = read_audit(file)
-    rows = long_rows([of_audit({**found, "subject": "your table"})])
-    return found["subject"], {tuple(row[k] for k in _KEY): row for row in rows}
+    record = read_audit(file)
+    rows = long_rows([of_audit(replace(record, subject="your table"))])
+    return record.subject, {tuple(row[k] for k in _KEY): row for row in rows}
 
 
 def compared(found: Facts) -> Table:
     """The result of :func:`compare_audits` for the terminal, without markup."""
     from rich.table import Table
-
-    from vflens.experiments.outcome.words import number
 
     grid = Table("what differs", f"a: {found['a']}", f"b: {found['b']}", "b − a")
     for d in found["differences"]:

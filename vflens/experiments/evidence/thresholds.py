@@ -7,22 +7,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
 from vflens.errors import ConfigError, ThresholdError, UndecidedError, VflensError
-from vflens.experiments.outcome.decide import (
-    State,
-    above,
-    above_guess,
-    better,
-    needed,
-    needed_for_better,
-    worst,
-)
-from vflens.experiments.outcome.words import deciding, in_own_unit, number
-from vflens.experiments.results.own_units import IMPUTATION, FoundColumn
-from vflens.experiments.results.titles import rows_of
+from vflens.experiments.outcome.decide import State, above, needed, worst
+from vflens.experiments.outcome.finding import OVERALL, Finding, Findings, Quantity
+from vflens.experiments.outcome.words import deciding, in_own_unit, scored
 from vflens.names import did_you_mean, names_of
 from vflens.numerics.measures.advantage import exact
 from vflens.types import Document
@@ -33,6 +25,7 @@ _FORM = re.compile(
     re.DOTALL,
 )
 _NUMBER = re.compile(r"[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?|\.[0-9]+")  # float() takes "1_0" and other digits
+IMPUTATION = "imputation"  # the attack that guesses from the adversary's own columns
 _GUESSES = ("blind", IMPUTATION)
 _EXAMPLE = "give COLUMN within NUMBER > SHARE %, such as 'income within 5 > 10 %'"
 BEATS_BLIND = "no attack beats a blind guess"
@@ -53,37 +46,6 @@ class Threshold:
     within: float | None
     most: float | None
     guess: str = "blind"
-
-
-@dataclass(frozen=True)
-class BlindError:
-    """An attack's ``error`` beside the ``blind`` guess's on the same ``rows``, of ``subject`` in words.
-
-    ``share``: both are shares of right answers. ``half_width`` at 95 %; None where nobody has one.
-    """
-
-    attack: str
-    subject: str
-    rows: int
-    error: float
-    blind: float
-    half_width: float | None = None
-    share: bool = False
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """What attacks found in one federation, which ``where`` names; the ``columns`` that it has. An attack of
-    ``failed`` found nothing because it broke; one of ``capped`` tried so many rows only, of more.
-    """
-
-    where: str
-    defended: bool
-    columns: tuple[str, ...]
-    found: tuple[FoundColumn, ...]
-    errors: tuple[BlindError, ...]
-    failed: tuple[str, ...] = ()
-    capped: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -181,7 +143,7 @@ def check_columns(thresholds: Iterable[Threshold], columns: Sequence[str]) -> No
 
 
 def judge(
-    thresholds: Sequence[Threshold], beats_blind: bool, evidence: Sequence[Evidence]
+    thresholds: Sequence[Threshold], beats_blind: bool, evidence: Sequence[Findings]
 ) -> tuple[Outcome, ...]:
     """One outcome for each federation and threshold. Undefended federations beside defended ones are the
     baseline, and not judged.
@@ -195,31 +157,40 @@ def judge(
     return (*columns, *(_of_blind(e) for e in judged if beats_blind))
 
 
-def _of_column(t: Threshold, e: Evidence) -> Outcome:
-    found = [f for f in e.found if f.column == t.column]
+def _of_column(t: Threshold, e: Findings) -> Outcome:
+    found = [f for f in e.only(Quantity.WITHIN) if f.subject == t.column]
     for f in found:
-        if t.within is not None and not math.isclose(t.within, f.tolerance, rel_tol=1e-6):
+        if t.within is not None and not math.isclose(t.within, f.tolerance or 0.0, rel_tol=1e-6):
             raise ConfigError(
-                f"threshold {t.text!r}: {e.where} counted {t.column!r} within {in_own_unit(f.tolerance)}, "
-                f"set scoring.tolerance.{t.column} = {t.within:g} and run it again, or leave `within` out"
+                f"threshold {t.text!r}: {e.where} counted {t.column!r} within "
+                f"{in_own_unit(f.tolerance or 0.0)}, set scoring.tolerance.{t.column} = {t.within:g} and run "
+                "it again, or leave `within` out"
             )
     if t.guess == IMPUTATION and t.most is None:
         found = [f for f in found if f.imputation is not None]
-    states = [_state(t, f, len(found)) for f in found]
     if not found:
         beside, remedy = "", "run an attack on the column"
         if t.guess == IMPUTATION:
             beside, remedy = " beside imputation", "run imputation and an attack on the column"
         return _outcome(t.text, e, State.UNDECIDED, f"no attack on {t.column} was scored{beside}", remedy)
-    state = worst(states)
-    at = max((f for f, s in zip(found, states, strict=True) if s == state), key=lambda f: _beyond(t, f))
-    words, remedy = _found_words(t, at, len(found)), _MORE_ROWS
+    tried = [replace(f, tries=len(found)) for f in found]
+    state, at = _worst(tried, partial(_state, t), partial(_beyond, t))
+    words, remedy = scored(at), _MORE_ROWS
     if state is State.UNDECIDED:
-        words += deciding(needed(lambda n: _state(t, at._replace(rows=n), len(found)), at.rows))
+        words += deciding(needed(lambda n: _state(t, replace(at, rows=n)), at.rows))
     if state is State.UNDECIDED and e.capped.get(at.attack) == at.rows:
         words += f"; {at.attack} tried these rows only{_needed(t)}"
         remedy = "raise --slow-rows, or allow more"
     return _outcome(t.text, e, state, words, remedy)
+
+
+def _worst(
+    found: Sequence[Finding], state: Callable[[Finding], State], key: Callable[[Finding], float]
+) -> tuple[State, Finding]:
+    """The worst state, and of those that have it the finding of the largest ``key``."""
+    states = [state(f) for f in found]
+    least = worst(states)
+    return least, max((f for f, s in zip(found, states, strict=True) if s is least), key=key)
 
 
 def _needed(t: Threshold) -> str:
@@ -229,7 +200,7 @@ def _needed(t: Threshold) -> str:
     return f", and {counted(math.ceil(math.log(0.025) / math.log1p(-t.most)), 'row', ',')} at least decide it"
 
 
-def _outcome(text: str, e: Evidence, state: State, words: str, remedy: str) -> Outcome:
+def _outcome(text: str, e: Findings, state: State, words: str, remedy: str) -> Outcome:
     """Nothing is held while an attack failed: it may find more than the others."""
     if e.failed and state is State.NOT_FOUND:
         state, remedy = State.UNDECIDED, _MEND
@@ -240,79 +211,23 @@ def _outcome(text: str, e: Evidence, state: State, words: str, remedy: str) -> O
     return Outcome(threshold=text, where=e.where, state=state, sentence=sentence, remedy=remedy)
 
 
-def _state(t: Threshold, f: FoundColumn, tries: int) -> State:
-    if t.most is not None:
-        return above(f.found, f.rows, t.most, tries)
-    return above_guess(f.found, _guessed(t, f), f.rows, tries)
+def _state(t: Threshold, f: Finding) -> State:
+    return f.state if t.most is None else above(f.value, f.rows, t.most, f.tries)
 
 
-def _guessed(t: Threshold, f: FoundColumn) -> float:
-    """What the guess of ``t`` finds; the better one of a constant and imputation."""
-    return max(f.blind, f.imputation or 0.0)
-
-
-def _beyond(t: Threshold, f: FoundColumn) -> float:
+def _beyond(t: Threshold, f: Finding) -> float:
     """How far ``f`` lies beyond ``t``: its upper bound, or what it finds more than a guess."""
-    return exact(f.found, f.rows)[1] - (0.0 if t.most is not None else _guessed(t, f))
+    return exact(f.value, f.rows)[1] - (0.0 if t.most is not None else f.guessed)
 
 
-def _found_words(t: Threshold, f: FoundColumn, tries: int) -> str:
-    low, high = exact(f.found, f.rows, tries)[0], exact(f.found, f.rows)[1]
-    imputed = "" if f.imputation is None else f", imputation {_percent(f.imputation)}"
-    return (
-        f"{f.attack} finds {_percent(f.found)} ({_percent(low)} … {_percent(high)}) of "
-        f"{counted(f.rows, 'row', ',')} ({rows_of(f.scored_set)} of {f.target}) to within "
-        f"{in_own_unit(f.tolerance)}, a blind guess {_percent(f.blind)}{imputed}"
-    )
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"
-
-
-def _of_blind(e: Evidence) -> Outcome:
-    states = [_beats(b, len(e.errors)) for b in e.errors]
-    if not states:
+def _of_blind(e: Findings) -> Outcome:
+    found = e.only(*OVERALL)
+    if not found:
         words = "no attack was scored beside a blind guess"
         return _outcome(BEATS_BLIND, e, State.UNDECIDED, words, "run an attack")
-    state = worst(states)
-    at = max((b for b, s in zip(e.errors, states, strict=True) if s == state), key=_gain)
-    remedy = _MORE_ROWS if at.share or at.half_width is not None else _NO_INTERVAL
-    words = _error_words(at) + (deciding(_rows_needed(at, len(e.errors))) if state is State.UNDECIDED else "")
-    return _outcome(BEATS_BLIND, e, state, words, remedy)
-
-
-def _beats(b: BlindError, tries: int) -> State:
-    if b.share:
-        return above_guess(b.error, b.blind, b.rows, tries)
-    return better(b.error, b.half_width, b.blind, b.rows, tries)
-
-
-def _rows_needed(b: BlindError, tries: int) -> int:
-    if b.share:
-        return needed(lambda rows: above_guess(b.error, b.blind, rows, tries), b.rows)
-    return needed_for_better(b.error, b.half_width, b.blind, b.rows, tries)
-
-
-def _gain(b: BlindError) -> float:
-    """The share that the attack takes of what a blind guess leaves open."""
-    left, wrong = (1 - b.blind, 1 - b.error) if b.share else (b.blind, b.error)
-    return 1 - wrong / left if left else 0.0
-
-
-def _error_words(b: BlindError) -> str:
-    rows = counted(b.rows, "row", ",")
-    if b.share:
-        low, high = exact(b.error, b.rows)
-        return (
-            f"{b.attack} is right in {_percent(b.error)} ({_percent(low)} … {_percent(high)}) of {rows} "
-            f"({b.subject}), a blind guess in {_percent(b.blind)}"
-        )
-    interval = "no interval" if b.half_width is None else f"± {number(b.half_width)}"
-    return (
-        f"{b.attack} errs by {number(b.error)} ({interval}) on {rows} ({b.subject}), a blind guess by "
-        f"{number(b.blind)}"
-    )
+    state, at = _worst([replace(f, tries=len(found)) for f in found], lambda f: f.state, lambda f: f.gain)
+    remedy = _NO_INTERVAL if at.high is None else _MORE_ROWS
+    return _outcome(BEATS_BLIND, e, state, f"{scored(at)}{deciding(at.rows_needed)}", remedy)
 
 
 def refusal(outcomes: Sequence[Outcome]) -> VflensError | None:

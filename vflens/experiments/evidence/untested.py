@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from vflens.experiments.evidence.measured import RELEASE, TRAFFIC, run_source
+from vflens.experiments.audit.record import AuditRecord
+from vflens.experiments.evidence.measured import RELEASE, TRAFFIC
 from vflens.experiments.evidence.sources import cell_name
-from vflens.experiments.evidence.thresholds import Evidence
+from vflens.experiments.outcome.finding import Findings, Quantity
+from vflens.experiments.outcome.words import rows_of, subject
 from vflens.experiments.results.clear_training import threat_model
+from vflens.experiments.results.findings import run_source
 from vflens.experiments.results.folders import Metric
 from vflens.experiments.results.ledger import absent, lines
 from vflens.experiments.results.record import RecordedRun
-from vflens.experiments.results.titles import rows_of
-from vflens.experiments.results.verdict import failures, named, omissions
+from vflens.experiments.results.titles import named
+from vflens.experiments.results.verdict import failures, omissions
 from vflens.plugins.attack import is_blind
 from vflens.registry import ATTACKS
 from vflens.roles import ROLES
@@ -114,28 +117,28 @@ def _has_rows(run: RecordedRun, party: str) -> bool:
     return info is not None and bool(info.columns or ROLES[info.role].labelled)
 
 
-def by_audit(found: Facts, source: str) -> Iterator[str]:
+def by_audit(record: AuditRecord, source: str) -> Iterator[str]:
     """What an audit, the ``source``, does not show."""
     who = _first(source)
-    if found.get("label") or found.get("real_labels"):
+    if record.label or record.real_labels:
         yield f"{who} has labels, and no attack on them ran: what can be found of them was not tested."
         yield f"{who} has no membership: whether a person is in the table was not tested."
     else:
         yield f"{who} has no labels and no membership: neither was tested."
-    yield from (f"{who}: attack {name} failed: {why}." for name, why in found.get("failed", {}).items())
-    if any(a["kind"] != "given" for a in found["attacks"]):
+    yield from (f"{who}: attack {name} failed: {why}." for name, why in record.failed.items())
+    if any(a.kind != "given" for a in record.attacks):
         yield (
             f"{who} simulates models of the planned size: the real one may leak more or less. Its intervals "
             "are over rows, for the simulated models."
         )
-    if found.get("training") == "secure":
+    if record.training == "secure":
         yield f"{who} took for granted that nobody sees the messages of training."
-    phases = {a["phase"] for a in found["attacks"]}
+    phases = {a.phase for a in record.attacks}
     for phase, recipient in ((Phase.PREDICT, RELEASE), (Phase.TRAIN, TRAFFIC)):
         if phase not in phases:
             yield f"{who}: no attack by {recipient} was scored. What it can find was not tested."
-    told = {a["attack"] for a in found["attacks"]} | set(found.get("failed", ()))
-    yield f"{who}: installed attacks that did not run: {_others(told)}."
+    ran = {a.attack for a in record.attacks} | record.failed.keys()
+    yield f"{who}: installed attacks that did not run: {_others(ran)}."
 
 
 def by_refusals(refused: Sequence[Facts] | None, undefended: str, source: str) -> Iterator[str]:
@@ -154,34 +157,34 @@ def by_refusals(refused: Sequence[Facts] | None, undefended: str, source: str) -
         yield f"{_first(source)}, {where}, seed{several} {', '.join(those)}: {what} {why}."
 
 
-def by_sweep(attacks: set[str], evidence: Sequence[Evidence], source: str) -> Iterator[str]:
+def by_sweep(attacks: set[str], evidence: Sequence[Findings], source: str) -> Iterator[str]:
     """What a sweep, the ``source``, of these ``attacks`` does not show."""
     who = _first(source)
-    subjects = {b.subject for e in evidence for b in e.errors}
-    if not any(subject.endswith(rows_of(Phase.TRAIN)) for subject in subjects):
+    every = [f for e in evidence for f in e.found]
+    if not any(f.scored_set == Phase.TRAIN for f in every):
         yield f"{who}: no attack on training rows was scored. What training gives away was not tested."
-    if not any(subject.startswith("label") for subject in subjects):
+    if not any(f.label for f in every):
         yield f"{who}: no attack on labels was scored."
-    if not any(subject.startswith("pairs") for subject in subjects):
+    if not any(f.quantity is Quantity.MEMBERS for f in every):
         yield f"{who}: {_NO_MEMBERSHIP[0].lower()}{_NO_MEMBERSHIP[1:]}"
     yield f"{who}: installed attacks that did not run: {_others(attacks)}."
 
 
-def without_interval(evidence: Iterable[Evidence], source: str) -> Iterator[str]:
+def without_interval(evidence: Iterable[Findings], source: str) -> Iterator[str]:
     """Errors that are not in the table: nobody has an interval of them."""
     for e in evidence:
-        for b in (b for b in e.errors if not b.share and b.half_width is None):
-            error = f"{b.attack} ({b.subject}) has an error without an interval: left out."
+        for f in (f for f in e.only(Quantity.ALL) if f.high is None):
+            error = f"{f.attack} ({subject(f)}) has an error without an interval: left out."
             yield f"{_first(source)}, {e.where}: {error}"
 
 
-def without_imputation(evidence: Iterable[Evidence], source: str) -> Iterator[str]:
+def without_imputation(evidence: Iterable[Findings], source: str) -> Iterator[str]:
     """Rows of which the baseline is a constant alone: imputation did not run."""
     alone = dict.fromkeys(
         f"{_first(source)}, {e.where}: imputation from other columns did not run on columns of {f.target} "
         f"({rows_of(f.scored_set)}). Their baseline is the best constant."
         for e in evidence
-        for f in e.found
+        for f in e.only(Quantity.WITHIN)
         if f.imputation is None
     )
     yield from alone

@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from vflens.experiments.evidence.declared import Declaration
-from vflens.experiments.evidence.measured import (
-    ALARMS,
-    NAMED,
-    SINGLED,
-    SINGLING_OUT,
-    WHOLE,
-    Reconstruction,
-)
+from vflens.experiments.evidence.measured import SINGLING_OUT, of_term, rows, statistic, target, term, what
 from vflens.experiments.outcome.decide import State
+from vflens.experiments.outcome.finding import Finding, Quantity
+from vflens.experiments.results.findings import ALARMS
 from vflens.numerics.measures.advantage import exact
 from vflens.words import counted
 
@@ -24,18 +19,18 @@ _SAID = {
     State.NOT_FOUND: "takes at most 5 % of what a blind guess leaves open, by the attacks that ran",
 }
 _PEOPLE = {
-    WHOLE: "found with all their columns",
-    SINGLED: "found with all their columns, as nobody else is",
+    Quantity.WHOLE: "found with all their columns",
+    Quantity.ALONE: "found with all their columns, as nobody else is",
 }
 
 
-def residual(measured: Sequence[Reconstruction]) -> list[str]:
+def residual(measured: Sequence[Finding]) -> list[str]:
     """A sentence for each source, federation, recipient, target and state: broken ones first."""
     found: dict[tuple[str, str, str, State, str], list[str]] = {}
     for m in measured:
-        key = (place(m), m.recipient, m.target, m.state, m.why)
-        rows = f", {m.of}" if m.term == SINGLING_OUT else ""  # of training and of prediction rows
-        found.setdefault(key, []).append(f"{m.what} ({m.statistic}{rows})")
+        key = (place(m), m.adversary, target(m), m.state, m.reason)
+        of_rows = f", {rows(m)}" if term(m) == SINGLING_OUT else ""  # of training and of prediction rows
+        found.setdefault(key, []).append(f"{what(m)} ({statistic(m)}{of_rows})")
     order = sorted(found, key=lambda key: (key[0], list(State).index(key[3])))
     return [
         f"{where}, {who} {_SAID[state].format(why=why or _TOO_FEW)}: {', '.join(found[key])} ({of})."
@@ -44,29 +39,29 @@ def residual(measured: Sequence[Reconstruction]) -> list[str]:
     ] or ["Nothing was measured: nothing can be said of a residual risk."]
 
 
-def place(m: Reconstruction) -> str:
+def place(m: Finding) -> str:
     """Its source and its federation, as a sentence begins."""
     text = f"{m.source}, {m.where}"
     return f"{text[:1].upper()}{text[1:]}"
 
 
-def combined(measured: Sequence[Reconstruction], declared: Declaration) -> list[str]:
+def combined(measured: Sequence[Finding], declared: Declaration) -> list[str]:
     """How many of the declared people are singled out, and how likely one whom an attack names is a training
     row; nothing of what is not declared.
     """
     return [*_of_people(measured, declared), *_of_prior(measured, declared)]
 
 
-def _of_people(measured: Sequence[Reconstruction], declared: Declaration) -> Iterator[str]:
+def _of_people(measured: Sequence[Finding], declared: Declaration) -> Iterator[str]:
     if declared.people is None:
         return
-    found = [m for m in measured if m.term == SINGLING_OUT]
+    found = of_term(measured, SINGLING_OUT)
     for m in found:
         yield (
-            f"{place(m)}, {m.recipient}: of {declared.people:,} people "
-            f"{_people(m.figure.low, declared)} to {_people(m.figure.high, declared)} (95 % interval) are "
-            f"{_PEOPLE[m.what]} (expected {_people(m.figure.value, declared)}; by a blind guess "
-            f"{_people(m.figure.baseline, declared)}), if these are as those of the "
+            f"{place(m)}, {m.adversary}: of {declared.people:,} people "
+            f"{_people(m.low or 0.0, declared)} to {_people(m.high or 0.0, declared)} (95 % interval) are "
+            f"{_PEOPLE[m.quantity]} (expected {_people(m.value, declared)}; by a blind guess "
+            f"{_people(m.guessed, declared)}), if these are as those of the "
             f"{counted(m.rows, 'attacked row', ',')}."
         )
     if not found:
@@ -76,24 +71,24 @@ def _of_people(measured: Sequence[Reconstruction], declared: Declaration) -> Ite
         )
 
 
-def _of_prior(measured: Sequence[Reconstruction], declared: Declaration) -> Iterator[str]:
+def _of_prior(measured: Sequence[Finding], declared: Declaration) -> Iterator[str]:
     """Bayes' rule: π t/(π t + (1 − π) f) of those named are training rows, for the prior π, the share t of
     these that are named, and f of others. Each end takes those of both shares, at 1.25 % each.
     """
     prior = declared.prior
     if prior is None:
         return
-    found = [m for m in measured if m.what == NAMED]
+    found = [m for m in measured if m.quantity is Quantity.NAMED]
     for m in found:
-        t, alarms = exact(m.figure.value, m.rows, 2), exact(ALARMS, m.rows, 2)
+        t, alarms = exact(m.value, m.rows, 2), exact(ALARMS, m.rows, 2)
         low, at, high = (
             f"{100 * prior * true / (prior * true + (1 - prior) * false):.2g} %" if true else "0 %"
-            for true, false in zip((t[0], m.figure.value, t[1]), (alarms[1], ALARMS, alarms[0]), strict=True)
+            for true, false in zip((t[0], m.value, t[1]), (alarms[1], ALARMS, alarms[0]), strict=True)
         )
         yield (
-            f"{place(m)}, {m.recipient}: with the declared prior, {100 * prior:.2g} %, for a person to be a "
+            f"{place(m)}, {m.adversary}: with the declared prior, {100 * prior:.2g} %, for a person to be a "
             f"training row, one whom {m.attack} names at {100 * ALARMS:g} % false alarms is one with {at} "
-            f"({low} … {high}; {m.target})."
+            f"({low} … {high}; {target(m)})."
         )
     if not found:
         yield (
@@ -115,9 +110,9 @@ def missing(declared: Declaration) -> list[str]:
 def who(declared: Declaration) -> Iterator[str]:
     """Who measured and who assessed, as declared: no folder names a person."""
     lines = declared_lines(declared)
-    for name, what in (("ran_by", "Measured by"), ("assessor", "Assessed by")):
+    for name, did in (("ran_by", "Measured by"), ("assessor", "Assessed by")):
         said = f"{lines[name]}, as declared" if name in lines else f"nobody who is declared (`{name}`)"
-        yield f"{what}: {said}."
+        yield f"{did}: {said}."
 
 
 def declared_lines(declared: Declaration) -> Mapping[str, str]:

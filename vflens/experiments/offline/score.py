@@ -11,6 +11,7 @@ from vflens.config import OPERATOR, LedConfig, load_party
 from vflens.errors import ConfigError, DataError
 from vflens.experiments.offline.command import fair_guess_file, states_of
 from vflens.experiments.offline.vertical.operator_attacks import score_answers
+from vflens.experiments.outcome.finding import Finding, Findings, Quantity, with_tries
 from vflens.experiments.results.folders import Metric, PartyRun, read_party
 from vflens.experiments.results.results import half_width
 from vflens.plugins.attack import is_blind
@@ -20,7 +21,7 @@ from vflens.services.folder import exclusive
 from vflens.services.members import resumed
 from vflens.storage.files import load_arrays
 from vflens.storage.metrics import Name
-from vflens.types import Array, Document, RowStatus, numbered
+from vflens.types import Array, Document, Facts, RowStatus, numbered
 
 _AS_SET: Mapping[str, float] = MappingProxyType({})
 #: Arrays of an estimate's file: kinds of dtype, number of axes.
@@ -67,6 +68,28 @@ def score_estimate(file: Path, config_file: Path, tolerance: Mapping[str, float]
     if Name.MSE_STDERR in figures:
         facts["half_width"] = half_width(figures[Name.MSE_STDERR])
     return {**facts, **_blind(config, submission, party, attack, found)}
+
+
+def of_score(facts: Facts) -> Findings:
+    """The findings of one score by the target."""
+    place: Facts = {"attack": facts["attack"], "target": "the target", "scored_set": "scored"}
+    rows, found = facts["rows"], []
+    columns = {name: c for name, c in facts.get("columns", {}).items() if "found" in c and "blind_found" in c}
+    for name, c in columns.items():
+        of: Facts = {**place, "rows": rows, "subject": name, "tolerance": c["tolerance"]}
+        found.append(Finding.of_share(Quantity.WITHIN, c["found"], blind=c["blind_found"], **of))
+    for name in (n for n in ("label_accuracy", "matched_label_accuracy") if n in facts):
+        of = {**place, "subject": "labels", "label": True, "blind": facts[f"blind_{name}"]}
+        found.append(Finding.of_share(Quantity.LABELS, facts[name], rows, **of))
+    if "membership_auc" in facts:
+        of = {**place, "subject": "members", "blind": 0.5}
+        found.append(Finding.of_share(Quantity.MEMBERS, facts["membership_auc"], max(1, rows // 2), **of))
+    for name in (n for n in ("mse", "matched_mse") if f"blind_{n}" in facts):
+        error, half = facts[name], facts.get("half_width") if name == "mse" else None
+        ends = {} if half is None else {"low": max(0.0, error - half), "high": error + half}
+        of = {**place, "rows": rows, "subject": "columns", "blind": facts[f"blind_{name}"], **ends}
+        found.append(Finding(quantity=Quantity.ALL, value=error, **of))
+    return Findings(where="the estimate", found=with_tries(found), columns=tuple(columns))
 
 
 def _estimate_of(file: Path, config: LedConfig, config_file: Path) -> tuple[str, Submission]:

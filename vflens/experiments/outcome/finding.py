@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from vflens.experiments.outcome.decide import State, above_guess, better, needed
+from vflens.numerics.measures.advantage import wilson
 from vflens.score.service import MIN_ROWS
 from vflens.types import Document, Facts
+from vflens.words import counted
 
 _EXACT = 1 - 1e-6  # of the blind guess's error taken away: what rounding and solvers leave
 
@@ -18,17 +22,34 @@ class Quantity(StrEnum):
 
     ERROR = "error"  # of a column: root mean squared, in its own unit
     RIGHT = "right"  # of a column that takes few values: the share of right ones
+    WITHIN = "within"  # of a column: the share of rows to within the tolerance
+    ALL = "all"  # of all columns, scaled to [0, 1]: the mean squared error
+    MEAN = "mean"  # of a column, scaled to [0, 1]: how far off its mean is
+    LABELS = "labels"  # the share of right ones
+    MEMBERS = "members"  # AUC over pairs of a training row and another
+    NAMED = "named"  # the share of training rows named at 10 % false alarms
+    WHOLE = "whole"  # the share of rows with all columns to within their tolerances
+    ALONE = "alone"  # the share of these that fit nobody else
+
+
+_ERRORS = {Quantity.ERROR, Quantity.ALL, Quantity.MEAN}
+_PEOPLE = {Quantity.WHOLE, Quantity.ALONE}
+_BY_ROWS = {*_PEOPLE, Quantity.LABELS}  # those of training and of predictions are two things
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
-    """What ``attack`` reaches of the column ``subject`` of ``target`` on ``rows`` rows of ``scored_set``:
-    ``value`` with the ends of its 95 % interval, beside what the best ``blind`` guess reaches.
+    """What ``attack`` reaches of ``subject``, a column or a word, of ``target`` on ``rows`` rows of
+    ``scored_set``: ``value`` with the ends of its 95 % interval, None where nobody has one, beside what the
+    best ``blind`` guess, ``guess``, reaches. ``adversary`` reads what it takes, in words.
 
-    Errors are root mean squared, in the column's own unit; ``unit`` is False where nobody knows it. Of RIGHT
-    both are shares of right values. ``tries`` attacks were tried on the column. ``varies``: it takes more
-    than one value among these rows; ``deciding``: how many rows would hold enough of its other values, 0 of
-    a column that never varies. ``released``: what a given model lets out.
+    Errors are root mean squared, in the column's own unit; ``unit`` is False where nobody knows it. Of ALL
+    they are mean squares, of MEAN distances; of the others shares of right answers. ``tries`` attacks were
+    tried on it. ``varies``: the column takes more than one value among these rows; ``deciding``: how many
+    rows would hold enough of its other values, 0 of a column that never varies. ``released``: what a given
+    model lets out. ``imputation``: what a guess from other columns finds, None where it did not run;
+    ``tolerance``: how far from the truth a value counts as found. ``reason``: why nobody knows. ``label``:
+    the subject is the target's label. ``where`` and ``source`` are those of its :class:`Findings`.
     """
 
     quantity: Quantity
@@ -38,61 +59,101 @@ class Finding:
     scored_set: str
     rows: int
     value: float
-    low: float
-    high: float
+    low: float | None = None
+    high: float | None = None
     blind: float
+    guess: str = ""
+    adversary: str = ""
     tries: int = 1
     unit: bool = True
     varies: bool = True
     deciding: int = 0
     released: str = ""
+    imputation: float | None = None
+    tolerance: float | None = None
+    reason: str = ""
+    label: bool = False
+    where: str = ""
+    source: str = ""
+
+    @classmethod
+    def of_share(cls, quantity: Quantity, share: float, rows: int, blind: float, **place: object) -> Finding:
+        """Of a ``share`` of ``rows`` rows, with Wilson's interval; ``place``: the other fields."""
+        low, high = wilson(share, rows)
+        ends: Facts = {"value": share, "low": low, "high": high, "blind": blind}
+        return cls(quantity=quantity, rows=rows, **ends, **place)  # type: ignore[arg-type]
 
     @property
     def is_share(self) -> bool:
-        """Whether value and guess are shares of right values."""
-        return self.quantity is Quantity.RIGHT
+        """Whether value and guess are shares of right answers."""
+        return self.quantity not in _ERRORS
+
+    @property
+    def guessed(self) -> float:
+        """What the best of all guesses reaches."""
+        return max(self.blind, self.imputation or 0.0) if self.is_share else self.blind
+
+    @property
+    def gain(self) -> float:
+        """How much of what a guess leaves open is taken, in the quantity itself: 1 is exact, 0 no better."""
+        wrong, left = (1 - self.value, 1 - self.guessed) if self.is_share else (self.value, self.blind)
+        return 1 - wrong / left if left else 0.0
 
     @property
     def share(self) -> float:
         """What is taken of what a blind guess leaves open: 1 is exact, 0 no better; of squared errors."""
-        wrong, open_ = (1 - self.value, 1 - self.blind) if self.is_share else (self.value**2, self.blind**2)
-        return max(0.0, 1 - wrong / open_) if open_ else 0.0
+        if self.quantity is Quantity.ERROR:
+            return max(0.0, 1 - self.value**2 / self.blind**2) if self.blind**2 else 0.0
+        return max(0.0, self.gain)
 
     @property
     def is_exact(self) -> bool:
         """Whether the error is that of rounding and solvers."""
-        return not self.is_share and self.value < (1 - _EXACT) * self.blind
+        root = math.sqrt if self.quantity is Quantity.ALL else float
+        return not self.is_share and root(self.value) < (1 - _EXACT) * root(self.blind)
+
+    @property
+    def half_width(self) -> float | None:
+        """Half the width of the interval of a mean square; None where nobody has one."""
+        square = 2 if self.quantity is Quantity.ERROR else 1
+        return None if self.high is None else self.high**square - self.value**square
 
     @property
     def state(self) -> State:
-        """What is known: a column that does not vary here, or fewer than 50 rows, decide nothing."""
+        """What is known. A column that does not vary here, or fewer than 50 rows, decide nothing; what is not
+        found stays open where a ``reason`` says that more may be.
+        """
+        if not self.attack:
+            return State.UNTESTED
         if not self.varies and not self.deciding:
             return State.NOT_FOUND  # it never varies: there is nothing to find
-        if not self.varies or self.rows < MIN_ROWS:
+        if not self.varies or (self.quantity is Quantity.RIGHT and self.rows < MIN_ROWS):
             return State.UNDECIDED
-        return self._at(self.rows)
+        state = self._at(self.rows)
+        return State.UNDECIDED if self.reason and state is State.NOT_FOUND else state
 
     @property
     def rows_needed(self) -> int:
         """How many rows would decide, if figures stay; 0 where none or too many would."""
-        if self.state is not State.UNDECIDED:
+        if self.state is not State.UNDECIDED or self.reason:
             return 0
         rows = max(MIN_ROWS, self.deciding)
         if not self.varies:
             return rows
-        return needed(self._at, rows)
+        return needed(self._at, max(rows, self.rows) if self.quantity in _COLUMNS else self.rows)
 
     def _at(self, rows: int) -> State:
         """The state of these figures on ``rows`` rows."""
         if self.is_share:
-            return above_guess(self.value, self.blind, rows, self.tries)
-        half = (self.high**2 - self.value**2) * math.sqrt(self.rows / rows)
-        return better(self.value**2, half, self.blind**2, rows, self.tries)
+            return above_guess(self.value, self.guessed, rows, self.tries)
+        square, half = 2 if self.quantity is Quantity.ERROR else 1, self.half_width
+        narrowed = None if half is None else half * math.sqrt(self.rows / rows)
+        return better(self.value**square, narrowed, self.blind**square, rows, self.tries)
 
     @classmethod
     def of_json(cls, facts: Facts) -> Finding:
-        """The finding whose :attr:`json` is ``facts``."""
-        own = {name: facts[name] for name in cls.__dataclass_fields__}
+        """The finding whose :attr:`json` is ``facts``; what an older version lacks has its default."""
+        own = {name: facts[name] for name in cls.__dataclass_fields__ if name in facts}
         return cls(**{**own, "quantity": Quantity(facts["quantity"])})
 
     @property
@@ -100,3 +161,92 @@ class Finding:
         """It under stable keys."""
         found = {**vars(self), "quantity": self.quantity.value, "state": self.state.value}
         return {**found, "share": self.share, "rows_needed": self.rows_needed}
+
+
+_COLUMNS = {Quantity.ERROR, Quantity.RIGHT, Quantity.ALL}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Findings:
+    """What attacks found in one federation, which ``where`` names; the ``columns`` that it has, and its
+    ``source``: a run, an audit, a sweep. An attack of ``failed`` found nothing because it broke; one of
+    ``capped`` tried so many rows only, of more.
+    """
+
+    where: str = ""
+    found: tuple[Finding, ...] = ()
+    columns: tuple[str, ...] = ()
+    defended: bool = False
+    failed: tuple[str, ...] = ()
+    capped: Mapping[str, int] = field(default_factory=dict)
+    source: str = ""
+
+    def of(self, target: str) -> Findings:
+        """Those of ``target``."""
+        return replace(self, found=tuple(f for f in self.found if f.target == target))
+
+    def only(self, *quantities: Quantity) -> tuple[Finding, ...]:
+        """Those of ``quantities``."""
+        return tuple(f for f in self.found if f.quantity in quantities)
+
+    def by_column(self) -> dict[str, tuple[Finding, ...]]:
+        """Column → what is found of it."""
+        return {name: tuple(f for f in self.found if f.subject == name) for name in self.columns}
+
+    def placed(self) -> tuple[Finding, ...]:
+        """All, each with ``where`` and ``source``."""
+        return tuple(replace(f, where=self.where, source=self.source) for f in self.found)
+
+    def beyond_blind(self) -> tuple[Finding, ...]:
+        """Those that are found."""
+        return tuple(f for f in self.found if f.state is State.FOUND)
+
+    def best(self) -> tuple[Finding, ...]:
+        """For each subject the worst attack: found, else not decided, else not found; of two alike the one
+        that takes most. Nothing is not found while an attack failed.
+        """
+        worst: dict[tuple[str, ...], Finding] = {}
+        for f in self.found:
+            rows = f.scored_set if f.quantity in _BY_ROWS else ""
+            key = (f.adversary, f.target, f.quantity, f.subject, rows)
+            if key not in worst or _severity(f) > _severity(worst[key]):
+                worst[key] = f
+        here = replace(self, found=tuple(worst.values())).placed()
+        return tuple(replace(f, reason=self._doubt(f)) for f in here)
+
+    def _doubt(self, f: Finding) -> str:
+        if self.failed and f.state is State.NOT_FOUND:
+            return f"{', '.join(self.failed)} failed and may find more"
+        if f.state is State.UNDECIDED and self.capped.get(f.attack) == f.rows:
+            return f"{f.attack} tried {counted(f.rows, 'row')} only"
+        return f.reason
+
+    @property
+    def json(self) -> list[Document]:
+        """Each under stable keys."""
+        return [f.json for f in self.placed()]
+
+
+def _severity(f: Finding) -> tuple[int, float]:
+    return -list(State).index(f.state), f.gain
+
+
+def with_tries(found: Iterable[Finding]) -> tuple[Finding, ...]:
+    """``found`` with the number of attacks tried on the same thing: a column to within its tolerance, a
+    column's error, people, named rows; attacks on all columns, labels and members stand together.
+    """
+    every = list(found)
+    tries = Counter(map(_family, every))
+    return tuple(replace(f, tries=tries[_family(f)]) for f in every)
+
+
+def _family(f: Finding) -> str:
+    if f.quantity is Quantity.WITHIN:
+        return f"{f.quantity} {f.subject}"
+    if f.quantity in _PEOPLE:
+        return Quantity.WHOLE
+    return Quantity.ALL if f.quantity in OVERALL else f.quantity
+
+
+#: What is judged of a whole federation, beside a blind guess.
+OVERALL: Sequence[Quantity] = (Quantity.ALL, Quantity.LABELS, Quantity.MEMBERS)

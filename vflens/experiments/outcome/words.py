@@ -6,11 +6,15 @@ import math
 from collections.abc import Sequence
 
 from vflens.experiments.outcome.decide import State
-from vflens.experiments.outcome.finding import Finding
+from vflens.experiments.outcome.finding import Finding, Quantity
+from vflens.numerics.measures.advantage import exact
+from vflens.protocol.acts import BATCHES, SUMS
 from vflens.types import Phase
 from vflens.words import counted
 
 _NAMED = 6  # columns in a sentence
+_KINDS: dict[str, str] = {Phase.TRAIN: "training", Phase.PREDICT: "prediction"}
+_TOGETHER = {Quantity.ALL, Quantity.LABELS}  # their subject is a word, no column
 _ROUNDING = 1e-12  # of figures that are exactly 0 but for it
 
 
@@ -45,6 +49,61 @@ def percent(share: float) -> str:
     return f"{whole:.1f} %" if 99 < whole < 99.95 else f"{whole:.0f} %"
 
 
+def rows_of(scored_set: str) -> str:
+    """Scored rows in words: "predict rows", "rows of round 0", "rows of the batches of round 0"."""
+    kind, _, number = scored_set.rpartition("-")
+    places = {"round": "round", BATCHES: "the batches of round", SUMS: "all clients in round"}
+    return f"rows of {places[kind]} {number}" if kind in places else f"{scored_set} rows"
+
+
+def subject(finding: Finding) -> str:
+    """What a figure is of, and on which rows: "columns of passive, predict rows"."""
+    if finding.quantity is Quantity.MEMBERS:
+        return f"pairs of a training row of {finding.target} and another"
+    rows = rows_of(finding.scored_set)
+    if finding.quantity is Quantity.LABELS:
+        rows = f"{_KINDS.get(finding.scored_set, finding.scored_set)} rows"
+    what = finding.subject if finding.quantity in _TOGETHER else "columns"
+    return f"{what} of {finding.target}, {rows}"
+
+
+def figures(finding: Finding) -> tuple[str, str, str]:
+    """The figure, its interval and a blind guess's, as a table has them; "exactly" but for rounding."""
+    ends = finding.low, finding.high
+    low, high, blind = (_plain(finding, value) for value in (*ends, finding.guessed))
+    return "exactly" if finding.is_exact else _plain(finding, finding.value), f"{low} … {high}", blind
+
+
+def _plain(finding: Finding, value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{100 * value:.1f} %" if finding.is_share else in_own_unit(value)
+
+
+def scored(finding: Finding) -> str:
+    """What was scored, with the interval over so many tries, the rows, and what guesses reach."""
+    f, rows = finding, counted(finding.rows, "row", ",")
+    if f.quantity is Quantity.WITHIN:
+        low, high = exact(f.value, f.rows, f.tries)[0], exact(f.value, f.rows)[1]
+        imputed = "" if f.imputation is None else f", imputation {_plain(f, f.imputation)}"
+        return (
+            f"{f.attack} finds {_plain(f, f.value)} ({_plain(f, low)} … {_plain(f, high)}) of {rows} "
+            f"({rows_of(f.scored_set)} of {f.target}) to within {in_own_unit(f.tolerance or 0.0)}, a blind "
+            f"guess {_plain(f, f.blind)}{imputed}"
+        )
+    if f.is_share:
+        low, high = exact(f.value, f.rows)
+        return (
+            f"{f.attack} is right in {_plain(f, f.value)} ({_plain(f, low)} … {_plain(f, high)}) of {rows} "
+            f"({subject(f)}), a blind guess in {_plain(f, f.blind)}"
+        )
+    interval = "no interval" if f.half_width is None else f"± {number(f.half_width)}"
+    return (
+        f"{f.attack} errs by {number(f.value)} ({interval}) on {rows} ({subject(f)}), a blind guess by "
+        f"{number(f.blind)}"
+    )
+
+
 def reader(finding: Finding) -> str:
     """Who finds it, as a sentence begins."""
     if finding.scored_set == Phase.TRAIN:
@@ -59,7 +118,7 @@ def reached(finding: Finding) -> str:
     state = finding.state
     if state is State.NOT_FOUND:
         return "not better than a guess" if finding.varies else "it never varies"
-    return f"{_not_decided(finding)}" if state is State.UNDECIDED else _worded(finding, finding.value)
+    return f"{_not_decided(finding)}" if state is State.UNDECIDED else error(finding)
 
 
 def guessed(finding: Finding) -> str:
@@ -67,8 +126,9 @@ def guessed(finding: Finding) -> str:
     return _figure(finding, finding.blind)
 
 
-def _worded(finding: Finding, value: float) -> str:
-    return "exactly" if finding.is_exact else _figure(finding, value)
+def error(finding: Finding) -> str:
+    """What the attack reaches, whatever is known of it."""
+    return "exactly" if finding.is_exact else _figure(finding, finding.value)
 
 
 def _figure(finding: Finding, value: float) -> str:
@@ -90,6 +150,14 @@ def deciding(count: int) -> str:
 def column(finding: Finding) -> str:
     """A column in a sentence: "age exactly, a blind guess to within ± 17"."""
     return f"{finding.subject} {reached(finding)}, a blind guess {guessed(finding)}"
+
+
+def measured(finding: Finding) -> str:
+    """A column in a sentence of a run, where it is better than a guess: "age to within ± 3.0 (root mean
+    squared error), a blind guess to within ± 17".
+    """
+    which = "" if finding.is_share or finding.is_exact else " (root mean squared error)"
+    return f"{finding.subject} {error(finding)}{which}, a blind guess {guessed(finding)}"
 
 
 def title(finding: Finding) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vflens.experiments.results.record import RecordedRun
-from vflens.experiments.results.titles import targets
-from vflens.experiments.results.verdict import attacker, baseline, named
+from vflens.experiments.results.titles import attacker, named, targets
+from vflens.experiments.results.verdict import baseline
 
 
 def adversary(runs: Sequence[RecordedRun]) -> str:

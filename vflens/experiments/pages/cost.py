@@ -15,6 +15,7 @@ from typing import NamedTuple
 from vflens.experiments.outcome.words import number
 from vflens.experiments.results.results import UTILITY, worth
 from vflens.numerics.measures.intervals import interval
+from vflens.storage.json_file import Number
 from vflens.storage.metrics import Name
 from vflens.types import Facts
 
@@ -55,9 +56,9 @@ class Cost:
     """
 
     measure: str
-    lost: tuple[float, ...]
-    gained: tuple[float, ...]
-    gained_before: tuple[float, ...]
+    lost: tuple[Number, ...]
+    gained: tuple[Number, ...] = ()
+    gained_before: tuple[Number, ...] = ()
 
     @classmethod
     def of(cls, measure: str, defended: Mapping[int, Use], undefended: Mapping[int, Use]) -> Cost:

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from vflens.errors import DataError
+from vflens.experiments.outcome.words import rows_of
 from vflens.experiments.results.folders import PartyRun
 from vflens.experiments.results.record import RecordedRun
 from vflens.experiments.results.results import up_to_affine
-from vflens.experiments.results.titles import ranking, rows_of
+from vflens.experiments.results.titles import ranking
 from vflens.roles import ROLES
 from vflens.tables.pixels import pixel_places, too_wide
 from vflens.types import Array, Document

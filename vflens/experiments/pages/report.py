@@ -14,7 +14,7 @@ import tomli_w
 from pydantic import ValidationError
 
 from vflens.errors import PluginError
-from vflens.experiments.outcome.words import number
+from vflens.experiments.outcome.words import error, guessed, number
 from vflens.experiments.pages import report_charts
 from vflens.experiments.pages.adversary import adversary
 from vflens.experiments.pages.ledger import ledger
@@ -66,7 +66,9 @@ def write_report(folders: Sequence[Path], out: Path) -> Path:
 
 def render(runs: Sequence[RecordedRun]) -> str:
     """The report as HTML."""
-    template = templates(number=number, quantity=_quantity).get_template("report.html.j2")
+    template = templates(number=number, quantity=_quantity, error=error, guessed=guessed).get_template(
+        "report.html.j2"
+    )
     names = dict(zip((r.name for r in runs), labels(runs), strict=True))
     traffic = {r.name: found for r in runs if (found := ledger(r))["lines"]}
     panels = charts(runs)

@@ -9,7 +9,7 @@ from html import escape
 from statistics import fmean
 from typing import TypeAlias
 
-from vflens.experiments.outcome.words import number
+from vflens.experiments.outcome.words import number, rows_of
 from vflens.experiments.pages.plots import (
     GREY,
     SHARES,
@@ -25,7 +25,7 @@ from vflens.experiments.pages.plots import (
 )
 from vflens.experiments.results.record import RecordedRun
 from vflens.experiments.results.results import ColumnError, Result
-from vflens.experiments.results.titles import labels, ranking, rows_of, targets
+from vflens.experiments.results.titles import labels, ranking, targets
 from vflens.numerics.measures.intervals import least_first
 from vflens.storage.metrics import Name
 from vflens.types import Document

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from vflens.experiments.outcome.decide import HARDLY
+from vflens.experiments.outcome.words import measured
 from vflens.experiments.results.clear_training import percent
 from vflens.experiments.results.record import RecordedRun
 from vflens.experiments.results.titles import defenses, labels
@@ -21,7 +22,7 @@ def worst_column(run: RecordedRun) -> Iterator[str]:
         worst = max(found, key=lambda own: own.gain)
         whose = f" of {worst.target}" if len(run.largest) > 1 else ""
         what = "The label" if run.label_of(worst.target) else "Worst column"
-        yield f"{what}{whose}: {worst}."
+        yield f"{what}{whose}: {measured(worst)}."
 
 
 def best_defense(runs: Sequence[RecordedRun], base: RecordedRun) -> Iterator[str]:

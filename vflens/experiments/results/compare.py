@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vflens.errors import ConfigError
-from vflens.experiments.outcome.words import number
+from vflens.experiments.outcome.words import number, rows_of
 from vflens.experiments.results.record import RecordedRun, read_run
 from vflens.experiments.results.results import ColumnError, Result
-from vflens.experiments.results.titles import rows_of
 from vflens.storage.metrics import Name
 from vflens.types import Document, Facts
 

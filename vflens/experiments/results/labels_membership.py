@@ -11,15 +11,15 @@ from typing import NamedTuple
 from vflens.experiments.outcome.decide import State
 from vflens.experiments.outcome.finding import Finding, Quantity
 from vflens.experiments.outcome.words import deciding, percent
+from vflens.experiments.results.findings import figures_of
 from vflens.experiments.results.folders import Metric, PartyRuns
-from vflens.experiments.results.own_units import figures_of
 from vflens.experiments.results.results import Result, final, is_baseline
 from vflens.numerics.measures.advantage import exact
 from vflens.numerics.measures.intervals import over_blind
 from vflens.plugins.attack import is_blind, means_only
 from vflens.score.membership import FALSE_POSITIVE_RATES
 from vflens.storage.metrics import Name
-from vflens.types import Phase
+from vflens.types import Facts, Phase
 from vflens.words import counted
 
 SITE = "which client a training row is from"
@@ -107,53 +107,42 @@ def membership_results(run: PartyRuns) -> list[MembershipResult]:
     return sorted(results.values(), key=lambda r: -r.auc)
 
 
-class ColumnMean(NamedTuple):
-    """How far the mean of the answers of ``attack`` lies from that of ``column`` over ``rows`` rows of
-    ``target``, scaled to [0, 1]: of a column of two values it is a share of people. ``blind`` is the distance
-    of the best guess from what was granted: of those that exist the one that errs least over all columns.
+def column_means(run: PartyRuns) -> tuple[Finding, ...]:
+    """How far the mean of each attack's answers lies from the column's own, scaled to [0, 1]: of a column of
+    two values it is a share of people; beside the best guess from what was granted, the one that errs least
+    over all columns. None of pixels, of clients and of older runs.
     """
-
-    attack: str
-    target: str
-    scored_set: str
-    rows: int
-    column: str
-    error: float
-    blind: float
-
-
-def column_means(run: PartyRuns) -> tuple[ColumnMean, ...]:
-    """Of every attack at its last milestone, but blind ones; none of pixels, of clients and of older runs."""
     return tuple(found for r in final(run) if not is_blind(r.attack) for found in _means_of(run, r))
 
 
-def asked_means(run: PartyRuns) -> tuple[ColumnMean, ...]:
+def asked_means(run: PartyRuns) -> tuple[Finding, ...]:
     """As :func:`column_means`, of attacks on nothing else, blind ones too."""
     return tuple(found for r in final(run) if means_only(r.attack) for found in _means_of(run, r))
 
 
-def _means_of(run: PartyRuns, r: Result) -> Iterator[ColumnMean]:
+def _means_of(run: PartyRuns, r: Result) -> Iterator[Finding]:
     name = Name.COLUMN_MEAN_ERROR
-    errors, told = figures_of(run, name, r, r.attack), figures_of(run, Name.COLUMN_BLIND_MEAN_ERROR, r)
+    errors, granted = figures_of(run, name, r, r.attack), figures_of(run, Name.COLUMN_BLIND_MEAN_ERROR, r)
     guesses = {m.attack for m in run.metrics(name) if is_baseline(m, r.adversary)}
-    blind = min((told, *(figures_of(run, name, r, guess) or told for guess in sorted(guesses))), key=_average)
-    place = (r.attack, r.target, r.scored_set, r.rows)
-    for column in told:
-        if column in errors:
-            yield ColumnMean(*place, column, errors[column], blind[column])
+    blind = min(
+        (granted, *(figures_of(run, name, r, guess) or granted for guess in sorted(guesses))), key=_average
+    )
+    place: Facts = {"attack": r.attack, "target": r.target, "scored_set": r.scored_set, "rows": r.rows}
+    for c in (c for c in granted if c in errors):
+        yield Finding(quantity=Quantity.MEAN, subject=c, value=errors[c], blind=blind[c], **place)
 
 
 def best_means(run: PartyRuns) -> Iterator[str]:
     """A sentence on each target and set of rows of which an attack was asked for means alone: what the attack
     that errs least tells of them, whichever it is.
     """
-    found: dict[tuple[str, str, int], dict[str, list[ColumnMean]]] = {}
+    found: dict[tuple[str, str, int], dict[str, list[Finding]]] = {}
     for m in column_means(run):
         found.setdefault((m.target, m.scored_set, m.rows), {}).setdefault(m.attack, []).append(m)
     asked = {place: attacks for place, attacks in found.items() if any(map(means_only, attacks))}
     for (target, scored, rows), attacks in asked.items():
         error, blind, attack = min(
-            (_average({m.column: m.error for m in ms}), _average({m.column: m.blind for m in ms}), name)
+            (_average({m.subject: m.value for m in ms}), _average({m.subject: m.blind for m in ms}), name)
             for name, ms in attacks.items()
         )
         yield (

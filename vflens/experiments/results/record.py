@@ -11,11 +11,20 @@ from functools import cached_property
 from pathlib import Path
 
 from vflens.errors import ConfigError
-from vflens.experiments.outcome.finding import Finding
+from vflens.experiments.outcome.finding import Finding, Findings
 from vflens.experiments.results.fedadob import TheoremCheck, beside
+from vflens.experiments.results.findings import (
+    ColumnBits,
+    WorstCase,
+    best_own_errors,
+    column_bits,
+    found_columns,
+    of_run,
+    own_errors,
+    worst_cases,
+)
 from vflens.experiments.results.folders import PartyRun, PartyRuns, party_folders, read_party
 from vflens.experiments.results.labels_membership import (
-    ColumnMean,
     LabelResult,
     MembershipResult,
     asked_means,
@@ -24,17 +33,6 @@ from vflens.experiments.results.labels_membership import (
     label_results,
     membership_results,
     sites,
-)
-from vflens.experiments.results.own_units import (
-    ColumnBits,
-    FoundColumn,
-    OwnError,
-    WorstCase,
-    best_own_errors,
-    column_bits,
-    found_columns,
-    own_errors,
-    worst_cases,
 )
 from vflens.experiments.results.protection import (
     OnGrantsOnly,
@@ -86,6 +84,11 @@ class RecordedRun(PartyRuns):
         >>> [column.mse for column in run.columns(run.results[0])]
         >>> run.utility["accuracy"], run.labels, run.membership, run.skipped, run.privacy
     """
+
+    @cached_property
+    def findings(self) -> Findings:
+        """What its attacks found, beside what a blind guess reaches: columns, labels, members, people."""
+        return of_run(self)
 
     @cached_property
     def results(self) -> tuple[Result, ...]:
@@ -211,12 +214,12 @@ class RecordedRun(PartyRuns):
         """The errors of one of :attr:`results` column by column, in the target's order."""
         return column_errors(self, result)
 
-    def own_units(self, result: Result) -> tuple[OwnError, ...]:
+    def own_units(self, result: Result) -> tuple[Finding, ...]:
         """The columns of ``result`` that it finds best, in their own units; at most 12."""
         return own_errors(self, result)
 
     @cached_property
-    def best_own_units(self) -> tuple[OwnError, ...]:
+    def best_own_units(self) -> tuple[Finding, ...]:
         """The same of the most successful attack on each target."""
         return best_own_errors(self)
 
@@ -226,17 +229,17 @@ class RecordedRun(PartyRuns):
         return worst_cases(self)
 
     @cached_property
-    def found_columns(self) -> tuple[FoundColumn, ...]:
+    def found_columns(self) -> tuple[Finding, ...]:
         """By attack and column the share of rows that it finds within the column's tolerance."""
-        return found_columns(self)
+        return tuple(found_columns(self))
 
     @cached_property
-    def column_means(self) -> tuple[ColumnMean, ...]:
+    def column_means(self) -> tuple[Finding, ...]:
         """By attack and column, how far the mean of its answers lies from the column's own."""
         return column_means(self)
 
     @property
-    def asked_means(self) -> tuple[ColumnMean, ...]:
+    def asked_means(self) -> tuple[Finding, ...]:
         """As :attr:`column_means`, of attacks on nothing else, the guess from granted means too."""
         return asked_means(self)
 

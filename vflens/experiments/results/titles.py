@@ -1,14 +1,18 @@
-"""The titles of runs, by their defences, and the order of names."""
+"""The titles of runs, by their defences, who attacks in them, and the order of names."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from vflens.experiments.results.record import RecordedRun
+from vflens.experiments.results.folders import PartyRuns
 from vflens.numerics.measures.intervals import least_first
-from vflens.protocol.acts import BATCHES, SUMS
+from vflens.roles import ROLES, SEATS
 from vflens.types import Facts, Role
+
+if TYPE_CHECKING:
+    from vflens.experiments.results.record import RecordedRun
 
 ON_GRANTS_ONLY = "acts on what is granted only"  # of a defence that hides nothing that crosses the wire
 
@@ -74,11 +78,30 @@ def ranking(runs: Sequence[RecordedRun]) -> dict[str, int]:
     return {attack: rank for rank, attack in enumerate(dict.fromkeys(r.attack for r in everything))}
 
 
-def rows_of(scored_set: str) -> str:
-    """Scored rows in words: "predict rows", "rows of round 0", "rows of the batches of round 0"."""
-    kind, _, number = scored_set.rpartition("-")
-    places = {"round": "round", BATCHES: "the batches of round", SUMS: "all clients in round"}
-    return f"rows of {places[kind]} {number}" if kind in places else f"{scored_set} rows"
+def attacker(run: PartyRuns, attack: str | None = None) -> str:
+    """The party that runs ``attack``, in words, with those that collude in it; any attacking party otherwise,
+    or the active party, or the server.
+    """
+    tables = [(p.name, a) for p in run.parties for a in p.settings.attacks if attack in (None, a.get("name"))]
+    names = list(dict.fromkeys(name for name, _ in tables)) or run.attackers
+    words = " and ".join(named(run, n) for n in names) or "the active party"
+    colluders = sorted({str(name) for _, table in tables if attack for name in table.get("colluders", ())})
+    return f"{words} with {' and '.join(colluders)}" if colluders else words
+
+
+def named(run: PartyRuns, party: str) -> str:
+    """A party in words: its role, and its name if that differs; of a horizontal run as it is called."""
+    info = run.infos().get(party)
+    if info is None:
+        return SEATS[Role.OPERATOR].words if party == Role.OPERATOR else f"party {party}"
+    other = "" if party == info.role else f" {party}"
+    return ROLES[info.role].words.format(role=info.role, name=party, other=other)
+
+
+def things(run: PartyRuns, target: str) -> str:
+    """The word for what is estimated of the target: "pixels", "columns", or its numeric "label"."""
+    pixels = (columns := run.columns_of(target)) and all(c.pixel for c in columns)
+    return "label" if run.label_of(target) else "pixels" if pixels else "columns"
 
 
 def by_name(name: str) -> list[tuple[int, str]]:

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from vflens.experiments.outcome.decide import HARDLY
-from vflens.experiments.outcome.words import number
+from vflens.experiments.outcome.finding import Finding
+from vflens.experiments.outcome.words import number, rows_of
 from vflens.experiments.results import theory
 from vflens.experiments.results.best_defense import best_defense, worst_column
 from vflens.experiments.results.clear_training import (
@@ -24,11 +25,10 @@ from vflens.experiments.results.clear_training import (
 )
 from vflens.experiments.results.record import RecordedRun
 from vflens.experiments.results.results import UTILITY, LargestLeak, Result, beside, worth
-from vflens.experiments.results.titles import by_name, defenses, labels, rows_of
-from vflens.roles import ROLES, SEATS
+from vflens.experiments.results.titles import attacker, by_name, defenses, labels, named, things
 from vflens.storage.json_file import finite
 from vflens.storage.metrics import Name
-from vflens.types import Document, Phase, Role
+from vflens.types import Document, Phase
 from vflens.words import counted
 
 _NOTHING = "Nothing can be said yet about what leaks: no reconstruction was scored beside a blind guess."
@@ -163,7 +163,7 @@ def _run_json(run: RecordedRun, label: str) -> Document:
                 **{k: finite(v) for k, v in vars(r).items() if v or k not in ("granted", "adversary")},
                 "relative": finite(r.relative),
                 "better_than_blind": r.better,
-                "own_units": [found._asdict() for found in run.own_units(r)],
+                "own_units": [_own_json(f) for f in run.own_units(r)],
             }
             for r in run.results
         ],
@@ -171,7 +171,8 @@ def _run_json(run: RecordedRun, label: str) -> Document:
             {"attack": attack, "target": target, "r2": r2} for (attack, target), r2 in run.explained.items()
         ],
         "worst_cases": [case.json for case in run.worst_cases],
-        "column_means": [found._asdict() for found in run.column_means],
+        "column_means": [_mean_json(f) for f in run.column_means],
+        "findings": run.findings.json,
         **{"skipped": [f._asdict() for f in run.skipped], "failed": [f._asdict() for f in run.failed]},
         "hijacking_suspected": run.hijacked,
         "labels": [{k: finite(v) for k, v in vars(r).items()} for r in run.labels],
@@ -180,6 +181,17 @@ def _run_json(run: RecordedRun, label: str) -> Document:
         "privacy": [{k: finite(v) for k, v in vars(found).items()} for found in run.privacy],
         **theory.to_json(run),
     }
+
+
+def _own_json(f: Finding) -> Document:
+    """Under the keys of version 0.2, as :func:`_mean_json`: ``findings`` has all."""
+    place = {"target": f.target, "attack": f.attack, "column": f.subject}
+    return {**place, "error": f.value, "blind": f.blind, "right": f.is_share}
+
+
+def _mean_json(f: Finding) -> Document:
+    place = {"attack": f.attack, "target": f.target, "scored_set": f.scored_set, "rows": f.rows}
+    return {**place, "column": f.subject, "error": f.value, "blind": f.blind}
 
 
 def _leak_json(run: RecordedRun, leak: LargestLeak) -> Document:
@@ -306,32 +318,6 @@ def _worth_change(run: RecordedRun, base: RecordedRun) -> Iterator[str]:
             same = abs(now - before) < 0.0005
             change = "unchanged" if same else f"{number(before)} → {number(now)}"
             yield f"{UTILITY[measure]} {change}"
-
-
-def attacker(run: RecordedRun, attack: str | None = None) -> str:
-    """The party that runs ``attack``, in words, with those that collude in it; any attacking party otherwise,
-    or the active party, or the server.
-    """
-    tables = [(p.name, a) for p in run.parties for a in p.settings.attacks if attack in (None, a.get("name"))]
-    names = list(dict.fromkeys(name for name, _ in tables)) or run.attackers
-    words = " and ".join(named(run, n) for n in names) or "the active party"
-    colluders = sorted({str(name) for _, table in tables if attack for name in table.get("colluders", ())})
-    return f"{words} with {' and '.join(colluders)}" if colluders else words
-
-
-def named(run: RecordedRun, party: str) -> str:
-    """A party in words: its role, and its name if that differs; of a horizontal run as it is called."""
-    info = run.infos().get(party)
-    if info is None:
-        return SEATS[Role.OPERATOR].words if party == Role.OPERATOR else f"party {party}"
-    other = "" if party == info.role else f" {party}"
-    return ROLES[info.role].words.format(role=info.role, name=party, other=other)
-
-
-def things(run: RecordedRun, target: str) -> str:
-    """The word for what is estimated of the target: "pixels", "columns", or its numeric "label"."""
-    pixels = (columns := run.columns_of(target)) and all(c.pixel for c in columns)
-    return "label" if run.label_of(target) else "pixels" if pixels else "columns"
 
 
 def broken(run: RecordedRun, label: str) -> list[str]:

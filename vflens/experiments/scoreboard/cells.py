@@ -283,7 +283,7 @@ def _means(done: RecordedRun) -> Iterator[Document]:
     """How far means of columns lie from the truth, on average over columns: of attacks on nothing else."""
     found: dict[tuple[str, str, str], list[tuple[float, float]]] = {}
     for m in done.asked_means:
-        found.setdefault((m.attack, m.target, m.scored_set), []).append((m.error, m.blind))
+        found.setdefault((m.attack, m.target, m.scored_set), []).append((m.value, m.blind))
     for (attack, target, rows), columns in found.items():
         figure, blind = map(fmean, zip(*columns, strict=True))
         errors = {"measure": "distance", "figure": figure, "blind": blind}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
@@ -18,8 +18,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vflens.errors import ConfigError, DefenseError
+from vflens.experiments.outcome.finding import Finding, Quantity
 from vflens.experiments.pages.drawing import Drawing
 from vflens.experiments.pages.page import plotly, templates, write_page
+from vflens.experiments.results.findings import of_label, of_member
 from vflens.experiments.run.dealer import data_set
 from vflens.experiments.run.loading import experiment_kind
 from vflens.experiments.sweeps import cap
@@ -33,7 +35,6 @@ from vflens.types import ColumnInfo, Document, Facts
 
 if TYPE_CHECKING:
     from vflens.experiments.results.labels_membership import LabelResult, MembershipResult
-    from vflens.experiments.results.own_units import FoundColumn
     from vflens.experiments.results.record import RecordedRun
     from vflens.experiments.results.results import Result
 
@@ -93,12 +94,13 @@ def _cell_rows(place: Document, done: RecordedRun, adversary: str) -> Rows:
     absent |= {(f.attack, f.adversary): f"failed: {f.reason}" for f in done.failed}
     unscored = {attack: reason for (attack, party), reason in absent.items() if (attack, party) not in found}
     without = [{**place, "attack": attack, "refused": reason} for attack, reason in unscored.items()]
-    named = [{**place, **_label_row(r), **use} for r in labels]
-    named += [{**place, **_membership_row(r), **use} for r in ranked]
+    named = [{**place, **_label_row(r), **_findings([of_label(done, r)]), **use} for r in labels]
+    named += [{**place, **_membership_row(r), **_findings([of_member(done, r)]), **use} for r in ranked]
     reconstructed = [
         {
             **place,
-            **_column_row(r, done.found_columns, done.label_of(r.target)),
+            **_column_row(r, done.label_of(r.target)),
+            **_findings(_of_columns(done, r)),
             **theory.get((r.attack, r.target, r.scored_set), {}),
             **use,
         }
@@ -135,15 +137,22 @@ def _membership_row(r: MembershipResult) -> Document:
     return {**row, "rows": r.rows, "membership_auc": r.auc, "blind": r.blind, "relative": relative}
 
 
-def _column_row(r: Result, found: Sequence[FoundColumn], label: ColumnInfo | None) -> Document:
-    """``found`` has by column the shares within its tolerance, as JSON; a numeric ``label`` is the column."""
+def _column_row(r: Result, label: ColumnInfo | None) -> Document:
+    """A numeric ``label`` is the column."""
     row = {"attack": r.attack, "target": r.target, "scored_set": r.scored_set, "rows": r.rows}
-    own = [
-        f._asdict() for f in found if (f.attack, f.target, f.scored_set) == (r.attack, r.target, r.scored_set)
-    ]
     errors = {"mse": r.mse, "blind": r.blind, "relative": r.relative}
     of_label = {"label": label.name} if label else {}
-    return {**row, **errors, "half_width": r.half_width, "found": json.dumps(own), **of_label}
+    return {**row, **errors, "half_width": r.half_width, **of_label}
+
+
+def _of_columns(run: RecordedRun, r: Result) -> Iterator[Finding]:
+    """What ``r`` finds of each column, to within its tolerance, and of all."""
+    place, judged = (r.attack, r.target, r.scored_set), (Quantity.WITHIN, Quantity.ALL)
+    return (f for f in run.findings.only(*judged) if (f.attack, f.target, f.scored_set) == place)
+
+
+def _findings(found: Iterable[Finding]) -> Document:
+    return {"findings": [f.json for f in found]}
 
 
 def run_sweep(sweep: AnySweep, pool: Pool, out: Path, command: str) -> Document:

@@ -4,13 +4,14 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 
+from vflens.experiments.outcome.words import rows_of
 from vflens.experiments.pages.plots import Plot, scatter, style
 from vflens.experiments.pages.report_charts import milestones
 from vflens.experiments.results import theory
 from vflens.experiments.results.ledger import shown
 from vflens.experiments.results.record import RecordedRun
 from vflens.experiments.results.results import Result
-from vflens.experiments.results.titles import ranking, rows_of
+from vflens.experiments.results.titles import ranking
 from vflens.types import Document
 
 _BAND = "33"  # opacity of a band's colour, in hexadecimal

@@ -6,16 +6,18 @@ import shlex
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import Any
 
 from vflens.errors import ConfigError, VflensError
-from vflens.experiments.audit import given_run
 from vflens.experiments.audit.advice import recommendation
 from vflens.experiments.audit.bench import Bench
 from vflens.experiments.audit.described import table_description
 from vflens.experiments.audit.given import Source, begun, joint, linear_subject, utc_now
+from vflens.experiments.audit.given_run import audit_given
+from vflens.experiments.audit.record import AuditRecord
 from vflens.experiments.audit.run import Keep, audit
 from vflens.experiments.audit.words import exposed_file, predicted, sentences, write_audit, write_exposed
 from vflens.experiments.evidence.declared import read_declared
@@ -200,18 +202,16 @@ class OwnAudit:
         with about(asked.model_field):
             files = source.files()
         made = begun([*files, *filter(None, [weights])])
-        found = self._measured(asked, source, weights, exposed.update)
-        found |= {"tables": {name: check.record() for name, check in checked.items()}, **made}
-        found["ended"] = utc_now()
-        outcomes = judge(asked.read_thresholds(), asked.beats_blind, [of_audit(found)])
+        record = self._measured(asked, source, weights, exposed.update)
+        made["tables"] = {name: check.record() for name, check in checked.items()}
+        record = replace(record, **made, ended=utc_now())
+        outcomes = judge(asked.read_thresholds(), asked.beats_blind, [of_audit(record)])
         write_exposed(exposed, self.page)
-        given = "strongest" not in found
-        (given_run.write_given if given else write_audit)(found, self.page)
-        self._write_dpia(found)
-        verdict = given_run.sentences(found) if given else _verdict(found)
-        return {"verdict": verdict, "thresholds": [sentence(o.sentence) for o in outcomes]}
+        write_audit(record, self.page)
+        self._write_dpia(record)
+        return {"verdict": _verdict(record), "thresholds": [sentence(o.sentence) for o in outcomes]}
 
-    def _measured(self, asked: Asked, source: Source, weights: Path | None, keep: Keep) -> Document:
+    def _measured(self, asked: Asked, source: Source, weights: Path | None, keep: Keep) -> AuditRecord:
         """The audit of the planned model, or of the trained one in ``weights``."""
         model, plan = None if weights is None else read_model(weights), asked.plan()
         with about("columns"):
@@ -222,16 +222,18 @@ class OwnAudit:
             assert weights is not None
             with about("weights"):
                 rows = joint(source, model, plan)
-            return given_run.audit_given(model, rows, Path(weights.name), self._tell, keep)
+            return audit_given(model, rows, Path(weights.name), self._tell, keep)
         with about(asked.model_field):
             subject = source.subject(source.classes) if model is None else linear_subject(source, model)
         with about("known"):
             Bench.set_up(subject, plan)
         return audit(subject, plan, self._tell, keep)
 
-    def _write_dpia(self, found: Document) -> None:
+    def _write_dpia(self, record: AuditRecord) -> None:
         document = self.page.with_suffix(".json")
-        write_whole(document, json.dumps(finite(found), ensure_ascii=False).encode(), remedy="another folder")
+        write_whole(
+            document, json.dumps(finite(record.json), ensure_ascii=False).encode(), remedy="another folder"
+        )
         write_dpia(assess([document], read_declared(None)), self.dpia)
 
     def _described(self, table: Path, id_column: str) -> Document:
@@ -247,9 +249,11 @@ class OwnAudit:
         }
 
 
-def _verdict(found: Document) -> list[str]:
-    decision, protection, column, *_ = sentences(found)
-    return [decision, column, recommendation(found), *predicted(found), protection]
+def _verdict(record: AuditRecord) -> list[str]:
+    if record.is_given:
+        return sentences(record)
+    decision, protection, column, *_ = sentences(record)
+    return [decision, column, recommendation(record), *predicted(record), protection]
 
 
 def _line(name: str, flaw: Flaw | None) -> Document:

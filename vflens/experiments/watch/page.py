@@ -7,12 +7,12 @@ from typing import Any, NoReturn, TypeVar
 from weakref import WeakKeyDictionary
 
 from vflens.errors import DataError, VflensError
-from vflens.experiments.outcome.words import number
+from vflens.experiments.outcome.words import number, rows_of
 from vflens.experiments.pages.page import templates
 from vflens.experiments.pages.report import render
 from vflens.experiments.results.ledger import shown
 from vflens.experiments.results.record import RecordedRun, read_runs
-from vflens.experiments.results.titles import labels, rows_of
+from vflens.experiments.results.titles import labels
 from vflens.experiments.watch import panels
 from vflens.experiments.watch.events import sentence
 from vflens.experiments.watch.reading import Folders

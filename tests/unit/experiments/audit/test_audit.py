@@ -21,12 +21,14 @@ from vflens.defenses.withhold_parameters import WithholdParameters
 from vflens.errors import ConfigError, DataError, KnowledgeError
 from vflens.experiments.audit import defenses as module
 from vflens.experiments.audit.advice import recommendation
-from vflens.experiments.audit.bench import Bench, Plan
+from vflens.experiments.audit.bench import Bench, Plan, Wanted
+from vflens.experiments.audit.charts import columns_table, table
 from vflens.experiments.audit.defenses import candidates
 from vflens.experiments.audit.models import simulate
+from vflens.experiments.audit.record import AuditRecord, EarlyBounds
 from vflens.experiments.audit.run import audit
 from vflens.experiments.audit.subject import AuditSubject, load_subject
-from vflens.experiments.audit.words import columns_table, in_detail, in_short, sentences, table, write_audit
+from vflens.experiments.audit.words import in_detail, in_short, sentences, write_audit
 from vflens.experiments.outcome.words import number
 from vflens.plugins.defense import Context, Defense
 from vflens.registry import ATTACKS, Registry
@@ -47,13 +49,13 @@ def _subject(d: int = 4, classes: int = 3, n: int = 150, **given: Any) -> AuditS
 
 
 @pytest.fixture(scope="module")
-def found() -> dict[str, Any]:
+def record() -> AuditRecord:
     return audit(_subject(), QUICK, _silent)
 
 
 @pytest.fixture(autouse=True)
 def one_defence(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All of them take seconds: `found`, made before, has tried them."""
+    """All of them take seconds: `record`, made before, has tried them."""
     monkeypatch.setattr(module, "candidates", lambda: iter([("label_only", {}, LabelOnly)]))
 
 
@@ -107,33 +109,32 @@ def test_defences_act_where_they_would() -> None:
 # -- figures -------------------------------------------------------------------------------------------
 
 
-def test_bounds_hold_for_every_simulated_model(found: dict[str, Any]) -> None:
-    measured = [a for a in found["attacks"] if a["attack"] in found["bounds"]]
+def test_bounds_hold_for_every_simulated_model(record: AuditRecord) -> None:
+    measured: list[Any] = [a for a in record.attacks if a.attack in record.bounds]
     assert len(measured) == 4
     for a in measured:
-        bounds = found["bounds"][a["attack"]]
-        assert max(bounds["lower"], bounds["any_center"]) <= a["unclipped"] <= bounds["upper"]
+        bounds = record.bounds[a.attack]
+        assert max(bounds.lower, bounds.any_center) <= a.unclipped <= bounds.upper
 
 
-def test_the_strongest_attack_stands_beside_its_blind_guess(found: dict[str, Any]) -> None:
-    thorough = [a for a in found["attacks"] if a["rows"] == found["attacked_rows"]]
-    assert found["strongest"]["mse"] == min(a["mse"] for a in thorough)
-    assert {a["attack"] for a in found["attacks"] if a not in thorough} <= {"rcc1"}
-    assert found["blind"]["column_means"] == min(found["blind"].values())
-    for a in found["attacks"]:
-        assert np.mean(a["columns"]) == pytest.approx(a["mse"])
-        assert a["low"] <= a["mse"] <= a["high"]
-    assert found["attacked_rows"] + found["known_rows"] == found["rows"] == QUICK.rows
+def test_the_strongest_attack_stands_beside_its_blind_guess(record: AuditRecord) -> None:
+    thorough = [a for a in record.attacks if a.rows == record.attacked_rows]
+    assert record.strongest.mse == min(a.mse for a in thorough)
+    assert {a.attack for a in record.attacks if a not in thorough} <= {"rcc1"}
+    assert record.blind["column_means"] == min(record.blind.values())
+    for a in record.attacks:
+        assert np.mean(a.columns) == pytest.approx(a.mse)
+        assert a.low <= a.mse <= a.high
+    assert (record.attacked_rows or 0) + record.known_rows == record.rows == QUICK.rows
 
 
-def test_one_seed_one_result(found: dict[str, Any]) -> None:
+def test_one_seed_one_result(record: AuditRecord) -> None:
     again = audit(_subject(), QUICK, _silent)
-    without = {k: v for k, v in found.items() if k not in ("defenses", "fitting")}
-    assert json.dumps({k: again[k] for k in without}) == json.dumps(without)
-    label_only = [d for d in found["defenses"] if d["defense"] == "label_only"]
-    assert json.dumps(again["defenses"]) == json.dumps(label_only)
+    label_only = tuple(d for d in record.defenses if d.defense == "label_only")
+    assert again == replace(record, defenses=label_only, fitting=again.fitting)
+    assert json.dumps(again.json) == json.dumps(replace(again).json)
     other = audit(_subject(), replace(QUICK, seed=2), _silent)
-    assert other["attacks"] != found["attacks"]
+    assert other.attacks != record.attacks
 
 
 def test_progress_reaches_its_end() -> None:
@@ -152,48 +153,48 @@ def test_progress_reaches_its_end() -> None:
 
 
 def test_with_enough_classes_everything_is_recovered() -> None:
-    found = audit(_subject(d=2, classes=4), QUICK, _silent)
-    assert found["strongest"]["mse"] < 1e-12
-    assert found["bounds"]["ls"] == {"lower": 0.0, "upper": 0.0, "any_center": 0.0}
-    said = " ".join(sentences(found))
+    record = audit(_subject(d=2, classes=4), QUICK, _silent)
+    assert record.strongest.mse < 1e-12
+    assert record.bounds["ls"] == EarlyBounds(0.0, 0.0, 0.0)
+    said = " ".join(sentences(record))
     assert "enough to solve for all of them" in said
     assert "finds everyone's" in said
     assert " exactly; a guess is " in said or " exactly; a guess is wrong" in said
 
 
 def test_without_known_rows_no_attack_has_moments() -> None:
-    found = audit(_subject(), Plan(models=2, known=0, rows=60, training="secure"), _silent)
-    assert {a["attack"] for a in found["attacks"]}.isdisjoint({"lmmse", "mean_star"})
-    assert "knows" not in sentences(found)[3]
-    constant = {**found, "blind": dict.fromkeys(found["blind"], 0.0)}
+    record = audit(_subject(), Plan(models=2, known=0, rows=60, training="secure"), _silent)
+    assert {a.attack for a in record.attacks}.isdisjoint({"lmmse", "mean_star"})
+    assert "knows" not in sentences(record)[3]
+    constant = replace(record, blind=dict.fromkeys(record.blind, 0.0))
     assert ", beside that of the best blind guess (" in sentences(constant)[3]
 
 
 def test_one_column_is_attacked_even_where_parameters_are_withheld(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "candidates", lambda: iter([("withhold_parameters", {}, WithholdParameters)]))
     x = np.random.default_rng(0).beta(0.5, 1.5, (300, 1))
-    found = audit(AuditSubject("one", (ColumnInfo("c", 0.0, 1.0),), x, 3), QUICK, _silent)
-    (defended,) = found["defenses"]
-    assert {"black_box", "known_scores"} <= set(defended["tried"])
-    assert defended["attack"] == "known_scores"
-    assert defended["mse"] < 1e-12
+    record = audit(AuditSubject("one", (ColumnInfo("c", 0.0, 1.0),), x, 3), QUICK, _silent)
+    defended: Any = record.defenses[0]
+    assert {"black_box", "known_scores"} <= set(defended.tried)
+    assert defended.attack == "known_scores"
+    assert defended.mse < 1e-12
 
 
 def test_finite_columns_are_attacked_as_such() -> None:
     rng = np.random.default_rng(5)
     columns = tuple(ColumnInfo(f"b{j}", 0.0, 1.0, alphabet=(0.0, 1.0)) for j in range(8))
     subject = AuditSubject("bits", columns, rng.integers(0, 2, (80, 8)).astype(float), 2)
-    found = audit(subject, Plan(models=2, known=10, rows=80, training="secure"), _silent)
-    assert found["strongest"]["attack"] == "finite_alphabet"
-    assert found["strongest"]["mse"] == 0.0
-    assert "knows the values your columns can take" in sentences(found)[3]
-    assert sentences(found)[0].startswith("Whoever knows the model and gets its predictions finds b")
-    assert sentences(found)[2] == "8 of 8 columns found. Read: all 80 rows."
+    record = audit(subject, Plan(models=2, known=10, rows=80, training="secure"), _silent)
+    assert record.strongest.attack == "finite_alphabet"
+    assert record.strongest.mse == 0.0
+    assert "knows the values your columns can take" in sentences(record)[3]
+    assert sentences(record)[0].startswith("Whoever knows the model and gets its predictions finds b")
+    assert sentences(record)[2] == "8 of 8 columns found. Read: all 80 rows."
     many = tuple(ColumnInfo(f"b{j}", 0.0, 1.0, alphabet=tuple(np.linspace(0, 1, 101))) for j in range(8))
-    found = audit(
+    record = audit(
         AuditSubject("bits", many, subject.x, 2), Plan(models=1, known=0, rows=20, training="secure"), _silent
     )
-    assert "finite_alphabet" not in {a["attack"] for a in found["attacks"]}  # too many combinations to search
+    assert "finite_alphabet" not in {a.attack for a in record.attacks}  # too many combinations to search
 
 
 def test_after_training_the_closed_form_is_what_is_measured(tmp_path: Path) -> None:
@@ -202,32 +203,33 @@ def test_after_training_the_closed_form_is_what_is_measured(tmp_path: Path) -> N
     subject = load_subject(str(local.passive["passive"].folder), classes=None, columns=None, id_column="id")
     weight = local.passive["passive"].run.model.parameters()["weight"]
     np.testing.assert_array_equal(subject.weight, weight)
-    found = audit(subject, Plan(known=0, training="secure"), _silent)
-    assert {a["kind"] for a in found["attacks"]} == {"given"}
-    for a in (a for a in found["attacks"] if a["attack"] in ("ls", "half_star")):
-        told = found["after_training"][a["attack"]]
-        assert told["mse"] == pytest.approx(np.mean(told["columns"]), rel=1e-12)
-        assert told["mse"] == pytest.approx(a["unclipped"], rel=1e-7)
-        assert a["closed"] == pytest.approx(a["unclipped"], rel=1e-7)
-        assert a["mse"] <= a["unclipped"]
-    (ls,) = (a for a in found["attacks"] if a["attack"] == "ls")
-    assert ls["mse"] < ls["unclipped"]  # some of its answers lie outside the box
-    for a in found["attacks"]:
-        assert a["low"] < a["mse"] < a["high"]  # of one model: over rows
-    assert "Against your trained model the answers of least squares err by" in sentences(found)[5]
-    header, *rows = columns_table(found)
+    record = audit(subject, Plan(known=0, training="secure"), _silent)
+    assert {a.kind for a in record.attacks} == {"given"}
+    attacks: list[Any] = list(record.attacks)
+    for a in (a for a in attacks if a.attack in ("ls", "half_star")):
+        closed = record.after_training[a.attack]
+        assert closed.mse == pytest.approx(np.mean(closed.columns), rel=1e-12)
+        assert closed.mse == pytest.approx(a.unclipped, rel=1e-7)
+        assert a.closed == pytest.approx(a.unclipped, rel=1e-7)
+        assert a.mse <= a.unclipped
+    (ls,) = (a for a in attacks if a.attack == "ls")
+    assert ls.mse < ls.unclipped  # some of its answers lie outside the box
+    for a in record.attacks:
+        assert a.low < a.mse < a.high  # of one model: over rows
+    assert "Against your trained model the answers of least squares err by" in sentences(record)[5]
+    header, *rows = columns_table(record)
     assert header[-2:] == ("ls, closed form", "half_star, closed form")
-    assert sorted(row[0] for row in rows) == sorted(found["columns"])
-    told = dict(zip(found["columns"], found["after_training"]["ls"]["columns"], strict=True))
-    assert [row[-2] for row in rows] == [number(told[row[0]]) for row in rows]
+    assert sorted(row[0] for row in rows) == sorted(record.columns)
+    by_column = dict(zip(record.columns, record.after_training["ls"].columns, strict=True))
+    assert [row[-2] for row in rows] == [number(by_column[row[0]]) for row in rows]
 
 
 def test_theory_that_disagrees_is_loud(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, found: dict[str, Any]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, record: AuditRecord
 ) -> None:
-    assert found["theory_disagreements"] == []
-    for a in found["attacks"]:
-        assert (a["closed"] is not None) == (a["attack"] in ("ls", "half_star"))
+    assert record.theory_disagreements == []
+    for a in record.attacks:
+        assert (a.closed is not None) == (a.attack in ("ls", "half_star"))
     honest = ATTACKS.get("ls").solve  # type: ignore[attr-defined]
 
     def moved(self: Any, A: Array, b: Array, **given: Any) -> Any:
@@ -236,7 +238,7 @@ def test_theory_that_disagrees_is_loud(
 
     monkeypatch.setattr(ATTACKS.get("ls"), "solve", moved)
     wrong = audit(_subject(), QUICK, _silent)
-    assert [s.split(" measured")[0] for s in wrong["theory_disagreements"]] == [
+    assert [s.split(" measured")[0] for s in wrong.theory_disagreements] == [
         "ls against random models",
         "ls against trained models",
     ]
@@ -258,51 +260,50 @@ def _letters(d: int) -> AuditSubject:
 def test_columns_with_an_alphabet_have_their_entropies(tmp_path: Path) -> None:
     """Four classes give three equations of six columns: only who knows the alphabets learns every value."""
     subject, plan = _letters(6), Plan(models=2, known=20, seed=1, training="secure")
-    found = audit(subject, plan, _silent)
+    record = audit(subject, plan, _silent)
     x = subject.x[Bench.set_up(subject, plan).rows]
-    *whole, free = found["column_entropy"]
-    assert free is None
+    whole: list[Any] = list(record.column_entropy[:-1])
+    assert record.column_entropy[-1] is None
     for letters, bits in zip(x.T, whole, strict=False):
         counts = np.array(list(Counter(letters.tolist()).values()))
         plain = float(np.log2(len(x)) - (counts * np.log2(counts)).sum() / len(x))
         assert bits == pytest.approx(plain + (len(counts) - 1) / (2 * len(x) * np.log(2)), rel=1e-12)
-    for a in (a for a in found["attacks"] if a["rows"] == len(x)):
-        *left, free = a["conditional_entropies"]
-        assert free is None
-        if a["attack"] == "finite_alphabet":
+    for a in (a for a in record.attacks if a.rows == len(x)):
+        left: list[Any] = list(a.conditional_entropies[:-1])
+        assert a.conditional_entropies[-1] is None
+        if a.attack == "finite_alphabet":
             assert left == [0.0] * 5
         else:
             assert all(1 < bits <= most for bits, most in zip(left, whole, strict=True))
-    assert found["strongest"]["attack"] == "finite_alphabet"
-    header, *rows = columns_table(found)
+    assert record.strongest.attack == "finite_alphabet"
+    header, *rows = columns_table(record)
     assert header[-2:] == ("H(X | X̂), bits", "H(X), bits")
-    bits = {row[0]: row[-2:] for row in rows}
-    assert bits == {
-        **{name: (".000", number(b)) for name, b in zip(found["columns"], whole, strict=False)},
+    assert {row[0]: row[-2:] for row in rows} == {
+        **{name: (".000", number(b)) for name, b in zip(record.columns, whole, strict=False)},
         "free": ("–", "–"),
     }
     assert {row[1] for row in rows if row[0] != "free"} == {"right in 100 % of rows"}
-    write_audit(found, tmp_path / "audit.html")
+    write_audit(record, tmp_path / "audit.html")
     page = (tmp_path / "audit.html").read_text(encoding="utf-8")
     assert '<th scope="col">H(X | X̂), bits</th><th scope="col">H(X), bits</th>' in page
-    shown = grids(columns_table(found))
+    shown = grids(columns_table(record))
     assert "H(X)," in shown
 
 
 # -- defences ------------------------------------------------------------------------------------------
 
 
-def test_every_defence_is_measured_or_says_why_not(found: dict[str, Any]) -> None:
-    measured = {d["defense"]: d for d in found["defenses"] if d["mse"] is not None}
+def test_every_defence_is_measured_or_says_why_not(record: AuditRecord) -> None:
+    measured: dict[str, Any] = {d.defense: d for d in record.defenses if d.mse is not None}
     assert {"label_only", "withhold_parameters", "gaussian_scores"} <= set(measured)
-    blind = min(found["blind"].values())
-    assert measured["withhold_parameters"]["attack"] == "known_scores"
-    assert measured["withhold_parameters"]["mse"] < 0.5 * blind
-    assert measured["withhold_parameters"]["mean_kl"] == 0.0
-    assert measured["label_only"]["accuracy_loss"] == 0.0
-    noise = [d for d in found["defenses"] if d["defense"] == "gaussian_scores"]
-    assert noise[0]["mse"] <= noise[-1]["mse"] <= blind
-    assert noise[0]["argmax_kept"] > noise[-1]["argmax_kept"]
+    blind = min(record.blind.values())
+    assert measured["withhold_parameters"].attack == "known_scores"
+    assert measured["withhold_parameters"].mse < 0.5 * blind
+    assert measured["withhold_parameters"].mean_kl == 0.0
+    assert measured["label_only"].accuracy_loss == 0.0
+    noise: list[Any] = [d for d in record.defenses if d.defense == "gaussian_scores"]
+    assert noise[0].mse <= noise[-1].mse <= blind
+    assert noise[0].argmax_kept > noise[-1].argmax_kept
 
 
 def test_a_defence_that_cannot_be_simulated_does_not_end_the_audit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -311,10 +312,10 @@ def test_a_defence_that_cannot_be_simulated_does_not_end_the_audit(monkeypatch: 
             raise ConfigError("it needs a moon")
 
     monkeypatch.setattr(module, "candidates", lambda: iter([("demanding", {}, Demanding)]))
-    found = audit(_subject(), QUICK, _silent)
-    assert found["defenses"][0]["reason"] == "ConfigError: it needs a moon"
-    assert found["fitting"] == []
-    assert "No installed defence reaches a leak of at most 20 % of a column" in recommendation(found)
+    record = audit(_subject(), QUICK, _silent)
+    assert record.defenses[0].reason == "ConfigError: it needs a moon"
+    assert record.fitting == ()
+    assert "No installed defence reaches a leak of at most 20 % of a column" in recommendation(record)
 
 
 def test_a_defence_that_cannot_be_loaded_is_left_out_with_a_word(
@@ -329,17 +330,17 @@ def test_a_defence_that_cannot_be_loaded_is_left_out_with_a_word(
 
     monkeypatch.setattr(Registry, "get", without_torch)
     assert {"label_only", "gaussian_scores"} <= {name for name, _, _ in candidates()}
-    found = audit(_subject(), QUICK, _silent)
-    assert found["left_out"] == {"passport": reason}
-    write_audit(found, tmp_path / "audit.html")
+    record = audit(_subject(), QUICK, _silent)
+    assert record.left_out == {"passport": reason}
+    write_audit(record, tmp_path / "audit.html")
     sentence = f"Defence passport is left out: {reason}."
     assert escape(sentence) in (tmp_path / "audit.html").read_text(encoding="utf-8")
-    assert sentence in in_detail(found)
-    assert sentence not in in_short(found)
+    assert sentence in in_detail(record)
+    assert sentence not in in_short(record)
 
 
-def test_no_defence_is_recommended_where_none_is_needed(found: dict[str, Any]) -> None:
-    easy = {**found, "wanted": {"most_leak": None, "least_error": 1e-9, "most_loss": 0.01}}
+def test_no_defence_is_recommended_where_none_is_needed(record: AuditRecord) -> None:
+    easy = replace(record, wanted=Wanted(None, 1e-9, 0.01))
     assert (
         "No defence is needed against the attacks above, for an error of at least 1.0e-09"
         in recommendation(easy)
@@ -353,8 +354,8 @@ def test_the_page_loads_nothing_and_escapes_names(tmp_path: Path) -> None:
     evil = "<script>alert(1)</script>"
     subject = _subject()
     columns = (ColumnInfo(evil, 0.0, 1.0), *subject.columns[1:])
-    found = audit(AuditSubject(evil, columns, subject.x, 3), QUICK, _silent)
-    write_audit(found, tmp_path / "audit.html")
+    record = audit(AuditSubject(evil, columns, subject.x, 3), QUICK, _silent)
+    write_audit(record, tmp_path / "audit.html")
     page = (tmp_path / "audit.html").read_text(encoding="utf-8")
     assert evil not in page
     own = page[: page.index('<script type="text/plain"')]  # what follows is plotly
@@ -367,12 +368,13 @@ def test_the_page_loads_nothing_and_escapes_names(tmp_path: Path) -> None:
     assert "nothing stronger" in page
 
 
-def test_the_table_names_the_strongest_first(found: dict[str, Any]) -> None:
-    header, first, *_ = table(found)
+def test_the_table_names_the_strongest_first(record: AuditRecord) -> None:
+    header, first, *_ = table(record)
     assert header[0] == "attack"
-    assert first[0] == found["strongest"]["attack"]
-    assert "2 trained models" in {row[1] for row in table(found)}
-    of_one = {row[1] for row in table({**found, "attacks": [{**a, "models": 1} for a in found["attacks"]]})}
+    assert first[0] == record.strongest.attack
+    assert "2 trained models" in {row[1] for row in table(record)}
+    alone = tuple(replace(a, models=1) for a in record.attacks)
+    of_one = {row[1] for row in table(replace(record, attacks=alone))}
     assert {"1 trained model", "1 random model"} < of_one
     assert not any(cell.endswith(("models", "each")) for cell in of_one)
 

@@ -32,15 +32,15 @@ def test_privee_is_judged_by_the_attack_that_undoes_it(monkeypatch: pytest.Monke
     settings = {"variant": "privee", "epsilon": 0.01}
     monkeypatch.setattr(module, "candidates", lambda: iter([("privee", settings, Privee)]))
     subject = _mine()
-    (defended,) = audit(subject, PLAN, _silent)["defenses"]
+    (defended,) = audit(subject, PLAN, _silent).defenses
     bench = Bench.set_up(subject, PLAN)
     errors = []
     for i in range(module.ATTACKED_MODELS):
         plain = simulate(bench.subject, "trained", PLAN.rng("trained", i))
         (answer,) = bench.estimates(plain, "trained", i, only="lmmse")
         errors.append(((answer.inside - bench.subject.x[answer.rows]) ** 2).mean())
-    assert defended["attack"] == "lmmse_privee"
-    assert defended["mse"] == pytest.approx(np.mean(errors), rel=0.05)
+    assert defended.attack == "lmmse_privee"
+    assert defended.mse == pytest.approx(np.mean(errors), rel=0.05)
     assert np.mean(errors) < 0.8 * bench.blind[bench.blind_guess]
 
 
@@ -51,9 +51,9 @@ def test_no_defence_is_judged_without_the_attack_that_is_made_for_it(monkeypatch
         audit(_mine(), plan, _silent)
         for plan in (replace(PLAN, known=0), PLAN, replace(PLAN, training="clear"))
     )
-    (unjudged,), (judged,), (turned,) = blank["defenses"], secure["defenses"], clear["defenses"]
-    assert unjudged["untested"] == "not tested: known_scores, lmmse_turned, made for it, could not run here"
-    assert blank["fitting"] == []
-    assert not judged["untested"]
-    assert "known_scores" in judged["tried"]
-    assert "lmmse_turned" in turned["tried"]
+    (unjudged,), (judged,), (turned,) = blank.defenses, secure.defenses, clear.defenses
+    assert unjudged.untested == "not tested: known_scores, lmmse_turned, made for it, could not run here"
+    assert blank.fitting == ()
+    assert not judged.untested
+    assert "known_scores" in judged.tried
+    assert "lmmse_turned" in turned.tried

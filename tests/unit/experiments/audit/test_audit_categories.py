@@ -8,19 +8,19 @@ from typing import Any
 
 import numpy as np
 import pytest
+from audits import audit_record, outcome
 
 from vflens.defenses.label_only import LabelOnly
 from vflens.experiments.audit import defenses as module
-from vflens.experiments.audit import given_run
-from vflens.experiments.audit.advice import findings
 from vflens.experiments.audit.bench import Answer, Bench, Plan
-from vflens.experiments.audit.outcomes import ModelErrors, by_column, shares, summary, wrong_of
-from vflens.experiments.audit.run import audit
+from vflens.experiments.audit.charts import columns_table
+from vflens.experiments.audit.outcomes import ModelErrors, Paths, by_column, shares, summary, wrong_of
+from vflens.experiments.audit.run import audit, tolerance_of
 from vflens.experiments.audit.subject import AuditSubject, of_table
-from vflens.experiments.audit.words import columns_table, in_short, sentences
-from vflens.experiments.audit.worst import tolerance_of
+from vflens.experiments.audit.words import in_short, sentences
 from vflens.experiments.evidence.sources import of_audit
 from vflens.experiments.outcome.decide import State
+from vflens.experiments.outcome.finding import Finding, Quantity
 from vflens.experiments.outcome.words import column, title
 from vflens.numerics.measures.rarity import VARYING
 from vflens.tables.description import PartyFile
@@ -56,10 +56,10 @@ def _education(estimated: Array, category: Array, learnt: Array | None = None) -
     values = np.column_stack([estimated[:, :2], np.full(len(category), 0.5), estimated[:, 2]])
     answer = Answer("made_up", np.arange(len(category), dtype=np.int32), values)
     guesses = {} if learnt is None else {"imputation": learnt}
-    errors = ModelErrors.of(subject, answer, guesses, tolerance_of(subject, {}))
-    outcome = summary("made_up", "random", [errors], subject)
-    (found,) = [f for f in by_column([outcome], subject) if f.subject == "education"]
-    return outcome, found
+    errors = ModelErrors.of(subject, answer, guesses, tolerance_of(Bench.set_up(subject, Plan(known=0))))
+    by_it = summary("made_up", "random", [errors], subject)
+    (found,) = [f for f in by_column([by_it], subject) if f.subject == "education"]
+    return by_it, found
 
 
 CATEGORY = np.resize([0, 0, 0, 0, 0, 0, 1, 1, 1, 2, 2, 2], 120)  # half of them 0, in both halves alike
@@ -75,12 +75,12 @@ def _with_wrong(wrong: int) -> Array:
 
 def test_the_largest_estimate_decides_beside_the_most_frequent_category() -> None:
     """All estimates are nearer to 0: column by column no 1 is found, and the category is in 4 rows of 5."""
-    outcome, found = _education(_with_wrong(24), CATEGORY)
+    by_it, found = _education(_with_wrong(24), CATEGORY)
     assert (found.value, found.blind) == (pytest.approx(0.8), pytest.approx(0.5))
-    assert outcome.categories == {"education": (pytest.approx(0.8), pytest.approx(0.5))}
-    assert outcome.right[0] == pytest.approx(0.5)  # by column, as before
-    assert (outcome.column, outcome.leak) == ("education", pytest.approx(1 - 0.2 / 0.5))
-    assert found.share == pytest.approx(outcome.leak)
+    assert by_it.categories == {"education": (pytest.approx(0.8), pytest.approx(0.5))}
+    assert by_it.right[0] == pytest.approx(0.5)  # by column, as before
+    assert (by_it.column, by_it.leak) == ("education", pytest.approx(1 - 0.2 / 0.5))
+    assert found.share == pytest.approx(by_it.leak)
     assert found.state is State.FOUND
     assert column(found) == "education right in 80 % of rows, a blind guess right in 50 % of rows"
     assert title(found).endswith(" finds education in 80 % of rows; a guess in 50 %.")
@@ -95,10 +95,10 @@ def test_imputation_of_a_category_is_a_blind_guess() -> None:
     """An attack that names 8 of 10 categories is no better than one that names 9."""
     imputed = _with_wrong(12)
     learnt = np.column_stack([imputed[:, :2], np.full(120, 0.5), imputed[:, 2]])
-    outcome, found = _education(_with_wrong(24), CATEGORY, learnt)
+    by_it, found = _education(_with_wrong(24), CATEGORY, learnt)
     assert found.blind == pytest.approx(0.9)
     assert found.state is not State.FOUND
-    assert outcome.leak < 0.1
+    assert by_it.leak < 0.1
 
 
 def test_a_model_leaks_the_wrong_ones_of_a_category_once() -> None:
@@ -162,27 +162,27 @@ def test_the_description_says_which_columns_are_one(tmp_path: Path) -> None:
 
 def test_a_whole_audit_counts_columns_of_the_file(tmp_path: Path) -> None:
     """Its arrays stay by column, and so do thresholds."""
-    found = audit(of_table("mine", read_party_table(_file(tmp_path)), 3), PLAN, _silent)
+    record = audit(of_table("mine", read_party_table(_file(tmp_path)), 3), PLAN, _silent)
     named = ["consent", "education", "education=z", "one", "x=1"]
-    assert sorted(own["column"] for own in found["own_units"]) == named
-    assert sorted(f.subject for f in findings(found)) == named
-    assert found["categories"] == {
-        "education": list(HOT),
-        "consent": ["consent=J", "consent=N"],
-        "one": ["one=only"],
+    assert sorted(own["column"] for own in record.own_units) == named
+    assert sorted(f.subject for f in record.by_column) == named
+    assert record.categories == {
+        "education": HOT,
+        "consent": ("consent=J", "consent=N"),
+        "one": ("one=only",),
     }
-    assert all(len(a["columns"]) == len(a["found"]) == 8 for a in found["attacks"])
-    assert set(HOT) <= set(of_audit(found).columns) == set(found["columns"])
-    header, *rows = columns_table(found)
+    assert all(len(a.columns) == len(a.found) == 8 for a in record.attacks)
+    assert set(HOT) <= set(of_audit(record).columns) == set(record.columns)
+    header, *rows = columns_table(record)
     assert sorted(row[0] for row in rows) == named
-    assert {row[header.index("H(X), bits")] for row in rows if row[0] in found["categories"]} == {"–"}
+    assert {row[header.index("H(X), bits")] for row in rows if row[0] in record.categories} == {"–"}
     (worst,) = [row for row in rows if row[0] == "one"]
     assert worst[1] == "it never varies"
-    assert " of 5 columns found" in sentences(found)[2]
-    assert found["worst_model"]["column"] in named
-    assert all(d["column"] in ("", *named) for d in found["defenses"])
-    assert json.loads(json.dumps(found))["attacks"][0]["categories"].keys() == {"education", "consent"}
-    assert any("of 5 columns" in line for line in in_short(found))
+    assert " of 5 columns found" in sentences(record)[2]
+    assert record.worst_model.column in named
+    assert all(d.column in ("", *named) for d in record.defenses)
+    assert json.loads(json.dumps(record.json))["attacks"][0]["categories"].keys() == {"education", "consent"}
+    assert any("of 5 columns" in line for line in in_short(record))
 
 
 def test_a_sample_of_the_table_keeps_its_whole_columns(tmp_path: Path) -> None:
@@ -193,11 +193,17 @@ def test_a_sample_of_the_table_keeps_its_whole_columns(tmp_path: Path) -> None:
 
 
 def test_a_width_of_a_category_is_none() -> None:
-    own = {"found": "right in 80 % of rows", "guessed": "right in 50 % of rows", "share": 0.6}
-    found = {
-        **{"columns": [*HOT, "income"], "categories": {"education": list(HOT)}},
-        **{"units": [1.0, 1.0, 1.0, 10.0], "attacks": [{"released": "score", "widths": [0.5] * 4}]},
-        "own_units": [{**own, "column": name, "released": "score"} for name in ("education", "income")],
-    }
-    _, education, income = given_run.columns_table(found)
+    figures: Any = {"value": 0.8, "low": 0.7, "high": 0.9, "blind": 0.5}
+    place: Any = {"attack": "pra", "target": "mine", "scored_set": "predict", "rows": 100}
+    paths = Paths(widths=(0.5,) * 4, right_branches=1.0, determined=1.0, unfinished=0.0)
+    record = audit_record(
+        outcome("pra", 0.01, 4, released="score", paths=paths),
+        **{"weights": "m.ubj", "columns": (*HOT, "income"), "categories": {"education": HOT}},
+        units=(1.0, 1.0, 1.0, 10.0),
+        by_column=tuple(
+            Finding(quantity=Quantity.RIGHT, subject=name, **place, **figures)
+            for name in ("education", "income")
+        ),
+    )
+    _, education, income = columns_table(record)
     assert (education[-1], income[-1]) == ("–", "5.0")

@@ -11,8 +11,8 @@ from sklearn.metrics import roc_auc_score
 
 from vflens.defenses.label_only import LabelOnly
 from vflens.experiments.audit import defenses as module
-from vflens.experiments.audit.bench import Bench, Plan
-from vflens.experiments.audit.defenses import Defended, fitting, reaching
+from vflens.experiments.audit.bench import Bench, Plan, Wanted
+from vflens.experiments.audit.defenses import Defended, fitting
 from vflens.experiments.audit.models import simulate
 from vflens.experiments.audit.run import audit
 from vflens.experiments.audit.subject import AuditSubject
@@ -38,7 +38,7 @@ def _priced(name: str, leak: float, lost: float, kl: float, **changes: Any) -> D
     return replace(given, **changes)
 
 
-WANTED = {"most_leak": 0.2, "least_error": None, "most_loss": 0.01}
+WANTED = Wanted(0.2, None, 0.01)
 
 
 def test_the_cheapest_that_fits_is_recommended() -> None:
@@ -48,9 +48,9 @@ def test_the_cheapest_that_fits_is_recommended() -> None:
     assert [d.defense for d in fitting([dear, *others, cheap, absent], WANTED)] == ["cheap", "dear"]
     withheld = replace(cheap, defense="withheld", withheld=True)
     assert fitting([cheap, withheld], WANTED)[0] is withheld
-    by_error = {"most_leak": None, "least_error": 0.1, "most_loss": 0.01}
+    by_error = Wanted(None, 0.1, 0.01)
     assert [d.defense for d in fitting([dear, *others, cheap], by_error)] == ["weak", "cheap", "dear"]
-    assert fitting([cheap], {**by_error, "least_error": 0.11}) == []
+    assert fitting([cheap], replace(by_error, least_error=0.11)) == ()
 
 
 @pytest.mark.parametrize(
@@ -64,8 +64,8 @@ def test_the_cheapest_that_fits_is_recommended() -> None:
 )
 def test_a_defence_whose_cost_is_open_or_that_leaves_no_use_is_not_recommended(cost: Cost) -> None:
     open_ = replace(_priced("open", 0.0, 0.0, 0.0), cost=cost)
-    assert fitting([open_], WANTED) == []
-    assert [d.defense for d in reaching([open_], WANTED)] == ["open"]
+    assert fitting([open_], WANTED) == ()
+    assert open_.keeps_to(WANTED)
 
 
 def test_what_a_defence_costs_is_measured_by_seed_on_rows_that_did_not_train(
@@ -74,7 +74,7 @@ def test_what_a_defence_costs_is_measured_by_seed_on_rows_that_did_not_train(
     """By another route: scikit-learn's AUC of the same models' scores."""
     subject = _mine()
     monkeypatch.setattr(module, "candidates", lambda: iter([("label_only", {}, LabelOnly)]))
-    (defended,) = audit(subject, PLAN, _silent)["defenses"]
+    defended: Any = audit(subject, PLAN, _silent).defenses[0]
     bench = Bench.set_up(subject, PLAN)
     lost = []
     for i in range(module.COST_MODELS):
@@ -89,8 +89,8 @@ def test_what_a_defence_costs_is_measured_by_seed_on_rows_that_did_not_train(
         )
         assert before == pytest.approx(after)  # what label_only leaves is the arg-max
         lost.append(roc_auc_score(plain.labels[rows], plain.released[rows, 1]) - after)
-    assert defended["cost"]["measure"] == "AUC"
-    np.testing.assert_allclose(defended["cost"]["lost"], lost, atol=1e-12)
+    assert defended.cost.measure == "AUC"
+    np.testing.assert_allclose(defended.cost.lost, lost, atol=1e-12)
     assert len(lost) >= 10
 
 

@@ -18,11 +18,11 @@ from vflens.errors import ConfigError, DataError
 from vflens.experiments.audit import defenses as module
 from vflens.experiments.audit.bench import Bench, Plan
 from vflens.experiments.audit.models import World, simulate
+from vflens.experiments.audit.record import AuditRecord
 from vflens.experiments.audit.run import audit
 from vflens.experiments.audit.subject import AuditSubject, load_subject
 from vflens.experiments.audit.words import sentences, write_audit
 from vflens.registry import ATTACKS
-from vflens.types import Document
 
 _FIXTURES = (refused, vflens)  # used by name
 PLAN = Plan(models=2, known=20, rows=200, seed=2, training="secure")
@@ -42,7 +42,7 @@ def subject() -> AuditSubject:
 
 
 @pytest.fixture(scope="module")
-def found(subject: AuditSubject) -> Document:
+def record(subject: AuditSubject) -> AuditRecord:
     """An audit with two defences, of which one acts on classes alone."""
     with pytest.MonkeyPatch.context() as patch:
         tried: list[Any] = [("label_only", {}, LabelOnly), ("dp_gaussian", {}, DPGaussian)]
@@ -90,26 +90,27 @@ def test_a_number_that_nobody_has_is_drawn_and_mostly_explained() -> None:
     assert 0.6 < drawn.figures(drawn.released)["r2"] < 0.95  # four fifths, but for what is cut at the bounds
 
 
-def test_the_verdict_is_in_r2_and_in_the_unit_of_the_label(found: Document, tmp_path: Path) -> None:
-    assert found["theory_disagreements"] == []
-    assert {a["attack"] for a in found["attacks"] if a["closed"] is not None} >= {"ls", "half_star"}
-    (tried,) = found["defenses"]  # label_only has no class to leave
-    assert (tried["defense"], tried["cost"]["measure"]) == ("dp_gaussian", "R²")
-    assert (tried["accuracy_loss"], tried["mean_kl"]) == (None, None)
-    said = sentences(found)
+def test_the_verdict_is_in_r2_and_in_the_unit_of_the_label(record: AuditRecord, tmp_path: Path) -> None:
+    assert record.theory_disagreements == []
+    assert {a.attack for a in record.attacks if a.closed is not None} >= {"ls", "half_star"}
+    tried: Any = record.defenses[0]  # label_only has no class to leave
+    assert (tried.defense, tried.cost.measure) == ("dp_gaussian", "R²")
+    assert (tried.accuracy_loss, tried.mean_kl) == (None, None)
+    said = sentences(record)
     assert "A model of a number gives whoever knows its parameters 1 equation about your 5 columns" in said[4]
-    utility = found["utility"]
     assert said[6].startswith(
         "On rows that did not train them the planned models predict progression with an"
     )
-    assert f"to within ± {utility['rmse']['mean']:.0f} (root mean squared error, in its unit)." in said[6]
-    write_audit(found, tmp_path / "a.html")
+    assert f"to within ± {record.utility['rmse'].mean:.0f} (root mean squared error, in its unit)." in said[6]
+    write_audit(record, tmp_path / "a.html")
     page = (tmp_path / "a.html").read_text(encoding="utf-8")
     assert "each a linear regression of the planned size" in page
     assert "its cost in R²" in page
 
 
-def test_the_cost_is_that_of_the_same_models_by_another_route(subject: AuditSubject, found: Document) -> None:
+def test_the_cost_is_that_of_the_same_models_by_another_route(
+    subject: AuditSubject, record: AuditRecord
+) -> None:
     bench = Bench.set_up(subject, PLAN)
     lost = []
     for i in range(3):
@@ -119,7 +120,8 @@ def test_the_cost_is_that_of_the_same_models_by_another_route(subject: AuditSubj
         ]
         before, after = (r2_score(w.labels[w.tested], w.released[w.tested, 0]) for w in worlds)
         lost.append(before - after)
-    np.testing.assert_allclose(found["defenses"][0]["cost"]["lost"][:3], lost, atol=1e-12)
+    cost: Any = record.defenses[0].cost
+    np.testing.assert_allclose(cost.lost[:3], lost, atol=1e-12)
 
 
 def test_the_folder_of_a_run_of_a_number_is_audited(tmp_path: Path) -> None:

@@ -3,30 +3,38 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from audits import outcome
 
 from vflens.defenses.dp_gaussian import DPGaussian
 from vflens.defenses.label_only import LabelOnly
 from vflens.defenses.withhold_parameters import WithholdParameters
 from vflens.experiments.audit import defenses as module
 from vflens.experiments.audit.advice import decision, protection, recommendation
-from vflens.experiments.audit.bench import MOST_COLUMNS, Bench, Plan
+from vflens.experiments.audit.bench import MOST_COLUMNS, Bench, Plan, Wanted
+from vflens.experiments.audit.charts import table
+from vflens.experiments.audit.defenses import Chosen, Defended
 from vflens.experiments.audit.models import simulate
+from vflens.experiments.audit.outcomes import AttackOutcome
+from vflens.experiments.audit.record import AuditRecord
 from vflens.experiments.audit.run import audit
 from vflens.experiments.audit.subject import AuditSubject, load_subject
-from vflens.experiments.audit.words import sentences, table, write_audit
+from vflens.experiments.audit.words import sentences, write_audit
 from vflens.experiments.outcome.finding import Finding, Quantity
+from vflens.experiments.pages.cost import Cost
 from vflens.experiments.results.clear_training import given_away
 from vflens.experiments.scoreboard import grid
 from vflens.experiments.scoreboard.board import Board
 from vflens.experiments.scoreboard.cells import COST, keyed, measured
 from vflens.experiments.scoreboard.verdicts import protection as board_verdict
 from vflens.plugins.defense import Defense
-from vflens.types import ColumnInfo, Document
+from vflens.types import ColumnInfo, Phase
 
 BANK = Path(__file__).parents[4] / "examples" / "bank_passive.csv"
 TRIED: dict[str, type[Defense]] = {
@@ -49,7 +57,7 @@ def three_defences(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def bank() -> Document:
+def bank() -> AuditRecord:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "candidates", lambda: iter([(n, {}, d) for n, d in TRIED.items()]))
         return audit(_bank(), Plan(models=2), _silent)
@@ -58,20 +66,20 @@ def bank() -> Document:
 # -- what was wrong: withholding parameters "hid" what training gives away ------------------------------
 
 
-def test_a_defence_of_predictions_is_not_recommended_against_training_in_the_clear(bank: Document) -> None:
+def test_a_defence_of_predictions_is_not_recommended_against_training_in_the_clear(bank: AuditRecord) -> None:
     said = recommendation(bank)
     assert said.startswith("While training is in the clear no installed defence reaches")
     assert "withhold_parameters" not in said
     assert "gets past it" not in said
-    withheld = next(d for d in bank["defenses"] if d["defense"] == "withhold_parameters")
-    assert withheld["mse"] < 1e-12
-    assert withheld["attack"] == "clear_columns"
-    assert bank["fitting"] == []
-    assert bank["strongest"]["attack"] == "clear_columns"
-    assert bank["strongest"]["mse"] < 1e-12
+    withheld: Any = next(d for d in bank.defenses if d.defense == "withhold_parameters")
+    assert withheld.mse < 1e-12
+    assert withheld.attack == "clear_columns"
+    assert bank.fitting == ()
+    assert bank.strongest.attack == "clear_columns"
+    assert bank.strongest.mse < 1e-12
 
 
-def test_how_training_is_protected_stands_first(bank: Document, tmp_path: Path) -> None:
+def test_how_training_is_protected_stands_first(bank: AuditRecord, tmp_path: Path) -> None:
     join, first, column, strongest, *_ = sentences(bank)
     assert join.startswith("Whoever reads training finds everyone's ")
     assert " exactly; a guess is " in join
@@ -89,15 +97,15 @@ def test_how_training_is_protected_stands_first(bank: Document, tmp_path: Path) 
 
 
 def test_secure_training_is_a_condition_of_every_figure() -> None:
-    found = audit(_bank(), Plan(models=2, training="secure"), _silent)
-    assert "Do not join as planned: in 19 of 20 simulated models" in sentences(found)[0]
-    assert sentences(found)[1].startswith("These figures hold only if nobody sees the messages of training.")
-    assert {a["phase"] for a in found["attacks"]} == {"predict"}
-    said = recommendation(found)
+    record = audit(_bank(), Plan(models=2, training="secure"), _silent)
+    assert "Do not join as planned: in 19 of 20 simulated models" in sentences(record)[0]
+    assert sentences(record)[1].startswith("These figures hold only if nobody sees the messages of training.")
+    assert {a.phase for a in record.attacks} == {"predict"}
+    said = recommendation(record)
     assert said.startswith("These figures hold only if nobody sees the messages of training. No installed")
     assert "Not tested" not in said
-    assert not any(d["untested"] for d in found["defenses"])
-    assert found["fitting"] == []
+    assert not any(d.untested for d in record.defenses)
+    assert record.fitting == ()
 
 
 def test_noise_on_partial_logits_acts_in_training_too() -> None:
@@ -128,10 +136,10 @@ def test_too_many_columns_are_said_to_be_unmeasured() -> None:
 def test_of_many_columns_one_model_is_read() -> None:
     x = np.random.default_rng(0).random((60, 17))
     subject = AuditSubject("mine", tuple(ColumnInfo(f"c{j}", 0.0, 1.0) for j in range(17)), x, 2)
-    found = audit(subject, Plan(models=3, known=20), _silent)
-    models = {a["attack"]: a["models"] for a in found["attacks"] if a["kind"] == "trained"}
+    record = audit(subject, Plan(models=3, known=20), _silent)
+    models = {a.attack: a.models for a in record.attacks if a.kind == "trained"}
     assert (models["clear_columns"], models["half_star"]) == (1, 3)
-    assert all("clear_columns" in d["tried"] for d in found["defenses"])
+    assert all("clear_columns" in d.tried for d in record.defenses)
 
 
 # -- every sentence, from made-up records --------------------------------------------------------------
@@ -153,66 +161,53 @@ def test_what_is_given_away_in_words(share: float, words: str) -> None:
     assert given_away(share) == words
 
 
-ERROR = {"most_leak": None, "least_error": 0.08, "most_loss": 0.01}
+ERROR = Wanted(None, 0.08, 0.01)
 WHO = "Whoever knows the model and gets its predictions"
 SEEN = f"{WHO} finds income to within ± 22; a guess to within ± 32."
-LEAK = {"most_leak": 0.2, "least_error": None, "most_loss": 0.01}
+LEAK = Wanted(0.2, None, 0.01)
 
 
-def _made_up(training: str = "clear", *, read: float | None = None, **changes: Any) -> Document:
-    """A blind error of .1; ``ls`` leaves .05 of it, and of training ``read``."""
-    attacks = [_attack("ls", "predict", 0.05)]
-    attacks += [] if read is None else [_attack("clear_columns", "train", read)]
-    strongest = min(attacks, key=lambda a: a["mse"])
-    leak = changes.get("leak", strongest["leak"])
-    return {
-        "training": training,
-        "attacks": attacks,
-        "strongest": strongest,
-        "leak": leak,
-        "worst_model": {**strongest, "leak": leak},
-        "own_units": [{"finding": _income(strongest).json}],
+def _made_up(
+    training: Any = "clear", *, read: float | None = None, leak: float | None = None, **changes: Any
+) -> AuditRecord:
+    """A blind error of .1; ``ls`` leaves .05 of it, or what it leaks, and of training ``read``."""
+    attacks = [_attack("ls", Phase.PREDICT, 0.05, leak)]
+    attacks += [] if read is None else [_attack("clear_columns", Phase.TRAIN, read)]
+    facts: dict[str, Any] = {
+        "subject": "a.csv",
+        "columns": ("income",),
+        "tolerance": {},
         "rows": 100,
         "table_rows": 100,
-        "blind": {"half": 0.1},
-        "blind_guess": "half",
         "wanted": ERROR,
-        "fitting": [],
-        "defenses": [],
+        "by_column": (_income(min(attacks, key=lambda a: a.mse)),),
         **changes,
     }
+    return AuditRecord(training=training, attacks=tuple(attacks), **facts)
 
 
-def _attack(name: str, phase: str, mse: float) -> Document:
-    whole = {"column": "income", "alike": 1.0, "models": 10, "leak": 1 - mse / 0.1}
-    return {"attack": name, "phase": phase, "mse": mse, **whole}
+def _attack(name: str, phase: Phase, mse: float, leak: float | None = None) -> AttackOutcome:
+    leak = 1 - mse / 0.1 if leak is None else leak
+    return outcome(name, mse, phase=phase, column="income", models=10, leak=leak)
 
 
-def _income(attack: Document, **changes: Any) -> Finding:
+def _income(attack: AttackOutcome, **changes: Any) -> Finding:
     """What ``attack`` finds of income, whose unit is 100."""
-    error = 100 * float(attack["mse"]) ** 0.5
+    error = 100 * attack.mse**0.5
     ends = {"value": error, "low": 0.9 * error, "high": 1.1 * error, "blind": 10 * 10**0.5}
-    place = {"attack": attack["attack"], "scored_set": attack["phase"], "target": "a.csv", "rows": 100}
+    place = {"attack": attack.attack, "scored_set": attack.phase, "target": "a.csv", "rows": 100}
     return Finding(quantity=Quantity.ERROR, subject="income", **{**place, **ends, **changes})
 
 
-def _defended(attack: str, *tried: str, price: str = "at no measured cost (± .001)") -> Document:
-    figures = {
-        "mse": 0.09,
-        "leak": 0.1,
-        "column": "income",
-        "alike": 1.0,
-        "untested": "",
-        "at": "you",
-        "settings": {},
-        "gain": ".200 ± .010",
-    }
-    cost = {"measure": "AUC"}
-    return {"defense": "mist", "attack": attack, "tried": tried, "price": price, "cost": cost, **figures}
+def _defended(attack: str, *tried: str, price: str = "at no measured cost (± .001)") -> Defended:
+    figures: dict[str, Any] = {"mse": 0.09, "leak": 0.1, "column": "income", "gain": ".200 ± .010"}
+    return Defended(
+        "mist", {}, "you", attack=attack, tried=tried, price=price, cost=Cost("AUC", ()), **figures
+    )
 
 
 @pytest.mark.parametrize(
-    ("found", "words"),
+    ("record", "words"),
     [
         (_made_up(), "No advice yet: training is in the clear, and what it gives away was not measured."),
         (
@@ -229,25 +224,25 @@ def _defended(attack: str, *tried: str, price: str = "at no measured cost (± .0
             "here stops an attack made for it at a cost that you allow.",
         ),
         (
-            _made_up("secure", fitting=[_defended("")]),
+            _made_up("secure", fitting=(_defended(""),)),
             f"{SEEN} Join with mist, if nobody sees the messages of training: the strongest attack that ran "
             "errs by .090 (you ask for .080) then; at no measured cost (± .001).",
         ),
         (
-            _made_up(read=0.09, wanted=LEAK | {"most_leak": 0.5}),
+            _made_up(read=0.09, wanted=replace(LEAK, most_leak=0.5)),
             f"{SEEN} Join as planned: in 19 of 20 simulated models the worst column, income, gives away "
             "at most 50 % of what a guess leaves open (you allow 50 %).",
         ),
         (
-            _made_up("secure", wanted=LEAK, fitting=[_defended("ls", "ls")]),
+            _made_up("secure", wanted=LEAK, fitting=(_defended("ls", "ls"),)),
             f"{SEEN} Join with mist, if nobody sees the messages of training: in 19 of 20 simulated models "
             "the worst column, income, gives away at most 10 % of what a guess leaves open (you allow 20 %) "
             "then; at no measured cost (± .001).",
         ),
     ],
 )
-def test_whether_to_join_in_every_case(found: Document, words: str) -> None:
-    assert decision(found) == words
+def test_whether_to_join_in_every_case(record: AuditRecord, words: str) -> None:
+    assert decision(record) == words
 
 
 @pytest.mark.parametrize(
@@ -260,12 +255,13 @@ def test_whether_to_join_in_every_case(found: Document, words: str) -> None:
         ),
     ],
 )
-def test_rows_that_decide_nothing_are_no_reason_to_join(changes: Document, words: str) -> None:
-    own = _income(_attack("ls", "predict", 0.1), **changes)
-    found = _made_up("secure", wanted=LEAK, leak=0.0, own_units=[{"finding": own.json}], table_rows=200_000)
-    assert decision(found) == words
-    assert "before more rows were read" in recommendation(found)
-    leaking = {**found, "leak": 0.5}
+def test_rows_that_decide_nothing_are_no_reason_to_join(changes: dict[str, Any], words: str) -> None:
+    own = _income(_attack("ls", Phase.PREDICT, 0.1), **changes)
+    facts: dict[str, Any] = {"wanted": LEAK, "by_column": (own,), "table_rows": 200_000}
+    record = _made_up("secure", leak=0.0, **facts)
+    assert decision(record) == words
+    assert "before more rows were read" in recommendation(record)
+    leaking = _made_up("secure", leak=0.5, **facts)
     assert "Do not join as planned" in decision(leaking)  # more rows take nothing back
 
 
@@ -278,31 +274,31 @@ def test_protection_in_every_case() -> None:
 
 
 @pytest.mark.parametrize(
-    ("found", "words"),
+    ("record", "words"),
     [
         (_made_up(), "Nothing can be recommended while it was not measured"),
         (_made_up(read=0.0), "While training is in the clear no installed defence reaches"),
         (_made_up(read=0.09), "No installed defence reaches an error of at least .080"),
         (_made_up("secure"), "No installed defence reaches an error of at least .080"),
-        (_made_up(read=0.0, fitting=[_defended("ls", "ls")]), "is mist, switched on by you: error .090"),
-        (_made_up(read=0.0, fitting=[_defended("", "ls", "clear_columns")]), "ran ls, clear_columns, none"),
-        (_made_up("secure", fitting=[_defended("")]), "These figures hold only if nobody sees"),
+        (_made_up(read=0.0, fitting=(_defended("ls", "ls"),)), "is mist, switched on by you: error .090"),
+        (_made_up(read=0.0, fitting=(_defended("", "ls", "clear_columns"),)), "ran ls, clear_columns, none"),
+        (_made_up("secure", fitting=(_defended(""),)), "These figures hold only if nobody sees"),
         (
-            _made_up(read=0.0, fitting=[_defended("ls")]),
+            _made_up(read=0.0, fitting=(_defended("ls"),)),
             "the federation still gains .200 ± .010 over the other",
         ),
         (
-            _made_up(read=0.0, defenses=[_defended("ls", price="not decided (.010 ± .030)")]),
+            _made_up(read=0.0, defenses=(_defended("ls", price="not decided (.010 ± .030)"),)),
             " Enough is hidden by mist: not decided (.010 ± .030).",
         ),
     ],
 )
-def test_recommendations_in_every_case(found: Document, words: str) -> None:
-    assert words in recommendation(found)
+def test_recommendations_in_every_case(record: AuditRecord, words: str) -> None:
+    assert words in recommendation(record)
 
 
 def test_no_defence_is_needed_of_all_attacks_or_under_a_condition() -> None:
-    wanted = {**ERROR, "least_error": 0.01}
+    wanted = replace(ERROR, least_error=0.01)
     assert recommendation(_made_up(read=0.02, wanted=wanted)).startswith("No defence is needed")
     assert "While training is in the clear" in recommendation(_made_up(read=0.0, wanted=wanted))
     assert recommendation(_made_up("secure", wanted=wanted)).startswith("These figures hold only if nobody")
@@ -325,11 +321,11 @@ def _on_the_board(monkeypatch: pytest.MonkeyPatch, scratch: Path) -> dict[str, t
     return {d: (board_verdict(board.of_family(d, "features"), undefended), str(board.cost(d))) for d in TRIED}
 
 
-def _contradictions(found: Document, board: dict[str, tuple[str, str]]) -> list[str]:
+def _contradictions(fitting: Sequence[Chosen], board: dict[str, tuple[str, str]]) -> list[str]:
     """The defences that the audit recommends and of which the scoreboard says that they hide nothing, or
     leave no use.
     """
-    recommended = [d["defense"] for d in found["fitting"]]
+    recommended = [d.defense for d in fitting]
     wrong = ("hides nothing", "no use left")
     return [d for d in recommended if any(said.startswith(wrong) for said in board[d])]
 
@@ -339,8 +335,7 @@ def test_the_audit_never_contradicts_the_scoreboard(monkeypatch: pytest.MonkeyPa
     assert board["withhold_parameters"][0].startswith("hides nothing (clear_columns")
     assert not any(cost.startswith("not measured") for _, cost in board.values())
     subject = load_subject("wine", classes=None, columns=None, id_column="id")
-    assert _contradictions(audit(subject, Plan(models=2), _silent), board) == []
+    assert _contradictions(audit(subject, Plan(models=2), _silent).fitting, board) == []
     blinded = audit(subject, Plan(models=2, training="secure"), _silent)
-    assert _contradictions(blinded, board) == []
-    all_of_them = {"fitting": blinded["defenses"]}
-    assert "withhold_parameters" in _contradictions(all_of_them, board)  # the comparison can fail
+    assert _contradictions(blinded.fitting, board) == []
+    assert "withhold_parameters" in _contradictions(blinded.defenses, board)  # the comparison can fail

@@ -16,10 +16,10 @@ from vflens.defenses.label_only import LabelOnly
 from vflens.errors import ConfigError
 from vflens.experiments.audit import defenses as module
 from vflens.experiments.audit.bench import Answer, Bench, Plan
-from vflens.experiments.audit.run import audit
+from vflens.experiments.audit.record import AuditRecord
+from vflens.experiments.audit.run import audit, worst_case
 from vflens.experiments.audit.subject import AuditSubject
 from vflens.experiments.audit.words import worst_cases, write_audit
-from vflens.experiments.audit.worst import worst_case
 from vflens.types import ColumnInfo, Document
 
 _FIXTURES = (refused, vflens)  # used by name
@@ -128,47 +128,49 @@ def test_the_control_is_the_best_blind_guess(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.fixture(scope="module")
-def told() -> tuple[Document, Document]:
+def audited() -> tuple[AuditRecord, Document]:
     kept: Document = {}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "candidates", lambda: iter([("label_only", {}, LabelOnly)]))
         return audit(_subject(), PLAN, _silent, kept.update), kept
 
 
-def test_worst_cases_are_of_the_strongest_attacks(told: tuple[Document, Document]) -> None:
-    found, kept = told
-    by_phase = {case["scored_set"]: case for case in found["worst_cases"]}
+def test_worst_cases_are_of_the_strongest_attacks(audited: tuple[AuditRecord, Document]) -> None:
+    record, kept = audited
+    by_phase = {case.scored_set: case for case in record.worst_cases}
     assert list(by_phase) == ["predict", "train"]
     for phase, case in by_phase.items():
-        of_phase = [a for a in found["attacks"] if a["phase"] == phase and a["attack"] != "rcc1"]
-        best = min(of_phase, key=lambda a: a["mse"])
-        assert (case["attack"], case["rows"]) == (best["attack"], best["rows"])
-    assert by_phase["train"]["cells"] == 1.0 > by_phase["predict"]["cells"]
-    assert found["tolerance"] == pytest.approx({"income": 80.0, "kind": 0.25, "debt": 3.0})
-    assert {phase: list(of) for phase, of in kept.items()} == {p: [c["attack"]] for p, c in by_phase.items()}
+        of_phase = [a for a in record.attacks if a.phase == phase and a.attack != "rcc1"]
+        best = min(of_phase, key=lambda a: a.mse)
+        assert (case.attack, case.rows) == (best.attack, best.rows)
+    assert by_phase["train"].cells == 1.0 > by_phase["predict"].cells
+    assert record.tolerance == pytest.approx({"income": 80.0, "kind": 0.25, "debt": 3.0})
+    assert {phase: list(of) for phase, of in kept.items()} == {p: [c.attack] for p, c in by_phase.items()}
 
 
-def test_worst_cases_are_told_and_the_rows_are_not(told: tuple[Document, Document], tmp_path: Path) -> None:
-    found, kept = told
-    said = worst_cases(found)
-    assert said[0].startswith(f"Worst case of {found['worst_cases'][0]['rows']} predict rows: ")
+def test_worst_cases_are_told_and_the_rows_are_not(
+    audited: tuple[AuditRecord, Document], tmp_path: Path
+) -> None:
+    record, kept = audited
+    said = worst_cases(record)
+    assert said[0].startswith(f"Worst case of {record.worst_cases[0].rows} predict rows: ")
     assert said[-1] == (
         "An answer counts as found where it is off by at most: income 80, kind 0.25, debt 3.0."
     )
-    write_audit(found, tmp_path / "audit.html")
+    write_audit(record, tmp_path / "audit.html")
     page = (tmp_path / "audit.html").read_text(encoding="utf-8")
     assert all(sentence in page for sentence in said)
     rows = [row for of in kept.values() for ids in of.values() for row in ids]
     assert rows
     assert all(row.startswith("person-") for row in rows)
-    assert "person-" not in page + json.dumps(found)
+    assert "person-" not in page + json.dumps(record.json)
 
 
 def test_pixels_have_no_worst_case() -> None:
     subject = _subject()
     pixels = tuple(ColumnInfo(f"p{j}", 0.0, 255.0, pixel=(0, j)) for j in range(3))
-    found = audit(replace(subject, columns=pixels, tolerance={}), replace(PLAN, tolerance={}), _silent)
-    assert (found["worst_cases"], found["tolerance"], worst_cases(found)) == ([], {}, [])
+    record = audit(replace(subject, columns=pixels, tolerance={}), replace(PLAN, tolerance={}), _silent)
+    assert (record.worst_cases, record.tolerance, worst_cases(record)) == ((), {}, [])
 
 
 def test_the_command_tells_worst_cases_and_keeps_the_rows(tmp_path: Path, vflens: Run) -> None:

@@ -49,13 +49,14 @@ def test_an_answer_outside_the_box_scores_as_its_clip(kind: str, monkeypatch: py
 
     monkeypatch.setattr(ATTACKS.get("half_star"), "solve", moved)
     subject = _subject()
-    found = audit(subject, QUICK, _silent)
-    (measured,) = [a for a in found["attacks"] if (a["attack"], a["kind"]) == ("half_star", kind)]
+    record = audit(subject, QUICK, _silent)
+    measured: Any
+    (measured,) = [a for a in record.attacks if (a.attack, a.kind) == ("half_star", kind)]
     x = Bench.set_up(subject, QUICK).truth
-    np.testing.assert_allclose(measured["columns"], ((1 - x) ** 2).mean(axis=0), rtol=1e-12)
-    assert measured["mse"] == pytest.approx(((1 - x) ** 2).mean(), rel=1e-12)
-    assert measured["unclipped"] > 1
-    assert f"half_star against {kind} models measured" in " ".join(found["theory_disagreements"])
+    np.testing.assert_allclose(measured.columns, ((1 - x) ** 2).mean(axis=0), rtol=1e-12)
+    assert measured.mse == pytest.approx(((1 - x) ** 2).mean(), rel=1e-12)
+    assert measured.unclipped > 1
+    assert f"half_star against {kind} models measured" in " ".join(record.theory_disagreements)
 
 
 class Idle(Defense):
@@ -78,8 +79,8 @@ def test_a_defence_is_measured_by_answers_in_the_box(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(module, "candidates", lambda: iter([("idle", {}, Idle)]))
     x = np.random.default_rng(0).integers(0, 2, (70, 2)).astype(float)
     subject = AuditSubject("bits", (ColumnInfo("a", 0.0, 1.0), ColumnInfo("b", 0.0, 1.0)), x, 4)
-    (defended,) = audit(subject, QUICK, _silent)["defenses"]
-    assert (defended["attack"], defended["mse"], defended["leak"]) == ("half_star", 0.0, 1.0)
+    (defended,) = audit(subject, QUICK, _silent).defenses
+    assert (defended.attack, defended.mse, defended.leak) == ("half_star", 0.0, 1.0)
 
 
 def _imputable(n: int = 200, **changes: Any) -> AuditSubject:
@@ -99,25 +100,25 @@ def _imputable(n: int = 200, **changes: Any) -> AuditSubject:
 def test_imputation_from_the_others_columns_joins_the_blind_guesses(tmp_path: Path) -> None:
     """The mean stays beside it; the error is that of least squares fitted to the known rows, or near it."""
     subject, plan = _imputable(), Plan(models=2, known=60, rows=200, seed=1, training="secure")
-    found = audit(subject, plan, _silent)
-    assert found["blind_guess"] == "imputation"
-    assert found["blind"]["imputation"] < 0.8 * found["blind"]["column_means"]
+    record = audit(subject, plan, _silent)
+    assert record.blind_guess == "imputation"
+    assert record.blind["imputation"] < 0.8 * record.blind["column_means"]
     bench = Bench.set_up(subject, plan)
     assert subject.other is not None
     own = np.column_stack([np.ones(200), subject.other])
     line = np.linalg.lstsq(own[bench.known], subject.x[bench.known], rcond=None)[0]
     plain = ((own[bench.rows] @ line - bench.truth) ** 2).mean(axis=0)
     means = ((bench.truth - bench.truth.mean(axis=0)) ** 2).mean(axis=0)
-    assert found["column_blind"][0] == pytest.approx(plain[0], rel=0.1)
-    assert found["column_blind"][0] < 0.2 * means[0]
-    assert found["column_blind"][1] <= means[1]
-    letters = next(a for a in found["attacks"] if a["rows"] == len(bench.rows))["blind_right"]
+    assert record.column_blind[0] == pytest.approx(plain[0], rel=0.1)
+    assert record.column_blind[0] < 0.2 * means[0]
+    assert record.column_blind[1] <= means[1]
+    letters: Any = next(a for a in record.attacks if a.rows == len(bench.rows)).blind_right
     assert letters[2] > 0.85 > np.unique(bench.truth[:, 2], return_counts=True)[1].max() / len(bench.rows)
-    assert "imputation from the adversary's own columns" in sentences(found)[3]
-    for a in found["attacks"]:
-        own_rows = a["column_blind"][0]
-        assert own_rows < 0.3 * means[0], a["attack"]
-    write_audit(found, tmp_path / "audit.html")
+    assert "imputation from the adversary's own columns" in sentences(record)[3]
+    for a in record.attacks:
+        own_rows = a.column_blind[0]
+        assert own_rows < 0.3 * means[0], a.attack
+    write_audit(record, tmp_path / "audit.html")
     page = (tmp_path / "audit.html").read_text(encoding="utf-8")
     assert "the column means ." in page
     assert "imputation from the adversary&#39;s own columns ." in page
@@ -142,10 +143,10 @@ def test_what_a_defence_leaves_is_compared_with_imputation(monkeypatch: pytest.M
     plan = Plan(models=2, known=60, rows=200, seed=1, training="secure")
     subject = _imputable()
     told = replace(subject, x=subject.x[:, ::2], columns=subject.columns[::2])
-    (fair,) = audit(told, plan, _silent)["defenses"]
+    fair: Any = audit(told, plan, _silent).defenses[0]
     monkeypatch.setattr(Bench, "guesses", lambda self, rows: {})
-    (unfair,) = audit(told, plan, _silent)["defenses"]
-    assert 1 - fair["leak"] > 5 * (1 - unfair["leak"])
+    unfair: Any = audit(told, plan, _silent).defenses[0]
+    assert 1 - fair.leak > 5 * (1 - unfair.leak)
 
 
 def test_a_constant_column_leaves_a_guess_no_error() -> None:

@@ -20,8 +20,9 @@ from processes import experiment_file
 
 from vflens.experiments.evidence.declared import Declaration
 from vflens.experiments.evidence.dpia import Dpia, assess
-from vflens.experiments.evidence.measured import SINGLED, WHOLE, Reconstruction
+from vflens.experiments.evidence.measured import statistic, what
 from vflens.experiments.evidence.words import residual
+from vflens.experiments.outcome.finding import Finding, Quantity
 from vflens.experiments.run.loading import load_any
 from vflens.experiments.run.run import run
 from vflens.experiments.sweeps.pool import write_rows
@@ -56,8 +57,9 @@ def made(folder: Path) -> Dpia:
     return assess([folder], Declaration(people=5000))
 
 
-def _row(made: Dpia, where: str, what: str, statistic: str) -> Reconstruction:
-    (found,) = (m for m in made.measured if (m.where, m.what, m.statistic) == (where, what, statistic))
+def _row(made: Dpia, *of: str) -> Finding:
+    """Of a place, a thing and a statistic."""
+    (found,) = (m for m in made.measured if (m.where, what(m), statistic(m)) == of)
     return found
 
 
@@ -89,25 +91,27 @@ def test_the_worst_case_is_the_share_that_the_folder_gives(folder: Path, made: D
     true, found, _ = _truth_and_estimate(folder / "open", row.attack, 1)
     share = float((np.abs(true - found) <= 0.4).mean())
     assert row.rows == len(true) == 200
-    assert row.figure.value == pytest.approx(share)
-    assert (row.figure.low, row.figure.high) == pytest.approx(_wilson_by_roots(share, 200))
+    assert row.value == pytest.approx(share)
+    assert (row.low, row.high) == pytest.approx(_wilson_by_roots(share, 200))
     tried = max(float((np.abs(true - c) <= 0.4).mean()) for c in np.linspace(true.min(), true.max(), 2001))
-    assert tried - 0.1 <= row.figure.baseline <= tried + 1e-9  # constants of other rows
-    assert row.recipient == "the active party"
+    assert tried - 0.1 <= row.guessed <= tried + 1e-9  # constants of other rows
+    assert row.adversary == "the active party"
 
 
-@pytest.mark.parametrize(("what", "name"), [(WHOLE, "rows_found"), (SINGLED, "rows_unique")])
+@pytest.mark.parametrize(
+    ("said", "name"), [("whole rows", "rows_found"), ("whole rows that fit nobody else", "rows_unique")]
+)
 def test_rows_singled_out_stand_beside_the_same_of_a_guess(
-    folder: Path, made: Dpia, what: str, name: str
+    folder: Path, made: Dpia, said: str, name: str
 ) -> None:
     """A constant finds a crowd of rows whole, and singles out one of them at most."""
-    found = _row(made, "with no defence", what, "worst case")
+    found = _row(made, "with no defence", said, "worst case")
     metrics = pq.read_table(folder / "open/passive/metrics.parquet").to_pylist()
     shares = {r["attack"]: r["value"] for r in metrics if r["metric"] == name}
     constant = [r["value"] for r in metrics if r["metric"] == f"blind_{name}"][-1]  # at the last milestone
-    assert found.figure.value == shares[found.attack]
-    assert found.figure.baseline == max(constant, shares["imputation"])
-    assert what == WHOLE or constant <= 1 / 200
+    assert found.value == shares[found.attack]
+    assert found.guessed == max(constant, shares["imputation"])
+    assert found.quantity is Quantity.WHOLE or constant <= 1 / 200
 
 
 def test_the_average_is_the_root_mean_square_in_the_column_s_unit(folder: Path, made: Dpia) -> None:
@@ -116,10 +120,10 @@ def test_the_average_is_the_root_mean_square_in_the_column_s_unit(folder: Path, 
     squares = (true - found) ** 2
     half = 1.96 * squares.std(ddof=1) / np.sqrt(len(squares))
     ends = np.sqrt([max(squares.mean() - half, 0.0), squares.mean() + half])
-    assert row.figure.value == pytest.approx(np.sqrt(squares.mean()))
-    assert [row.figure.low, row.figure.high] == pytest.approx(ends.tolist())
+    assert row.value == pytest.approx(np.sqrt(squares.mean()))
+    assert [row.low, row.high] == pytest.approx(ends.tolist())
     of_mean = float(np.sqrt(((true - mean) ** 2).mean()))
-    assert of_mean / 2 < row.figure.baseline <= of_mean + 1e-9  # imputation can be better than the mean
+    assert of_mean / 2 < row.guessed <= of_mean + 1e-9  # imputation can be better than the mean
 
 
 def test_each_subject_has_the_attack_that_takes_most(folder: Path, made: Dpia) -> None:
@@ -128,7 +132,7 @@ def test_each_subject_has_the_attack_that_takes_most(folder: Path, made: Dpia) -
     for attack in ("half_star", "lmmse"):
         true, found, _ = _truth_and_estimate(folder / "open", attack, 1)
         shares[attack] = float((np.abs(true - found) <= 0.4).mean())
-    assert row.figure.value == pytest.approx(max(shares.values()))
+    assert row.value == pytest.approx(max(shares.values()))
 
 
 def test_a_mitigation_stands_beside_the_accuracy_without_it(folder: Path, made: Dpia) -> None:
@@ -141,7 +145,7 @@ def test_a_mitigation_stands_beside_the_accuracy_without_it(folder: Path, made: 
         for name in ("open", "rounded")
     }
     (figure,) = tried.worth.values()
-    assert (figure.value, figure.baseline) == (accuracy["rounded"], accuracy["open"])
+    assert (figure.value, figure.without) == (accuracy["rounded"], accuracy["open"])
     assert figure[1:3] == pytest.approx(_wilson_by_roots(accuracy["rounded"], 200))
     assert tried.worst is not None
     assert tried.worst.where == "with round_scores (digits 1)"

@@ -7,18 +7,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from audits import read
 from nonempty import nonempty
 from runfolder import crossing, metric, write_party
 
+from vflens.experiments.audit.record import AuditRecord
 from vflens.experiments.evidence.declared import Declaration
 from vflens.experiments.evidence.dpia import Dpia, assess
-from vflens.experiments.evidence.measured import Reconstruction, RiskFigure, of_audit_record
+from vflens.experiments.evidence.measured import measured, what
 from vflens.experiments.evidence.mitigations import NO_TWIN, of_runs_tried, of_sweep_tried
-from vflens.experiments.evidence.sources import of_audit, of_runs
-from vflens.experiments.evidence.thresholds import Evidence
+from vflens.experiments.evidence.sources import of_audit
 from vflens.experiments.evidence.untested import by_audit, by_runs, by_sweep, without_imputation
 from vflens.experiments.outcome.decide import State
-from vflens.experiments.results.own_units import FoundColumn
+from vflens.experiments.outcome.finding import Finding, Findings, Quantity
+from vflens.experiments.results.findings import of_runs
 from vflens.experiments.results.record import RecordedRun, read_runs
 from vflens.experiments.results.titles import places
 from vflens.registry import ATTACKS
@@ -146,16 +148,19 @@ def test_a_failed_attack_leaves_nothing_settled(tmp_path: Path) -> None:
         for name, metrics in {"a": held, "b": [*held, broke]}.items()
     )
     assert {m.state for m in whole.measured} == {State.NOT_FOUND}
-    assert {(m.state, m.why) for m in part.measured} == {(State.UNDECIDED, "mine failed and may find more")}
+    assert {(m.state, m.reason) for m in part.measured} == {
+        (State.UNDECIDED, "mine failed and may find more")
+    }
 
 
-def _found(imputation: float | None) -> FoundColumn:
-    known = {"column": "income", "blind": 0.3, "imputation": imputation, "tolerance": 1.0}
-    return FoundColumn("lmmse", "passive", "predict", 400, found=0.3, **known)  # type: ignore[arg-type]
+def _found(imputation: float | None) -> Finding:
+    known: dict[str, Any] = {"subject": "income", "imputation": imputation, "tolerance": 1.0}
+    place: dict[str, Any] = {"attack": "lmmse", "target": "passive", "scored_set": "predict"}
+    return Finding.of_share(Quantity.WITHIN, 0.3, 400, 0.3, **known, **place)
 
 
 def test_a_baseline_without_imputation_is_said_to_be_a_constant() -> None:
-    evidence = [Evidence("with no defence", False, ("income",), (_found(i),), ()) for i in (None, 0.2)]
+    evidence = [Findings(where="with no defence", found=(_found(i),)) for i in (None, 0.2)]
     assert list(without_imputation(evidence, "run a")) == [
         "Run a, with no defence: imputation from other columns did not run on columns of passive (predict "
         "rows). Their baseline is the best constant."
@@ -166,25 +171,21 @@ def test_a_baseline_without_imputation_is_said_to_be_a_constant() -> None:
 # --- audits and sweeps
 
 
-def _audit(rows: int, phase: str = "predict", **changes: Any) -> dict[str, Any]:
+def _audit(rows: int, phase: str = "predict", **changes: Any) -> AuditRecord:
     attack = {
         **{"attack": "rcc1", "kind": "trained", "phase": phase, "rows": rows, "mse": 0.06, "released": ""},
         **{"stderr": 0.001, "columns": [0.06], "column_blind": [0.06], "column_stderr": [0.001]},
         **{"found": [0.0], "blind_found": [0.0], "imputed_found": [0.0]},
     }
     known = {"subject": "bank.csv", "columns": ["income"], "tolerance": {"income": 5.0}, "units": []}
-    return {**known, "attacks": [attack], "worst_cases": [], "attacked_rows": 800, **changes}
+    return read({**known, "attacks": [attack], "worst_cases": [], "attacked_rows": 800, **changes})
 
 
 def test_an_attack_that_tried_few_rows_is_why_nobody_knows() -> None:
     for rows, why in ((20, "rcc1 tried 20 rows only"), (800, "")):
-        found = _audit(rows)
-        (of_column,) = (
-            m
-            for m in of_audit_record(found, of_audit(found), "audit a")
-            if m.what.startswith("income within")
-        )
-        assert (of_column.state, of_column.why) == (State.UNDECIDED if why else State.NOT_FOUND, why)
+        found = measured([of_audit(_audit(rows), "audit a")])
+        (of_column,) = (m for m in found if what(m).startswith("income within"))
+        assert (of_column.state, of_column.reason) == (State.UNDECIDED if why else State.NOT_FOUND, why)
 
 
 @pytest.mark.parametrize(
@@ -221,22 +222,23 @@ def test_an_audit_with_labels_is_not_said_to_have_none(facts: dict[str, Any], la
 @pytest.mark.parametrize(
     ("shares", "most", "said"),
     [
-        ({"whole rows": (0.0, 0.0), "age within 1": (0.2, 0.3)}, "age within 1", ""),
-        ({"whole rows": (0.0004, 0.0)}, None, "nothing: every share is 0.0 %"),
+        ({Quantity.WHOLE: (0.0, 0.0), Quantity.WITHIN: (0.2, 0.3)}, "age within 1.0", ""),
+        ({Quantity.WHOLE: (0.0004, 0.0)}, None, "nothing: every share is 0.0 %"),
         ({}, None, "not known: no attack on columns has a share found"),
     ],
 )
 def test_what_is_found_in_no_row_is_not_found_most(
-    shares: dict[str, tuple[float, float]], most: str | None, said: str
+    shares: dict[Quantity, tuple[float, float]], most: str | None, said: str
 ) -> None:
     rows = [_cell(d, s, 0.8, 1) for d in ("undefended", "noise") for s in (0, 1)]
-    place = "with noise, horizontal.local_epochs = 1, seed 0", "a party", "columns", "inference", "worst case"
+    place: dict[str, Any] = {"where": "with noise, horizontal.local_epochs = 1, seed 0", "target": "a"}
+    place |= {"attack": "lmmse", "scored_set": "predict", "tolerance": 1.0}
     found = [
-        Reconstruction(*place, what, "lmmse", 99, "rows", RiskFigure(share, 0.0, 1.0, guess), State.NOT_FOUND)
-        for what, (share, guess) in shares.items()
+        Finding.of_share(quantity, share, 99, guess, subject="age", **place)
+        for quantity, (share, guess) in shares.items()
     ]
     (tried,) = of_sweep_tried(rows, [], found, "undefended", "sweep s")
-    assert (tried.worst and tried.worst.what, tried.unfound) == (most, said)
+    assert (tried.worst and what(tried.worst), tried.unfound) == (most, said)
 
 
 def _cell(defense: str, seed: int, accuracy: float, rounds: int, strength: float | None = None) -> Any:
@@ -254,7 +256,7 @@ def test_a_sweep_s_defence_stands_beside_the_same_other_settings() -> None:
     ]
     tried = {m.where: m for m in of_sweep_tried(rows, [], [], "undefended", "sweep s")}
     assert {
-        where: [(name, round(f.value, 3), round(f.baseline, 3)) for name, f in m.worth.items()]
+        where: [(name, round(f.value, 3), round(f.without, 3)) for name, f in m.worth.items()]
         for where, m in tried.items()
     } == {
         "with sparsification 0.5, horizontal.local_epochs = 1": [("accuracy", 0.805, 0.905)],
@@ -267,7 +269,7 @@ def test_a_sweep_s_defence_stands_beside_the_same_other_settings() -> None:
 
 
 def test_a_sweep_says_what_it_did_not_try() -> None:
-    said = list(by_sweep({"lmmse"}, [Evidence("with a", True, (), (), ())], "sweep s"))
+    said = list(by_sweep({"lmmse"}, [Findings(where="with a", defended=True)], "sweep s"))
     assert all(s.startswith("Sweep s") for s in said)
     assert [s for s in said if "no attack on labels was scored" in s]
     assert [s for s in said if "whether a person is in the table was not tested" in s]
@@ -293,7 +295,7 @@ def test_a_defended_run_stands_beside_an_undefended_one_of_its_own_data(tmp_path
     _defended(tmp_path / "lonely", [{"name": "y"}], rounding, 0.7)
     tried = {m.source: m for m in of_runs_tried(read_runs([tmp_path]), [])}
     (beside,) = tried["run bank-rounded"].worth.values()
-    assert (beside.value, beside.baseline) == (0.8, 0.9)
+    assert (beside.value, beside.without) == (0.8, 0.9)
     assert (tried["run lonely"].worth, tried["run lonely"].words) == ({}, NO_TWIN)
 
 

@@ -15,19 +15,26 @@ from nonempty import nonempty
 from processes import experiment_file
 
 from vflens.experiments.evidence.tables import COLUMNS, long_rows, write_table
-from vflens.experiments.evidence.thresholds import BlindError, Evidence
-from vflens.experiments.results.own_units import FoundColumn
+from vflens.experiments.outcome.finding import Finding, Findings, Quantity
 
 _FIXTURES = (refused, vflens)  # used by name
-FOUND = FoundColumn(
-    *("lmmse", "passive", "predict", 100, "in,come"), found=0.5, blind=0.2, imputation=None, tolerance=5.0
+PLACE: dict[str, Any] = {"target": "passive", "scored_set": "predict"}
+FOUND = Finding.of_share(
+    *(Quantity.WITHIN, 0.5, 100, 0.2), attack="lmmse", subject="in,come", tolerance=5.0, **PLACE
 )
+ALL: dict[str, Any] = {"quantity": Quantity.ALL, "subject": "columns", "blind": 0.06, **PLACE}
 ERRORS = (
-    BlindError("lmmse", "columns of passive, predict rows", 100, 0.02, blind=0.06, half_width=0.005),
-    BlindError("dlg", "columns of passive, rows of round 0", 8, 0.03, blind=0.06),
-    BlindError("norm_scoring", "labels of active, training rows", 100, 0.9, blind=0.5, share=True),
+    Finding(attack="lmmse", rows=100, value=0.02, low=0.015, high=0.025, **ALL),
+    Finding(attack="dlg", rows=8, value=0.03, **{**ALL, "scored_set": "round-0"}),
+    Finding.of_share(
+        *(Quantity.LABELS, 0.9, 100, 0.5),
+        attack="norm_scoring",
+        subject="labels",
+        target="active",
+        scored_set="train",
+    ),
 )
-EVIDENCE = [Evidence("with no defence", False, ("in,come",), found=(FOUND,), errors=ERRORS)]
+EVIDENCE = [Findings(where="with no defence", columns=("in,come",), found=(FOUND, *ERRORS))]
 AUDIT: dict[str, Any] = {
     "subject": "a.csv",
     "columns": ["age"],
@@ -57,6 +64,10 @@ def test_each_figure_has_its_interval_and_what_guesses_reach() -> None:
     assert all(tuple(row) == COLUMNS for row in nonempty([found, mse, free, right]))
     assert (found["measure"], found["value"], found["blind"], found["tolerance"]) == ("found", 0.5, 0.2, 5.0)
     assert [found["low"], found["high"]] == pytest.approx([0.4038, 0.5962], abs=1e-4)  # Wilson, by hand
+    assert (free["subject"], right["subject"]) == (
+        "columns of passive, rows of round 0",
+        "labels of active, training rows",
+    )
     assert (mse["low"], mse["high"]) == pytest.approx((0.015, 0.025))
     assert (free["low"], free["high"]) == (None, None)
     assert (right["measure"], right["low"] < 0.9 < right["high"]) == ("right", True)
@@ -131,13 +142,16 @@ def test_two_audits_are_compared(vflens: Run, refused: Refused, tmp_path: Path) 
 )
 def test_a_spreadsheet_runs_no_name_in_a_table(tmp_path: Path, name: str) -> None:
     """Other parties choose names of columns, of themselves and of runs; a number stays one."""
-    error = replace(ERRORS[0], attack=name, subject=name, error=-1.5)
-    found = [FOUND._replace(column=name), FOUND._replace(column="-5")]
-    write_table(tmp_path / "t.csv", [Evidence(name, False, (name,), found=tuple(found), errors=(error,))])
+    error = replace(ERRORS[0], attack=name, target=name, value=-1.5)
+    found = tuple(replace(FOUND, subject=subject) for subject in (name, "-5"))
+    evidence = Findings(where=name, columns=(name,), found=(*found, error))
+    write_table(tmp_path / "t.csv", [evidence])
     with (tmp_path / "t.csv").open(newline="", encoding="utf-8") as file:
         rows = nonempty(list(csv.DictReader(file)))
     assert {row["where"] for row in rows} == {f"'{name}"}
     assert [row["column"] for row in rows] == [f"'{name}", "-5", ""]
-    assert (rows[2]["attack"], rows[2]["subject"], rows[2]["value"]) == (f"'{name}", f"'{name}", "-1.5")
-    write_table(tmp_path / "t.parquet", [Evidence(name, False, (name,), found=tuple(found), errors=())])
+    assert (rows[2]["attack"], rows[2]["subject"], rows[2]["value"]) == (
+        *(f"'{name}", f"columns of {name}, predict rows", "-1.5"),
+    )
+    write_table(tmp_path / "t.parquet", [replace(evidence, found=found)])
     assert pq.read_table(tmp_path / "t.parquet")["column"].to_pylist() == [name, "-5"]

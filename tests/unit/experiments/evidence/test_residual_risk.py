@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from markdown_it import MarkdownIt
@@ -14,22 +16,24 @@ from scipy.stats import binom
 from vflens.errors import DataError
 from vflens.experiments.evidence.declared import Declaration, read_declared
 from vflens.experiments.evidence.dpia import Dpia, assess
-from vflens.experiments.evidence.measured import NAMED, SINGLED, WHOLE, Reconstruction, RiskFigure
+from vflens.experiments.evidence.measured import term
 from vflens.experiments.evidence.mitigations import Mitigation
 from vflens.experiments.evidence.rendering import markdown, page, write_dpia
 from vflens.experiments.evidence.untested import ALWAYS
 from vflens.experiments.evidence.words import combined, missing, residual, who
 from vflens.experiments.outcome.decide import State
-from vflens.experiments.results.own_units import OwnError
+from vflens.experiments.outcome.finding import Finding, Quantity
+from vflens.experiments.outcome.words import measured
+
+RATES = {State.FOUND: 0.4, State.UNDECIDED: 0.12, State.NOT_FOUND: 0.02}  # of 200 rows, beside a tenth
 
 
-def _measured(
-    state: State, what: str = "income within 5.0", where: str = "with no defence"
-) -> Reconstruction:
-    figure = RiskFigure(0.4, 0.3, 0.5, 0.1)
-    place = (where, "the active party", "columns of passive", "inference", "worst case", what)
-    of = {"attack": "lmmse", "rows": 200, "of": "predict rows"}
-    return Reconstruction(*place, **of, figure=figure, state=state, source="run r")  # type: ignore[arg-type]
+def _measured(state: State, column: str = "income", quantity: Quantity = Quantity.WITHIN) -> Finding:
+    place: dict[str, Any] = {"where": "with no defence", "adversary": "the active party", "target": "passive"}
+    place |= {"attack": "lmmse", "scored_set": "predict", "source": "run r", "tolerance": 5.0}
+    found = Finding.of_share(quantity, RATES[state], 200, 0.1, subject=column, **place)
+    assert found.state is state
+    return found
 
 
 @pytest.mark.parametrize(
@@ -50,24 +54,23 @@ def test_the_residual_risk_follows_from_the_state(state: State, said: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("error", "blind", "unit", "said"),
+    ("error", "blind", "quantity", "said"),
     [
-        (7.2e-10, 0.3, "root mean squared error, unit of age", "exactly"),
-        (7.2e-10, 7.2e-5, "root mean squared error, unit of age", "7.2e-10"),
-        (0.0, 0.0, "root mean squared error, unit of age", "0"),
-        (1e-20, 0.09, "squared error, columns in [0, 1]", "exactly"),
-        (1e-9, 0.09, "squared error, columns in [0, 1]", "1e-09"),
+        (7.2e-10, 0.3, Quantity.ERROR, "exactly"),
+        (7.2e-10, 7.2e-5, Quantity.ERROR, "7.2e-10"),
+        (0.0, 0.0, Quantity.ERROR, "0"),
+        (1e-20, 0.09, Quantity.ALL, "exactly"),
+        (1e-9, 0.09, Quantity.ALL, "1e-09"),
     ],
 )
 def test_an_error_of_rounding_is_said_as_on_the_terminal(
-    error: float, blind: float, unit: str, said: str
+    error: float, blind: float, quantity: Quantity, said: str
 ) -> None:
     """The terminal takes a millionth of the root mean squared error of a blind guess for exact."""
-    figure = RiskFigure(error, error, error, blind, share=False, unit=unit)
-    of_age = _measured(State.FOUND, "age")._replace(statistic="average", figure=figure)
-    if unit.startswith("root"):
-        shown = OwnError("passive", "lmmse", "age", error, blind).found
-        assert (shown == "exactly") == (said == "exactly")
+    figures: Any = {"value": error, "low": error, "high": error, "blind": blind}
+    of_age = replace(_measured(State.FOUND, "age"), quantity=quantity, **figures)
+    if quantity is Quantity.ERROR:
+        assert measured(of_age).startswith("age exactly") == (said == "exactly")
     (table,) = (s.tables[0] for s in Dpia(Declaration(), [of_age]).sections() if s.title == "Measured")
     ((*_, found, _ends, _blind, _unit, _attack, _rows),) = table.rows
     assert found == said
@@ -80,30 +83,29 @@ def test_the_residual_risk_begins_with_what_can_be_reconstructed() -> None:
         _measured(State.FOUND, "job"),
     ]
     first, second = residual(found)
-    assert first.endswith("beyond a blind guess: income (worst case), job (worst case) (columns of passive).")
+    columns = "income within 5.0 (worst case), job within 5.0 (worst case)"
+    assert first.endswith(f"beyond a blind guess: {columns} (columns of passive).")
     assert "at most 5 % of what a blind guess leaves open" in second
     assert residual([]) == ["Nothing was measured: nothing can be said of a residual risk."]
 
 
 def test_whole_rows_of_training_and_of_predictions_are_told_apart() -> None:
-    found = [
-        _measured(state, WHOLE)._replace(term="singling out") for state in (State.FOUND, State.NOT_FOUND)
-    ]
-    leaks, holds = residual([found[0], found[1]._replace(of="train rows")])
-    assert "beyond a blind guess: whole rows (worst case, predict rows) (columns of passive)." in leaks
-    assert "by the attacks that ran: whole rows (worst case, train rows) (columns of passive)." in holds
+    leaks, holds = (_measured(state, "rows", Quantity.WHOLE) for state in (State.FOUND, State.NOT_FOUND))
+    leaks_so, holds_so = residual([leaks, replace(holds, scored_set="train")])
+    assert "beyond a blind guess: whole rows (worst case, predict rows) (columns of passive)." in leaks_so
+    assert "by the attacks that ran: whole rows (worst case, train rows) (columns of passive)." in holds_so
 
 
 def test_two_sources_are_told_apart() -> None:
     mine = _measured(State.FOUND)
-    found = [mine, mine._replace(source="audit a.json"), mine._replace(source="audit b.json")]
+    found = [mine, replace(mine, source="audit a.json"), replace(mine, source="audit b.json")]
     assert [s.split(",")[0] for s in residual(found)] == ["Audit a.json", "Audit b.json", "Run r"]
-    people = combined([m._replace(term="singling out", what=WHOLE) for m in found], Declaration(people=9))
+    people = combined([replace(m, quantity=Quantity.WHOLE) for m in found], Declaration(people=9))
     assert [s.split(",")[0] for s in people] == ["Run r", "Audit a.json", "Audit b.json"]
 
 
 def test_an_open_question_says_why_it_is_open() -> None:
-    (sentence,) = residual([_measured(State.UNDECIDED)._replace(why="rcc1 tried 20 rows only")])
+    (sentence,) = residual([replace(_measured(State.UNDECIDED), reason="rcc1 tried 20 rows only")])
     assert "may find, but rcc1 tried 20 rows only: income within 5.0" in sentence
 
 
@@ -115,7 +117,8 @@ def test_who_ran_it_is_asked_for_by_name() -> None:
 
 
 def test_people_are_counted_only_where_they_are_declared() -> None:
-    rows = [_measured(State.FOUND, what)._replace(term="singling out") for what in (WHOLE, SINGLED)]
+    people = replace(_measured(State.FOUND), low=0.3, high=0.5)
+    rows = [replace(people, quantity=q) for q in (Quantity.WHOLE, Quantity.ALONE)]
     whole, singled = combined(rows, Declaration(people=1000))
     assert (
         "of 1,000 people 300 to 500 (95 % interval) are found with all their columns (expected 400; by a "
@@ -140,8 +143,7 @@ def _posterior(named: float, alarms: float) -> float:
 
 def test_a_prior_is_combined_by_counting_people() -> None:
     """Of a million people 20,000 are in the table: half of these are named, and a tenth of the others."""
-    figure = RiskFigure(0.5, 0.43, 0.57, 0.1)
-    named = _measured(State.FOUND, NAMED)._replace(term="linkability", figure=figure, rows=200)
+    named = replace(_measured(State.FOUND, "members", Quantity.NAMED), value=0.5)
     (sentence,) = combined([_measured(State.FOUND), named], Declaration(prior=0.02))
     right, wrong = 20_000 * 0.5, 980_000 * 0.1
     assert "with the declared prior, 2 %, for a person to be a training row, one whom lmmse names" in sentence
@@ -163,11 +165,11 @@ def test_of_membership_the_share_of_training_rows_that_are_named_is_told(tmp_pat
         tmp_path / "r", extra=[metric(name, value, **where, **more) for name, value, more in told]
     )
     made = assess([run], Declaration(prior=0.02))
-    (found,) = (m for m in made.measured if m.what == NAMED)
-    assert (found.attack, found.rows, found.recipient, found.term) == (
+    (found,) = (m for m in made.measured if m.quantity is Quantity.NAMED)
+    assert (found.attack, found.rows, found.adversary, term(found)) == (
         *("m", 100, "the active party", "linkability"),
     )
-    assert (found.figure.value, found.figure.baseline) == (0.5, 0.1)
+    assert (found.value, found.blind) == (0.5, 0.1)
     (sentence,) = made.json["combined"]
     assert "one whom m names at 10 % false alarms is one with 9.3 % (" in sentence
 
@@ -220,7 +222,7 @@ EVIL = (
 @pytest.mark.parametrize("text", EVIL)
 def test_names_add_no_markup(tmp_path: Path, text: str) -> None:
     """What Markdown shows is the text; it has no code, link, list, heading or HTML of it."""
-    evil = _measured(State.FOUND, text)
+    evil = replace(_measured(State.FOUND, text), attack=text)
     made = Dpia(Declaration(purpose=text), [evil], [Mitigation("run r", text, evil, {})])
     made.untested.append(text)
     files = write_dpia(made, tmp_path / "d.html")

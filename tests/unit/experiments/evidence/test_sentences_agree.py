@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from vflens.experiments.evidence.measured import of_cell
-from vflens.experiments.evidence.thresholds import BlindError, Evidence, judge, read_threshold
+from vflens.experiments.evidence.measured import measured
+from vflens.experiments.evidence.thresholds import judge, read_threshold
 from vflens.experiments.outcome.decide import State
-from vflens.experiments.results.own_units import FoundColumn
+from vflens.experiments.outcome.finding import Finding, Findings, Quantity, with_tries
+
+PAIRS = {"subject": "members", "target": "client-1", "scored_set": "train"}
 
 
 @pytest.mark.parametrize(
@@ -19,13 +21,15 @@ from vflens.experiments.results.own_units import FoundColumn
 )
 def test_it_says_of_a_column_what_a_threshold_decides(found: list[tuple[float, int]], state: State) -> None:
     """The attack that decides goes first, not the one of the largest figure; both count the same tries."""
-    known: dict[str, Any] = {"column": "income", "blind": 0.25, "imputation": None, "tolerance": 1.0}
-    columns = tuple(
-        FoundColumn(f"attack {n}", "passive", "predict", rows, found=share, **known)
+    known: dict[str, Any] = {"subject": "income", "tolerance": 1.0, "target": "passive"}
+    columns = with_tries(
+        Finding.of_share(
+            *(Quantity.WITHIN, share, rows, 0.25), attack=f"attack {n}", scored_set="predict", **known
+        )
         for n, (share, rows) in enumerate(found)
     )
-    evidence = Evidence("with no defence", False, ("income",), columns, ())
-    (said,) = (m for m in of_cell(evidence, "sweep s") if m.what.startswith("income"))
+    evidence = Findings(where="with no defence", columns=("income",), found=columns)
+    (said,) = measured([evidence])
     (outcome,) = judge([read_threshold("income > blind")], False, [evidence])
     assert (said.state, outcome.state) == (state, state)
 
@@ -36,10 +40,10 @@ def test_noise_on_membership_is_rarely_beyond_a_guess() -> None:
     draws = rng.binomial(100, 0.5, size=(400, 60)) / 100
     beyond = 0
     for draw in draws:
-        errors = tuple(
-            BlindError(f"a{n}", "pairs of rows of client-1", 100, x, blind=0.5, share=True)
+        pairs = with_tries(
+            Finding.of_share(Quantity.MEMBERS, x, 100, 0.5, attack=f"a{n}", **PAIRS)
             for n, x in enumerate(draw)
         )
-        states = {m.state for m in of_cell(Evidence("a cell", False, (), (), errors), "sweep s")}
+        states = {m.state for m in measured([Findings(found=pairs)])}
         beyond += State.FOUND in states
     assert beyond <= 0.025 * 400 + 3 * (0.025 * 0.975 * 400) ** 0.5

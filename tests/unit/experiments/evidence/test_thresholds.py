@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
+from audits import read
 from nonempty import nonempty
 from runfolder import metric, target
 
@@ -16,11 +16,9 @@ from vflens.api.pytest_plugin import Hiding
 from vflens.cli.decide.thresholds import gate
 from vflens.errors import ConfigError, ThresholdError, UndecidedError
 from vflens.experiments.evidence.junit import write_junit
-from vflens.experiments.evidence.sources import of_audit, of_runs, of_score, of_sweep
+from vflens.experiments.evidence.sources import of_audit, of_sweep
 from vflens.experiments.evidence.thresholds import (
     BEATS_BLIND,
-    BlindError,
-    Evidence,
     Outcome,
     Threshold,
     judge,
@@ -28,24 +26,26 @@ from vflens.experiments.evidence.thresholds import (
     refusal,
     tolerances,
 )
+from vflens.experiments.offline.score import of_score
 from vflens.experiments.outcome.decide import State
-from vflens.experiments.results.own_units import FoundColumn
+from vflens.experiments.outcome.finding import OVERALL, Finding, Findings, Quantity
+from vflens.experiments.results.findings import of_runs
 from vflens.experiments.results.results import half_width
 
 
-def _found(share: float, rows: int = 1000, **changes: object) -> FoundColumn:
+def _found(share: float, rows: int = 1000, **changes: object) -> Finding:
     known: dict[str, Any] = {
         "attack": "lmmse",
         "target": "passive",
         "scored_set": "predict",
-        "column": "income",
+        "subject": "income",
     }
     known |= {"blind": 0.05, "imputation": 0.08, "tolerance": 5.0, **changes}
-    return FoundColumn(rows=rows, found=share, **known)
+    return Finding.of_share(Quantity.WITHIN, share, rows, **known)
 
 
-def _evidence(*found: FoundColumn, where: str = "with no defence", defended: bool = False) -> Evidence:
-    return Evidence(where, defended, ("income", "age"), found, ())
+def _evidence(*found: Finding, where: str = "with no defence", defended: bool = False) -> Findings:
+    return Findings(where=where, defended=defended, columns=("income", "age"), found=found)
 
 
 @pytest.mark.parametrize(
@@ -116,15 +116,14 @@ def test_words_of_the_states_are_those_of_the_sentences() -> None:
 def test_nothing_is_held_while_an_attack_failed() -> None:
     """A broken one stays broken: the failure cannot take back what others found."""
     thresholds = [read_threshold(text) for text in ("income > 50 %", "income > 1 %")]
-    errors = (BlindError("lmmse", "columns of passive", 1000, 0.1, blind=0.1, half_width=0.001),)
-    evidence = Evidence("with no defence", False, ("income",), (_found(0.2),), errors, failed=("mine", "own"))
+    whole = _evidence(_found(0.2), _blind(0.1, blind=0.1))
+    evidence = replace(whole, failed=("mine", "own"))
     kept, broken, blind = judge(thresholds, True, [evidence])
     assert (kept.state, broken.state, blind.state) == (State.UNDECIDED, State.FOUND, State.UNDECIDED)
     assert kept.sentence.startswith(
         "income > 50 %, with no defence: not decided, mine, own failed and may find more; of the others lmmse"
     )
     assert "failed" not in broken.sentence
-    whole = Evidence("with no defence", False, ("income",), (_found(0.2),), errors)
     assert judge(thresholds, True, [whole])[0].state is State.NOT_FOUND
 
 
@@ -198,9 +197,11 @@ def test_an_undefended_federation_beside_a_defended_one_is_the_baseline() -> Non
     assert [o.state for o in judge(threshold, False, [base])] == [State.FOUND]
 
 
-def _blind(error: float, **changes: object) -> BlindError:
-    known: dict[str, Any] = {"blind": 0.06, "half_width": 0.001, **changes}
-    return BlindError("lmmse", "columns of passive, predict rows", 1000, error, **known)
+def _blind(error: float, half_width: float | None = 0.001, **changes: object) -> Finding:
+    ends = {} if half_width is None else {"low": error - half_width, "high": error + half_width}
+    known: dict[str, Any] = {"blind": 0.06, "target": "passive", "subject": "columns", **ends, **changes}
+    place: dict[str, Any] = {"attack": "lmmse", "rows": 1000, "scored_set": "predict"}
+    return Finding(**{"quantity": Quantity.ALL, "value": error, **place, **known})
 
 
 @pytest.mark.parametrize(
@@ -210,12 +211,16 @@ def _blind(error: float, **changes: object) -> BlindError:
         ([_blind(0.061)], State.NOT_FOUND, "a blind guess by .060"),
         ([_blind(0.058, half_width=0.02)], State.UNDECIDED, "(± .020)"),
         ([_blind(0.058, half_width=None)], State.UNDECIDED, "(no interval)"),
-        ([_blind(0.9, blind=0.5, share=True)], State.FOUND, "is right in 90.0 % (88.0 % … 91.8 %) of 1,000"),
+        (
+            [_blind(0.9, blind=0.5, quantity=Quantity.LABELS)],
+            State.FOUND,
+            "is right in 90.0 % (88.0 % … 91.8 %) of 1,000",
+        ),
         ([], State.UNDECIDED, "no attack was scored beside a blind guess"),
     ],
 )
-def test_who_beats_a_blind_guess(errors: list[BlindError], state: State, said: str) -> None:
-    (outcome,) = judge([], True, [Evidence("with no defence", False, (), (), tuple(errors))])
+def test_who_beats_a_blind_guess(errors: list[Finding], state: State, said: str) -> None:
+    (outcome,) = judge([], True, [_evidence(*errors)])
     assert (outcome.threshold, outcome.state) == (BEATS_BLIND, state)
     assert said in outcome.sentence
 
@@ -285,50 +290,46 @@ def test_a_run_gives_what_its_target_recorded(tmp_path: Path) -> None:
     run = target(tmp_path, _metrics(), facts={"parties": parties})
     (found,) = of_runs([run])
     assert found.columns == ("income",)
-    assert found.found == (
-        FoundColumn(
-            *("lmmse", "passive", "predict", 400, "income"),
-            found=0.4,
-            blind=0.1,
-            imputation=0.2,
-            tolerance=5.0,
-        ),
-    )
-    assert [(e.attack, e.error, e.blind, e.half_width) for e in found.errors] == [
-        ("lmmse", 0.01, 0.05, half_width(0.001))
-    ]
+    (column,), (error,) = found.only(Quantity.WITHIN), found.only(*OVERALL)
+    assert column == _found(0.4, 400, blind=0.1, imputation=0.2, adversary="the active party")
+    assert (error.attack, error.value, error.blind) == ("lmmse", 0.01, 0.05)
+    assert error.half_width == pytest.approx(half_width(0.001))
 
 
 AUDIT = {
     "subject": "bank.csv",
     "columns": ["age", "income"],
     "tolerance": {"age": 2.0, "income": 5.0},
+    **{"units": [40.0, 100.0], "worst_cases": []},
     "attacks": [
         {
             **{"attack": "lmmse", "kind": "trained", "phase": "predict", "rows": 800, "mse": 0.02},
             **{"stderr": 0.001, "column_blind": [0.04, 0.08], "found": [0.2, 0.5], "blind_found": [0.1, 0.3]},
             **{"released": "", "imputed_found": [None, 0.4]},
+            **{"columns": [0.01, 0.03], "column_stderr": [0.001, 0.001]},
         }
     ],
 }
 
 
 def test_an_audit_gives_its_attacks_on_the_plan() -> None:
-    found = of_audit(AUDIT)
-    place = ("lmmse", "bank.csv, trained models", "predict", 800)
-    assert found.found == (
-        FoundColumn(*place, column="age", found=0.2, blind=0.1, imputation=None, tolerance=2.0),
-        FoundColumn(*place, column="income", found=0.5, blind=0.3, imputation=0.4, tolerance=5.0),
+    found = of_audit(read(AUDIT))
+    place: dict[str, Any] = {"target": "bank.csv, trained models"}
+    place["adversary"] = "whoever knows the model and gets its predictions"
+    assert found.only(Quantity.WITHIN) == (
+        _found(0.2, 800, **place, subject="age", blind=0.1, imputation=None, tolerance=2.0),
+        _found(0.5, 800, **place, blind=0.3, imputation=0.4),
     )
-    (error,) = found.errors
-    assert (error.error, error.blind, error.half_width) == (0.02, 0.06, half_width(0.001))
+    (error,) = found.only(*OVERALL)
+    assert (error.value, error.blind) == (0.02, 0.06)
+    assert error.half_width == pytest.approx(half_width(0.001))
 
 
 def test_a_sweep_gives_each_federation() -> None:
-    own = _found(0.2)._asdict()
-    common = {"attack": "lmmse", "target": "passive", "scored_set": "predict", "rows": 400, "strength": 1.0}
-    columns = {**common, "mse": 0.02, "blind": 0.06, "half_width": 0.002, "found": json.dumps([own])}
-    labels = {**common, "attack": "norm_scoring", "label_accuracy": 0.9, "blind": 0.5, "found": None}
+    common = {"attack": "lmmse", "strength": 1.0}
+    columns = {**common, "findings": [_found(0.2).json, _blind(0.02).json]}
+    named = _blind(0.9, attack="norm_scoring", quantity=Quantity.LABELS)
+    labels = {**common, "attack": "norm_scoring", "findings": [named.json]}
     rows = [
         {"defense": "undefended", "seed": 0, **columns},
         {"defense": "rounding", "seed": 0, "horizontal.rounds": 3, **columns},
@@ -341,8 +342,13 @@ def test_a_sweep_gives_each_federation() -> None:
         *(f"with rounding 1, horizontal.rounds = 3, seed {s}" for s in (0, 1)),
     ]
     assert [(e.where, e.defended) for e in cells] == [*zip(where, (False, True, True), strict=True)]
-    assert all(e.found == (_found(0.2),) and e.columns == ("income",) for e in nonempty(cells))
-    assert [(b.attack, b.share) for b in cells[2].errors] == [("lmmse", False), ("norm_scoring", True)]
+    assert all(e.only(Quantity.WITHIN) == (_found(0.2),) for e in nonempty(cells))
+    assert all(e.columns == ("income",) for e in nonempty(cells))
+    judged = cells[2].only(*OVERALL)
+    assert [(b.attack, b.is_share, b.tries) for b in judged] == [
+        ("lmmse", False, 2),
+        ("norm_scoring", True, 2),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -357,8 +363,7 @@ def test_nothing_of_a_sweep_is_held_while_something_failed(
     refused: dict[str, Any], failed: tuple[str, ...]
 ) -> None:
     place = {"defense": "rounding", "seed": 0, "strength": 1.0}
-    row = {**place, "attack": "lmmse", "target": "passive", "scored_set": "predict", "rows": 400}
-    row |= {"mse": 0.09, "blind": 0.06, "half_width": 0.002, "found": json.dumps([_found(0.01)._asdict()])}
+    row = {**place, "attack": "lmmse", "findings": [_found(0.01).json, _blind(0.09).json]}
     (cell,) = of_sweep([row], "undefended", [{**place, **refused}])
     assert cell.failed == failed
     outcomes = judge([read_threshold("income > 50 %")], True, [cell])
@@ -377,9 +382,10 @@ def test_a_score_gives_its_columns_and_its_error() -> None:
     columns = {"income": {"found": 0.4, "blind_found": 0.1, "tolerance": 5.0}, "pixels": {"mse": 0.1}}
     facts = {"attack": "ls", "rows": 200, "mse": 0.02, "blind_mse": 0.06, "half_width": 0.01}
     found = of_score({**facts, "columns": columns})
-    assert [(f.column, f.found, f.blind, f.rows) for f in found.found] == [("income", 0.4, 0.1, 200)]
-    assert [(e.error, e.blind, e.half_width) for e in found.errors] == [(0.02, 0.06, 0.01)]
+    (column,), (error,) = found.only(Quantity.WITHIN), found.only(*OVERALL)
+    assert (column.subject, column.value, column.blind, column.rows) == ("income", 0.4, 0.1, 200)
+    assert [error.value, error.blind, error.half_width] == pytest.approx([0.02, 0.06, 0.01])
     labels = of_score({"attack": "a", "rows": 200, "label_accuracy": 0.9, "blind_label_accuracy": 0.5})
-    assert [(e.share, e.error, e.blind) for e in labels.errors] == [(True, 0.9, 0.5)]
+    assert [(e.is_share, e.value, e.blind) for e in labels.found] == [(True, 0.9, 0.5)]
     pairs = of_score({"attack": "a", "rows": 200, "membership_auc": 0.9, "blind_membership_auc": 0.5})
-    assert [(e.share, e.rows, e.error) for e in pairs.errors] == [(True, 100, 0.9)]
+    assert [(e.is_share, e.rows, e.value) for e in pairs.found] == [(True, 100, 0.9)]

@@ -5,14 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
 from runfolder import metric, scores, write_party, write_run
 
-from vflens.experiments.outcome.words import in_own_unit
-from vflens.experiments.results.own_units import OwnError, best_own_errors, own_errors
+from vflens.experiments.outcome.finding import Finding, Quantity
+from vflens.experiments.outcome.words import in_own_unit, measured
+from vflens.experiments.results.findings import best_own_errors, own_errors
 from vflens.experiments.results.record import RecordedRun, read_runs
 from vflens.experiments.results.results import final
 from vflens.experiments.results.verdict import to_json, verdict
@@ -41,9 +43,9 @@ def _rows(folder: Path) -> tuple[pd.DataFrame, Array]:
     return table, values
 
 
-def _own(run: RecordedRun) -> dict[str, OwnError]:
+def _own(run: RecordedRun) -> dict[str, Finding]:
     (result,) = (r for r in final(run) if r.attack == "lmmse")
-    return {error.column: error for error in own_errors(run, result)}
+    return {error.subject: error for error in own_errors(run, result)}
 
 
 def test_an_error_is_that_of_the_owners_file(folder: Path) -> None:
@@ -55,13 +57,13 @@ def test_an_error_is_that_of_the_owners_file(folder: Path) -> None:
     for j in found_better:
         name, (low, high) = list(NUMBERS.items())[j]
         estimate = low + np.clip(values[:, j], 0, 1) * (high - low)
-        assert own[name].error == pytest.approx(np.sqrt(np.mean((estimate - table[name]) ** 2)), rel=1e-9)
+        assert own[name].value == pytest.approx(np.sqrt(np.mean((estimate - table[name]) ** 2)), rel=1e-9)
         least = min(
             np.mean((guess - table[name].clip(low, high)) ** 2)
             for guess in (low, (low + high) / 2, _training_mean(folder, name))
         )
         assert own[name].blind == pytest.approx(np.sqrt(least), rel=1e-9)
-    assert str(max(own.values(), key=lambda e: e.gain)) in verdict([found]).others[0]
+    assert measured(max(own.values(), key=lambda e: e.gain)) in verdict([found]).others[0]
 
 
 def _training_mean(folder: Path, name: str) -> float:
@@ -107,7 +109,7 @@ def made(tmp_path: Path) -> Iterator[RecordedRun]:
 
 
 def test_what_is_said_of_columns(made: RecordedRun) -> None:
-    assert [str(e) for e in best_own_errors(made)] == [
+    assert [measured(e) for e in best_own_errors(made)] == [
         "married right in 90 % of rows, a blind guess right in 60 % of rows",
         "income to within ± 10,000 (root mean squared error), a blind guess to within ± 20,000",
     ]
@@ -121,7 +123,7 @@ def test_a_share_of_right_values_is_compared_with_imputation(tmp_path: Path) -> 
     folder = write_run(tmp_path / "demo")
     write_party(folder / "passive", "passive", metrics=kept)
     (own,) = best_own_errors(read_runs([folder])[0])
-    assert str(own) == "married right in 90 % of rows, a blind guess right in 80 % of rows"
+    assert measured(own) == "married right in 90 % of rows, a blind guess right in 80 % of rows"
 
 
 @pytest.mark.parametrize(
@@ -136,7 +138,12 @@ def test_two_digits_are_enough(value: float, words: str) -> None:
 
 
 def test_an_exact_column_says_so_and_no_rounding_error() -> None:
-    exact, near = (OwnError("", "", "age", error, 18.0) for error in (1e-10, 1e-3))
-    assert str(exact) == "age exactly, a blind guess to within ± 18"
-    assert str(near) == "age to within ± 0.0010 (root mean squared error), a blind guess to within ± 18"
-    assert OwnError("", "", "loan", 1.0, 0.6, right=True).found == "right in 100 % of rows"
+    place: Any = {"attack": "", "target": "", "scored_set": "predict"}
+    exact, near = (
+        Finding(quantity=Quantity.ERROR, subject="age", rows=9, value=error, blind=18.0, **place)
+        for error in (1e-10, 1e-3)
+    )
+    assert measured(exact) == "age exactly, a blind guess to within ± 18"
+    assert measured(near) == "age to within ± 0.0010 (root mean squared error), a blind guess to within ± 18"
+    right = Finding.of_share(Quantity.RIGHT, 1.0, 9, 0.6, subject="loan", **place)
+    assert measured(right).startswith("loan right in 100 % of rows, a ")

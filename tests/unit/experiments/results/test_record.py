@@ -98,7 +98,7 @@ def test_several_runs_and_none_are_refused_in_one_sentence(tmp_path: Path) -> No
 def _functions_of_a_run() -> set[tuple[str, str]]:
     """The functions below the record that compute something of a run."""
     found = set()
-    for name in ("results", "labels_membership", "protection", "theory", "own_units", "fedadob"):
+    for name in ("results", "labels_membership", "protection", "theory", "findings", "fedadob"):
         module = importlib.import_module(f"{RESULTS}.{name}")
         for called, function in inspect.getmembers(module, inspect.isfunction):
             parameters = [*inspect.signature(function).parameters.values()]

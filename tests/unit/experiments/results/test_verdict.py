@@ -267,7 +267,8 @@ def test_json_is_strict_and_has_stable_keys(tmp_path: Path) -> None:
     (told,) = data["runs"]
     assert sorted(told) == [
         "column_means",
-        "defenses", "explained_after_affine_map", "failed", "fedadob", "hijacking_suspected", "label",
+        "defenses", "explained_after_affine_map", "failed", "fedadob", "findings",
+        "hijacking_suspected", "label",
         "labels", "largest_leaks", "membership", "on_grants_only", "parties", "privacy", "results", "run",
         "skipped", "theory", "theory_disagreements", "utility",
         "worst_cases",
@@ -334,7 +335,7 @@ def test_clients_and_their_server_are_called_by_name() -> None:
     from typing import cast
 
     from vflens.experiments.results.record import RecordedRun
-    from vflens.experiments.results.verdict import named
+    from vflens.experiments.results.titles import named
     from vflens.types import Role
 
     roles = {"hub": Role.SERVER, "north": Role.CLIENT, "b": Role.PASSIVE}

@@ -7,68 +7,60 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from audits import audit_record, outcome
 from commandline import Run, strict, vflens
 
-from vflens.experiments.audit.given_run import columns_table, decision, explained, sentences, write_given
+from vflens.experiments.audit.advice import decision
+from vflens.experiments.audit.bench import Wanted
+from vflens.experiments.audit.charts import columns_table
+from vflens.experiments.audit.outcomes import AttackOutcome, Paths
+from vflens.experiments.audit.record import AuditRecord, TreeFile
+from vflens.experiments.audit.words import explained, sentences, write_audit
 from vflens.experiments.outcome.finding import Finding, Quantity
-from vflens.types import Document
 
 _FIXTURES = (vflens,)  # used by name
 ROOT = Path(__file__).parents[4]
 BANK = ROOT / "examples/bank_passive.csv"
 TREES = ROOT / "examples/recorded/xgboost/bank.ubj"
 MINE = ("--columns", "age,income,credit_score")
-LEAK = {"most_leak": 0.2, "least_error": None, "most_loss": 0.01}
-ERROR = {"most_leak": None, "least_error": 0.08, "most_loss": 0.01}
+LEAK = Wanted(0.2, None, 0.01)
+ERROR = Wanted(None, 0.08, 0.01)
 
 
-def _attack(released: str, mse: float, *, name: str = "pra") -> Document:
-    paths = {"right_branches": 0.9, "determined": 0.5, "unfinished": 0.0, "widths": [0.5, 0.25]}
-    return {
-        **{"attack": name, "released": released, "rows": 60, "mse": mse, "low": mse, "high": mse},
-        **{"leak": max(1 - mse / 0.1, 0.0), "column": "income", "alike": 1.0, "models": 1},
-        **(paths if name == "pra" else {"residual": 0.0}),
-    }
+def _attack(released: str, mse: float, *, name: str = "pra") -> AttackOutcome:
+    paths = Paths(widths=(0.5, 0.25), right_branches=0.9, determined=0.5, unfinished=0.0)
+    leak = max(1 - mse / 0.1, 0.0)
+    facts: dict[str, Any] = {"released": released, "rows": 60, "leak": leak, "column": "income"}
+    own: dict[str, Any] = {"paths": paths} if name == "pra" else {"residual": 0.0}
+    return outcome(name, mse, 2, **facts, **own)
 
 
-def _made_up(*attacks: Document, wanted: Document = LEAK) -> Document:
-    best = min(attacks, key=lambda a: a["mse"])
-    error: dict[str, Any] = {"value": 5.0, "low": 4.0, "high": 6.0, "blind": 22.0}
+def _made_up(*attacks: AttackOutcome, wanted: Wanted = LEAK) -> AuditRecord:
+    best = min(attacks, key=lambda a: a.mse)
+    value = 22 * (1 - best.leak) ** 0.5
+    error: dict[str, Any] = {"value": value, "low": value, "high": value, "blind": 22.0}
     place: dict[str, Any] = {
-        "attack": best["attack"],
-        "scored_set": "predict",
-        "target": "mine.csv",
-        "rows": 60,
+        **{"attack": best.attack, "scored_set": "predict", "target": "mine.csv", "rows": 60},
+        "released": best.released,
     }
-    of_income = Finding(quantity=Quantity.ERROR, subject="income", **place, **error)
-    own = {
-        "finding": of_income.json,
-        "found": "to within ± 5.0",
-        "guessed": "to within ± 22",
-        "attack": best["attack"],
-    }
-    own["words"] = "income to within ± 5.0 (root mean squared error), a blind guess to within ± 22"
-    noise: Document = {**own, "column": "noise", "share": 0.0, "released": best["released"]}
-    return {
-        **{"subject": "mine.csv", "weights": "m.ubj", "model": "2 boosted trees", "clipped": 0},
-        **{
-            "columns": ["noise", "income"],
-            "categories": {},
-            "units": [4.0, 100.0],
-            "column_blind": [0.1, 0.1],
-        },
-        **{"attacks": list(attacks), "wanted": wanted, "blind": {"half": 0.1}, "blind_guess": "half"},
-        "own_units": [
-            {**own, "column": "income", "share": best["leak"], "released": best["released"]},
-            noise,
-        ],
-        **{"rows": 60, "table_rows": 60},
-        **{"blind_branches": 0.6, "others_drawn": False, "worst_cases": [], "tells": [], "tolerance": {}},
-    }
+    income = Finding(quantity=Quantity.ERROR, subject="income", **place, **error)
+    noise = Finding(
+        quantity=Quantity.ERROR,
+        subject="noise",
+        **place,
+        **{**error, "value": 23.0, "low": 22.5, "high": 23.5},
+    )
+    return audit_record(
+        *attacks,
+        **{"weights": "m.ubj", "model": "2 boosted trees", "rows": 60, "table_rows": 60},
+        **{"columns": ("noise", "income"), "units": (4.0, 100.0), "column_blind": (0.1, 0.1)},
+        **{"wanted": wanted, "blind": {"half": 0.1}, "blind_guess": "half", "by_column": (income, noise)},
+        trees=TreeFile([], {}, None, 0, unused_trees=0, blind_branches=0.6),
+    )
 
 
 @pytest.mark.parametrize(
-    ("found", "words"),
+    ("record", "words"),
     [
         (
             _made_up(_attack("score", 0.095), _attack("leaves", 0.09)),
@@ -101,10 +93,10 @@ def _made_up(*attacks: Document, wanted: Document = LEAK) -> Document:
         ),
     ],
 )  # fmt: skip
-def test_whether_to_join_in_every_case(found: Document, words: str, tmp_path: Path) -> None:
-    assert decision(found) == words
-    assert sentences(found)[0] == words
-    write_given(found, tmp_path / "a.html")
+def test_whether_to_join_in_every_case(record: AuditRecord, words: str, tmp_path: Path) -> None:
+    assert decision(record) == words
+    assert sentences(record)[0] == words
+    write_audit(record, tmp_path / "a.html")
     page = html.unescape((tmp_path / "a.html").read_text(encoding="utf-8"))
     assert f"<h1>{words}</h1>" in page
     may_join = words.startswith("Join")
@@ -113,13 +105,13 @@ def test_whether_to_join_in_every_case(found: Document, words: str, tmp_path: Pa
 
 
 def test_columns_stand_in_their_own_unit() -> None:
-    found = _made_up(_attack("score", 0.06), _attack("leaves", 0.02))
-    assert columns_table(found) == [
+    record = _made_up(_attack("score", 0.06), _attack("leaves", 0.02))
+    assert columns_table(record) == [
         ("column", "found", "blind guess", "taken", "from", "width, score", "width, leaves"),
-        ("income", "to within ± 5.0", "to within ± 22", "80 %", "leaves", "25", "25"),
-        ("noise", "to within ± 5.0", "to within ± 22", "0 %", "–", "2.0", "2.0"),
+        ("income", "to within ± 9.8", "to within ± 22", "80 %", "leaves", "25", "25"),
+        ("noise", "not better than a guess", "to within ± 22", "0 %", "–", "2.0", "2.0"),
     ]
-    assert sentences(found)[1].startswith("2 of 2 columns found. Read: all 60 rows.")
+    assert sentences(record)[1].startswith("1 of 2 columns found; noise not. Read: all 60 rows.")
 
 
 def test_each_attack_has_a_line() -> None:
@@ -141,7 +133,6 @@ def test_a_real_one_says_it_everywhere(tmp_path: Path, vflens: Run) -> None:
     ]
     found = strict(vflens("audit", BANK, *given, "--json").out)
     shown = vflens("audit", BANK, *given).out
-    assert found["verdict"][0] == decision(found)
     assert found["verdict"][0].startswith("Do not join as planned: from the ")
     assert all(sentence in shown for sentence in found["verdict"])
     worst, *_ = found["own_units"]

@@ -23,7 +23,7 @@ def test_no_number_is_false_under_its_condition(at: int) -> None:
 
 
 def test_the_zoo_has_every_option_and_most_files_tell() -> None:
-    told = [bool(judge.told(model)[1]["training_rows"]) for model in MODELS if model.about["equal"]]
+    told = [bool(judge.told(model)[1].training_rows) for model in MODELS if model.about["equal"]]
     assert len({model.about["option"] for model in MODELS}) > 50
     assert sum(told) > len(told) / 2
 
@@ -33,7 +33,7 @@ def test_a_false_number_is_found(monkeypatch: pytest.MonkeyPatch, part: str) -> 
     (model,) = (model for model in MODELS if model.file.stem == "plain-0")
     tree_model, found = judge.told(model)
     assert judge.judged(model).false == []
-    found["training_rows"][0][part] += 1
+    found.training_rows[0][part] += 1
     monkeypatch.setattr(judge, "told", lambda _: (tree_model, found))
     assert judge.judged(model).false
 
@@ -41,6 +41,6 @@ def test_a_false_number_is_found(monkeypatch: pytest.MonkeyPatch, part: str) -> 
 def test_a_sentence_without_its_condition_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     (model,) = (model for model in MODELS if model.file.stem == "plain-0")
     monkeypatch.setattr(
-        judge, "_training", lambda found: ["the file tells how many end in a leaf of the first tree"]
+        judge, "training", lambda found: ["the file tells how many end in a leaf of the first tree"]
     )
     assert judge.judged(model).false
