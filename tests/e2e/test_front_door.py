@@ -165,18 +165,6 @@ def test_a_run_without_a_file_has_results_and_shows_itself(done: vl.Run) -> None
     assert "background: rgba(" in shown
 
 
-def test_findings_of_a_run_say_where_who_and_what_is_known(done: vl.Run) -> None:
-    """The error over all columns is that of the results; labels have their adversary."""
-    rows = {r["mse"] for r in done.results.to_pylist() if r["attack"] == "half_star"}
-    every = [f for f in done.findings if f.quantity == "all"]
-    assert {f.value for f in every if f.attack == "half_star"} == rows
-    assert {f.where for f in every} == {"with no defence", "with round_scores (digits 1)"}
-    assert {f.adversary for f in every} == {"the active party"}
-    (named, *_) = (f for f in done.findings if f.quantity == "labels")
-    assert (named.attack, named.adversary, named.target) == ("gradient_sign", "the passive party", "active")
-    assert {f.state for f in done.findings} <= {"found", "not found", "not decided"}
-
-
 def test_estimates_are_those_that_were_scored(done: vl.Run) -> None:
     alone = done.scenarios["undefended"]
     columns = alone.estimates["passive", "half_star"]
@@ -226,12 +214,6 @@ def test_a_sweep_from_a_dict(tmp_path: Path) -> None:
     facts = vl.sweep({**small, "sweep": {"seeds": 1}}, out=tmp_path)
     assert facts["cells"] == 1
     assert Path(facts["page"]).exists()
-    rows = pq.read_table(facts["data"]).to_pylist()
-    assert {f["quantity"] for row in rows for f in row["findings"]} == {"within", "all", "labels"}
-    assert all(f["attack"] == row["attack"] for row in rows for f in row["findings"])
-    assert [
-        [f["value"] for f in row["findings"] if f["quantity"] == "all"] for row in rows if row["mse"]
-    ] == [[row["mse"]] for row in rows if row["mse"]]
     with pytest.raises(vl.errors.ConfigError, match=r"^experiment: .*scenarios"):
         vl.sweep({**SMALL, "sweep": {"seeds": 1}}, out=tmp_path)
 

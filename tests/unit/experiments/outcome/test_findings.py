@@ -112,7 +112,7 @@ def test_a_finding_comes_back_from_its_document() -> None:
 
 def test_a_figure_names_its_rows_and_its_guess() -> None:
     labels = _share(0.9, quantity=Quantity.LABELS, subject="labels", scored_set="round-0")
-    assert subject(labels) == "labels of passive, round-0 rows"
+    assert subject(labels) == "labels of passive, rows of round 0"
     assert subject(_share(0.9)) == "columns of passive, predict rows"
     assert figures(Finding(quantity=Quantity.ERROR, **ERROR)) == ("3.0", "2.5 … 3.5", "17")
     assert figures(_share(0.5, imputation=0.3))[2] == "30.0 %"
