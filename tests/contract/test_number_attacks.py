@@ -18,6 +18,7 @@ from vflens.errors import KnowledgeError
 from vflens.experiments.evidence.declared import Declaration
 from vflens.experiments.evidence.dpia import assess
 from vflens.experiments.evidence.measured import target, unit, what
+from vflens.experiments.outcome.finding import Quantity
 from vflens.experiments.results.record import read_runs
 from vflens.experiments.results.verdict import to_json, verdict
 from vflens.experiments.run.check import check
@@ -119,7 +120,8 @@ def test_a_threshold_and_a_tolerance_of_the_label(vflens: Run, tmp_path: Path) -
     ended = vflens("run", file, "--in-process", "--json", "--fail-if", "progression within 20 > 10 %")
     assert (ended.code, [o["state"] for o in strict(ended.out)["thresholds"]]) == (15, ["broken"])
     (run,) = read_runs([tmp_path / "runs/tiny"])
-    assert [(f.subject, round(f.tolerance or 0.0, 9)) for f in run.found_columns] == [("progression", 20.0)]
+    within = run.findings.only(Quantity.WITHIN)
+    assert [(f.subject, round(f.tolerance or 0.0, 9)) for f in within] == [("progression", 20.0)]
 
 
 def test_a_recorded_folder_is_attacked_and_the_owner_scores_it(

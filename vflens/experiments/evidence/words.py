@@ -110,9 +110,9 @@ def missing(declared: Declaration) -> list[str]:
 def who(declared: Declaration) -> Iterator[str]:
     """Who measured and who assessed, as declared: no folder names a person."""
     lines = declared_lines(declared)
-    for name, did in (("ran_by", "Measured by"), ("assessor", "Assessed by")):
+    for name, task in (("ran_by", "Measured by"), ("assessor", "Assessed by")):
         said = f"{lines[name]}, as declared" if name in lines else f"nobody who is declared (`{name}`)"
-        yield f"{did}: {said}."
+        yield f"{task}: {said}."
 
 
 def declared_lines(declared: Declaration) -> Mapping[str, str]:

@@ -13,7 +13,7 @@ from vflens.types import Phase
 from vflens.words import counted
 
 _NAMED = 6  # columns in a sentence
-_KINDS: dict[str, str] = {Phase.TRAIN: "training", Phase.PREDICT: "prediction"}
+_KINDS: dict[str, str] = {Phase.TRAIN: "training rows", Phase.PREDICT: "prediction rows"}
 _TOGETHER = {Quantity.ALL, Quantity.LABELS}  # their subject is a word, no column
 _ROUNDING = 1e-12  # of figures that are exactly 0 but for it
 
@@ -62,7 +62,7 @@ def subject(finding: Finding) -> str:
         return f"pairs of a training row of {finding.target} and another"
     rows = rows_of(finding.scored_set)
     if finding.quantity is Quantity.LABELS:
-        rows = f"{_KINDS.get(finding.scored_set, finding.scored_set)} rows"
+        rows = _KINDS.get(finding.scored_set, rows)
     what = finding.subject if finding.quantity in _TOGETHER else "columns"
     return f"{what} of {finding.target}, {rows}"
 

@@ -80,7 +80,7 @@ def _found(run: RecordedRun) -> Iterator[Finding]:
     """
     who = _readers(run)
     scored = [r for r in run.results if not is_blind(r.attack)]
-    yield from (replace(f, adversary=who(f.attack)) for f in run.found_columns)
+    yield from (replace(f, adversary=who(f.attack)) for f in found_columns(run))
     for r in scored:
         ends = {} if r.half_width is None else _ends(r.mse, r.half_width)
         figures: Facts = {"value": r.mse, "blind": r.blind, "guess": r.blind_guess, **ends}

@@ -18,7 +18,6 @@ from vflens.experiments.results.findings import (
     WorstCase,
     best_own_errors,
     column_bits,
-    found_columns,
     of_run,
     own_errors,
     worst_cases,
@@ -50,7 +49,6 @@ from vflens.experiments.results.results import (
     ClientAccuracy,
     ColumnError,
     LargestLeak,
-    Leak,
     NotRun,
     Result,
     clients,
@@ -229,11 +227,6 @@ class RecordedRun(PartyRuns):
         return worst_cases(self)
 
     @cached_property
-    def found_columns(self) -> tuple[Finding, ...]:
-        """By attack and column the share of rows that it finds within the column's tolerance."""
-        return tuple(found_columns(self))
-
-    @cached_property
     def column_means(self) -> tuple[Finding, ...]:
         """By attack and column, how far the mean of its answers lies from the column's own."""
         return column_means(self)
@@ -248,7 +241,7 @@ class RecordedRun(PartyRuns):
         """A sentence on each target: the column means by the attack that errs least, beside a guess."""
         return tuple(best_means(self))
 
-    def leaking_columns(self, target: str, scored_set: str = "") -> tuple[Leak, ...]:
+    def leaking_columns(self, target: str, scored_set: str = "") -> tuple[ColumnError, ...]:
         """The columns of ``target`` with less than half the error of a blind guess, worst first; of the rows
         of ``scored_set``, or of any.
         """

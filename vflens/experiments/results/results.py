@@ -82,11 +82,12 @@ class Result:
 
 @dataclass(frozen=True)
 class ColumnError:
-    """An attack's error on one column beside the column's best blind guess."""
+    """The error of ``attack`` on one column beside the column's best blind guess."""
 
     column: str
     mse: float
     blind: float
+    attack: str = ""
 
     @property
     def relative(self) -> float:
@@ -221,31 +222,27 @@ def column_errors(run: PartyRuns, result: Result) -> tuple[ColumnError, ...]:
         errors |= found if m.attack == result.attack else {}
         if is_baseline(m, result.adversary):
             blind |= {c: min(e, blind[c]) for c, e in found.items() if c in blind}
-    return tuple(ColumnError(c, e, blind[c]) for c, e in errors.items() if c in blind and math.isfinite(e))
+    return tuple(
+        ColumnError(c, e, blind[c], result.attack)
+        for c, e in errors.items()
+        if c in blind and math.isfinite(e)
+    )
 
 
-@dataclass(frozen=True)
-class Leak:
-    """A column that ``attack`` reconstructs; its error over all columns may be no better than blind."""
-
-    attack: str
-    error: ColumnError
-
-
-def leaking_columns(run: PartyRuns, target: str, scored_set: str = "") -> tuple[Leak, ...]:
+def leaking_columns(run: PartyRuns, target: str, scored_set: str = "") -> tuple[ColumnError, ...]:
     """The columns of ``target`` with an error of less than half that of the best blind guess, worst first;
     those of the rows of ``scored_set``, or of any.
 
     Half, because a column has no interval and there are many columns; fewer than 50 rows do not count.
     """
-    least: dict[str, Leak] = {}
+    least: dict[str, ColumnError] = {}
     for r in final(run):
         if r.target != target or r.rows < MIN_ROWS or scored_set not in ("", r.scored_set):
             continue
         for e in column_errors(run, r):
-            if e.relative < 0.5 and (e.column not in least or e.relative < least[e.column].error.relative):
-                least[e.column] = Leak(r.attack, e)
-    return tuple(sorted(least.values(), key=lambda leak: leak.error.relative))
+            if e.relative < 0.5 and (e.column not in least or e.relative < least[e.column].relative):
+                least[e.column] = e
+    return tuple(sorted(least.values(), key=lambda e: e.relative))
 
 
 def utility(run: PartyRuns) -> dict[str, float]:

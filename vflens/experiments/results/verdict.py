@@ -303,10 +303,10 @@ def _but_columns(run: RecordedRun, r: Result) -> str:
     """Single columns of the rows of ``r`` that leak although the error over all columns is high."""
     if not (leaks := run.leaking_columns(r.target, r.scored_set)):
         return ""
-    worst, error = leaks[0].attack, leaks[0].error
+    error = leaks[0]
     count = counted(len(leaks), "column leaks", many="columns leak, most of all this")
     errors = f"MSE {number(error.mse)}, of a blind guess {number(error.blind)}"
-    return f", but {count}: {error.column} ({worst}, {errors})"
+    return f", but {count}: {error.column} ({error.attack}, {errors})"
 
 
 def _worth_change(run: RecordedRun, base: RecordedRun) -> Iterator[str]:

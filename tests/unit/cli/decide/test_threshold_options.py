@@ -16,6 +16,7 @@ from processes import experiment_file
 
 from vflens.cli.decide.thresholds import gate
 from vflens.errors import ConfigError
+from vflens.experiments.outcome.finding import Quantity
 from vflens.experiments.results.record import read_run
 
 _FIXTURES = (refused, vflens)  # used by name
@@ -56,7 +57,7 @@ def test_the_distance_of_a_threshold_is_that_of_the_scoring(vflens: Run, tmp_pat
     config = tomllib.loads((tmp_path / "runs/tiny/run/passive/config.toml").read_text(encoding="utf-8"))
     assert config["scoring"]["tolerance"] == {"x6": 0.1}
     run = read_run(tmp_path / "runs/tiny/run")
-    assert {f.column: round(f.tolerance, 9) for f in run.found_columns}["x6"] == 0.1
+    assert {f.subject: round(f.tolerance or 0.0, 9) for f in run.findings.only(Quantity.WITHIN)}["x6"] == 0.1
 
 
 def test_the_undefended_run_is_the_baseline_of_defended_ones(vflens: Run, tmp_path: Path) -> None:

@@ -52,7 +52,7 @@ def test_a_constant_column_leaks_nothing(tmp_path: Path) -> None:
     columns = {c.column: c.relative for c in run.columns(run.results[0])}
     assert math.isnan(columns[COLUMNS[0]])
     assert {columns[c] for c in COLUMNS[1:]} == {0.0}
-    assert [leak.error.column for leak in run.leaking_columns("passive")] == COLUMNS[1:]
+    assert [leak.column for leak in run.leaking_columns("passive")] == COLUMNS[1:]
 
 
 def test_a_sweep_adds_errors_over_seeds_before_it_divides() -> None:
