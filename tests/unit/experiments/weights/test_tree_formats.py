@@ -51,7 +51,7 @@ def test_scores_are_the_frameworks_own_and_no_number_is_false(at: int) -> None:
     verdict = judge.judged(model)
     assert verdict.false == []
     assert verdict.leaves > 1
-    told = judge.told(model)[1]["training_rows"][0]
+    told = judge.told(model)[1].training_rows[0]
     hidden = ("lightgbm_number", "catboost_several")  # JSON lacks λ; a leaf of several classes
     if not (model.file.name.startswith(hidden) and model.file.suffix == ".json"):
         assert "members" in told or "mean_label_off" in told
