@@ -182,18 +182,10 @@ def audit(
     if batches:
         _audit_rounds(given, asked)
         return
-    plan = Plan(
-        models,
-        known,
-        rows,
-        seed,
-        most_leak=most_leak,
-        least_error=least_error,
-        most_loss=most_loss,
-        training=training,
-        tolerance=audit_flags.stated(audit_flags.widths(tolerance or []), gated),
-        slow_rows=slow_rows or (None if gated.open else rows),
-    )
+    wished: Document = {"most_leak": most_leak, "least_error": least_error, "most_loss": most_loss}
+    wished["tolerance"] = audit_flags.stated(audit_flags.widths(tolerance or []), gated)
+    slow = slow_rows or (None if gated.open else rows)
+    plan = Plan(models, known, rows, seed, training=training, slow_rows=slow, **wished)
     plan.wanted()  # fail before, not after, the work
     model = None if weights is None else read_model(weights)
     own = {"tables": _checked_table(asked), **begun([*asked.files(), *filter(None, [weights])])}
