@@ -19,8 +19,9 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 from vflens.experiments.figures.tableak import Encoded, encoded
-from vflens.experiments.outcome.batches import EXACT, Layers, fresh, inverted
+from vflens.experiments.outcome.batches import Layers, fresh, inverted
 from vflens.numerics.assignment import in_order_of
+from vflens.numerics.gradients.exact_batch import EXACT
 from vflens.types import Array
 
 ROOT = Path(__file__).parents[1]
@@ -29,7 +30,7 @@ BEGIN, END = "<!-- measured -->\n", "<!-- end -->\n"
 TABLES, SIZES = ("adult", "bank", "digits"), (2, 4, 8, 12, 16, 24, 32)
 HIDDEN = (100, 100), (32,), (256,), (32, 32)
 BATCHES, TRAINED_STEPS = 3, 500
-_ORDER = 2, 8, 16, 24, 4, 12, 32
+_ORDER = 2, 4, 8, 16, 24, 12, 32
 OTHERS = [(table, (100, 100), trained, 8) for table in ("adult", "bank") for trained in (False, True)]
 
 
