@@ -13,19 +13,20 @@ from vflens.attacks._inversion import array
 from vflens.attacks._rounds import RoundAttack, known_network
 from vflens.attacks.gradients.whole import first_linear, row_slopes
 from vflens.errors import KnowledgeError
-from vflens.numerics.gradients.exact_batch import exact_batch
+from vflens.numerics.gradients.exact_batch import EXACT, exact_batch
 from vflens.plugins.views.horizontal import ServerView
 from vflens.types import Array, Estimate, RowStatus, statuses
 
 
 class ExactInversion(RoundAttack):
-    """Rows that a forward and a backward pass prove are ``ok``. Where nothing is proven all rows are
-    ``not_converged``, in the middle of the box: a blind guess. Labels are not needed.
+    """Rows that a forward and a backward pass prove, to :data:`EXACT`, are ``ok``. Where nothing is proven
+    all rows are ``not_converged``, in the middle of the box: a blind guess. Labels are not needed.
     """
 
     def reconstruct(self, view: ServerView, *, rng: np.random.Generator) -> Estimate:
         """Columns (n, d); extra "misfit" (n,): how far the gradient of the answer is from the one seen, in
-        its own size. It is NaN after several local steps: the forward pass alone proves the rows then.
+        its own size; NaN after several local steps: the forward pass alone proves the rows then. "bound"
+        (n,): on the error of a row by rounding; it is ``not_converged`` beyond :data:`EXACT`.
 
         Raises:
             KnowledgeError: no ReLU stands behind the first linear layer, which has a bias, or the clients
@@ -47,8 +48,10 @@ class ExactInversion(RoundAttack):
         if found is None:
             blind = np.full((n, gradient[weight].shape[1]), 0.5)
             return Estimate(view.target, view.rows, blind, statuses(n, RowStatus.NOT_CONVERGED))
-        extras = {"misfit": np.full(n, found.misfit)}
-        return Estimate(view.target, view.rows, found.x, statuses(n), extras=extras)
+        extras = {"misfit": np.full(n, found.misfit), "bound": found.bound}
+        status = statuses(n)
+        status[found.bound > EXACT] = RowStatus.NOT_CONVERGED
+        return Estimate(view.target, view.rows, found.x, status, extras=extras)
 
 
 def _first(model: nn.Module) -> str:
@@ -59,13 +62,10 @@ def _first(model: nn.Module) -> str:
     """
     name, leaves = first_linear(model), [(n, m) for n, m in model.named_modules() if not list(m.children())]
     behind = [after for (n, _), (_, after) in pairwise(leaves) if n == name]
-    if not behind or not isinstance(behind[0], nn.ReLU):
+    bias = getattr(model.get_submodule(name or ""), "bias", None)
+    if bias is None or not behind or not isinstance(behind[0], nn.ReLU):
         raise KnowledgeError(
-            "no ReLU stands behind a first linear layer: exact_inversion needs an mlp, or dcn"
-        )
-    if model.get_submodule(name or "").bias is None:
-        raise KnowledgeError(
-            "the first layer has no bias: exact_inversion reads lengths of rows from its gradient"
+            "no ReLU stands behind a first linear layer with a bias: exact_inversion needs an mlp, or dcn"
         )
     return name or ""
 

@@ -96,6 +96,28 @@ def test_rounding_of_float32_is_what_is_left() -> None:
     assert 1e-18 < matched_mse(found.x, x)[0] < 1e-10
 
 
+def _rounded(values: Array, step: float = 2.0**-20) -> Array:
+    return np.asarray(np.round(values / step) * step)
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("seed", [2, 3, 4])
+def test_the_bound_holds_for_each_row(known: bool, seed: int) -> None:
+    """A row whose label is sure sends a small error signal, of which rounding is a large part."""
+    model, (x, y) = _network(60, 40), _rows(3, seed=seed)
+    with torch.no_grad():
+        [*model.parameters()][4].mul_(30)
+    weight, bias = _gradient(model, x, y)
+    more = {"slopes": _slopes(model) if known else None}
+    found = exact_batch(
+        (_rounded(weight), _rounded(bias)), _first(model), 3, np.random.default_rng(3), **more
+    )
+    assert found is not None
+    off = np.abs(found.x[:, None] - x).max(axis=2).min(axis=1)
+    assert (off < found.bound).all()
+    assert (found.bound < (30 if known else 1000) * off).all()
+
+
 @pytest.mark.parametrize("labels", [[0, 0], [0, 1]])
 def test_equal_rows_come_as_often_as_they_are_there(labels: list[int]) -> None:
     model, (x, y) = _network(60, 40), _rows(6)

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import softmax
 
 from vflens.array import Array
-from vflens.numerics.gradients.exact_batch import exact_batch
+from vflens.numerics.gradients.exact_batch import EXACT, exact_batch
 from vflens.words import counted
 
 Layers: TypeAlias = Sequence[tuple[Array, Array]]  # W (out, in) and c (out,), a ReLU between two of them
@@ -23,7 +23,6 @@ HIDDEN = (100, 100)
 SIZES = (1, 2, 4, 8, 12, 16, 24, 32)
 _BATCHES = 5  # of each size
 _RATE = 0.05  # the default of a training
-EXACT = 1e-3  # of a column's range: the rounding of float32
 
 
 class Round(NamedTuple):

@@ -22,12 +22,14 @@ import numpy as np
 
 from vflens.array import Array
 
+EXACT = 1e-3  # of a column's range: the rounding of float32
 _ROUNDS, _STARTS, _SELECTIONS = 40, 64, 4
 _EQUAL, _POLISHED, _MISFIT = 3, 3, 5.0  # equal rows; passes; times what the rank leaves of the gradient
 _DESCENT = 0.3 * np.geomspace(1, 1e-5, 30)  # what counts as 0 while a sparse vector is looked for
 _FAINT = 0.02  # of the largest: units behind which rounding is large
 _LEAST, _APART = 1e-9, 1e-4  # rounding of float64; singular values of directions that are told apart
 _UNSEEN = 0.05  # share of the units that a row wakes whose error signal is lost in rounding
+_SURE = 5  # standard deviations of rounding
 _SAME = 1e-7  # 1 − |cosine| of one direction found twice, at least
 
 
@@ -35,10 +37,12 @@ _SAME = 1e-7  # 1 − |cosine| of one direction found twice, at least
 class ExactBatch:
     """The rows ``x`` (n, d) of a batch, in no order, equal ones as often as they are there; ``misfit``, how
     far their gradient is from the one given, in its own size: NaN where the layers behind are not known.
+    ``bound`` (n,) is on the error of each row by rounding, where x lies in [0, 1].
     """
 
     x: Array
     misfit: float
+    bound: Array
 
 
 def exact_batch(
@@ -65,7 +69,8 @@ def exact_batch(
     b, noise = _rank(sizes, rows)
     if not 0 < b < len(seen) or (slopes is None and b < rows):  # a mean of equal rows wakes the same units
         return None
-    search = _Search(left[:, :b], sizes[:b, None] * right[:b], noise, np.column_stack(layer), behind)
+    whole = np.column_stack(layer)
+    search = _Search(left[:, :b], sizes[:b, None] * right[:b], noise, whole, behind)
     rounds = int(_ROUNDS * min(1, (20 / b) ** 2)) + 1 if len(search.units) > b else 0
     for number in range(rounds * _SELECTIONS):
         drawn = number % _SELECTIONS > 0
@@ -73,7 +78,7 @@ def exact_batch(
             search.look(rng)
         x = search.settled(rng if drawn else None)
         if x is not None and slopes is None:
-            return ExactBatch(x, float("nan"))
+            return ExactBatch(x, float("nan"), _bound(x, seen, whole, None))
         found = None if x is None or slopes is None else _explained(x, seen, rows, slopes)
         if found is not None and found.misfit <= _MISFIT * np.linalg.norm(sizes[b:]) / sizes[0] + _LEAST:
             return found
@@ -98,7 +103,30 @@ def _explained(x: Array, seen: Array, rows: int, slopes: Callable[[Array], Array
     if sum(counts) != rows or not np.isfinite(x).all():
         return None
     misfit = np.linalg.norm(chosen @ np.column_stack([x, np.ones(len(x))]) - seen) / np.linalg.norm(seen)
-    return ExactBatch(np.repeat(x, counts, axis=0), float(misfit))
+    bound = np.repeat(_bound(x, seen, seen, chosen), counts)
+    return ExactBatch(np.repeat(x, counts, axis=0), float(misfit), bound)
+
+
+def _bound(x: Array, seen: Array, layer: Array, signals: Array | None) -> Array:
+    """Five standard deviations (b,) of the error of the rows ``x`` (b, d), whose error signals (m, b) may be
+    known: what they leave of the gradient is its rounding. Unknown ones bear it too: each is told from the
+    others where its row is silent.
+    """
+    whole = np.column_stack([x, np.ones(len(x))])
+    back = np.linalg.pinv(whole)
+    found = seen @ back if signals is None else signals
+    left = np.linalg.norm(found @ whole - seen, axis=0).max() / np.sqrt(
+        max(1, seen.any(axis=1).sum() - len(x))
+    )
+    parts = np.linalg.norm(np.linalg.pinv(found), axis=1)
+    weight = 1 / np.maximum(np.linalg.norm(np.linalg.qr(found)[0], axis=1), _LEAST)
+    for i, silent in enumerate(whole @ layer.T <= 0 if signals is None else []):
+        others = np.linalg.pinv(
+            (silent * weight * seen.any(axis=1))[:, None] * found * (np.arange(len(x)) != i)
+        )
+        parts += np.linalg.norm(others * weight, axis=1) * np.linalg.norm(back[:, i])
+    bound: Array = _SURE * left * parts
+    return bound
 
 
 def _rank(sizes: Array, rows: int) -> tuple[int, float]:
@@ -145,12 +173,10 @@ class _Search:
         """The rows (b, d) if the directions prove one another: the sparsest first, or drawn."""
         for _ in range(len(self.rest)):
             chosen, before = self._chosen(rng), len(self.proven)
-            factors = np.linalg.solve(chosen.T, self.rest)
-            x = factors / np.where(factors[:, -1:] == 0, 1, factors[:, -1:])
-            kept = [self._direction(awake) for awake in x @ self.layer.T > 0]
+            kept = [self._direction(awake) for awake in self._rows(chosen) @ self.layer.T > 0]
             whole = [q is not None and abs(q @ p) > 1 - self.same for q, p in zip(kept, chosen, strict=True)]
             if all(whole):
-                return x[:, :-1]
+                return self._rows(np.array(kept))[:, :-1]
             self.proven = np.zeros((0, len(self.rest)))
             for q in kept:
                 if q is not None and self._is_new(q, self.proven):
@@ -159,6 +185,10 @@ class _Search:
             if len(self.proven) <= before:
                 break
         return None
+
+    def _rows(self, directions: Array) -> Array:
+        factors = np.linalg.solve(directions.T, self.rest)
+        return np.asarray(factors / np.where(factors[:, -1:] == 0, 1, factors[:, -1:]))
 
     def _add(self, direction: Array | None) -> None:
         if direction is not None and self._is_new(direction, self.hits):

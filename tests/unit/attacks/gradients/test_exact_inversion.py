@@ -15,12 +15,14 @@ from horizontal import deal, federation, table
 from test_round_attacks import COLUMNS, _changed, _model, _round, _rows, _view
 from torch import nn
 
+import vflens.attacks.exact_inversion
 from vflens.attacks.exact_inversion import ExactInversion
 from vflens.attacks.gradients.whole import whole_network
 from vflens.errors import KnowledgeError
 from vflens.experiments.results.folders import read_party
 from vflens.models.families.split_network import SplitNetwork
 from vflens.models.networks.parameters import to_arrays
+from vflens.numerics.gradients.exact_batch import ExactBatch
 from vflens.score.matched import matched_mse
 from vflens.tables.table import Table
 from vflens.types import Array, ColumnInfo, Estimate
@@ -56,6 +58,17 @@ def test_what_is_not_proven_is_a_blind_guess() -> None:
     assert {str(s) for s in found.status} == {"not_converged"}
     assert (found.values == 0.5).all()
     assert found.values.shape == (30, len(COLUMNS))
+
+
+def test_a_row_that_rounding_may_move_is_not_ok(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its values stand, and so do the states of the others."""
+    x = _rows(3)[0]
+    given = ExactBatch(x, 1e-9, np.array([1e-6, 2e-3, 1e-3]))
+    monkeypatch.setattr(vflens.attacks.exact_inversion, "exact_batch", lambda *seen, **more: given)
+    found = _found(_seen(_model(), 3))
+    assert [str(s) for s in found.status] == ["ok", "not_converged", "ok"]
+    np.testing.assert_array_equal(found.values, x)
+    np.testing.assert_array_equal(found.extras["bound"], given.bound)
 
 
 def test_one_layer_of_two_classes_behind_the_relu_is_used() -> None:
