@@ -16,7 +16,7 @@ from test_round_attacks import COLUMNS, _changed, _model, _round, _rows, _view
 from torch import nn
 
 from vflens.attacks.exact_inversion import ExactInversion
-from vflens.attacks.gradients.whole import whole_network
+from vflens.attacks.helpers.gradients.whole import whole_network
 from vflens.errors import KnowledgeError
 from vflens.experiments.results.folders import read_party
 from vflens.models.families.split_network import SplitNetwork
