@@ -201,6 +201,13 @@ class Findings:
         """Those that are found."""
         return tuple(f for f in self.found if f.state is State.FOUND)
 
+    def most_exposed(self) -> Finding | None:
+        """The found column, in its own unit, of which most is taken; one of few values by its right ones."""
+        of_few = {_place(f) for f in self.only(Quantity.RIGHT)}
+        own = (f for f in self.beyond_blind() if f.quantity in (Quantity.ERROR, Quantity.RIGHT))
+        judged = (f for f in own if f.quantity is Quantity.RIGHT or _place(f) not in of_few)
+        return max(judged, key=lambda f: 1.0 if f.is_exact else f.gain, default=None)
+
     def best(self) -> tuple[Finding, ...]:
         """For each subject the worst attack: found, else not decided, else not found; of two alike the one
         that takes most. Nothing is not found while an attack failed.
@@ -225,6 +232,10 @@ class Findings:
     def json(self) -> list[Document]:
         """Each under stable keys."""
         return [f.json for f in self.placed()]
+
+
+def _place(f: Finding) -> tuple[str, ...]:
+    return f.adversary, f.attack, f.target, f.scored_set, f.subject
 
 
 def _severity(f: Finding) -> tuple[int, float]:
