@@ -30,6 +30,7 @@ class Quantity(StrEnum):
     NAMED = "named"  # the share of training rows named at 10 % false alarms
     WHOLE = "whole"  # the share of rows with all columns to within their tolerances
     ALONE = "alone"  # the share of these that fit nobody else
+    SITES = "sites"  # the share of training rows of all clients that are named as their own client's
 
 
 _ERRORS = {Quantity.ERROR, Quantity.ALL, Quantity.MEAN}
@@ -127,7 +128,7 @@ class Finding:
             return State.UNTESTED
         if not self.varies and not self.deciding:
             return State.NOT_FOUND  # it never varies: there is nothing to find
-        if not self.varies or (self.quantity is Quantity.RIGHT and self.rows < MIN_ROWS):
+        if not self.varies or (self.quantity in _FROM_50 and self.rows < MIN_ROWS):
             return State.UNDECIDED
         state = self._at(self.rows)
         return State.UNDECIDED if self.reason and state is State.NOT_FOUND else state
@@ -140,7 +141,7 @@ class Finding:
         rows = max(MIN_ROWS, self.deciding)
         if not self.varies:
             return rows
-        return needed(self._at, max(rows, self.rows) if self.quantity in _COLUMNS else self.rows)
+        return needed(self._at, max(rows, self.rows) if self.quantity in _ROWS_DECIDE else self.rows)
 
     def _at(self, rows: int) -> State:
         """The state of these figures on ``rows`` rows."""
@@ -163,7 +164,8 @@ class Finding:
         return {**found, "share": self.share, "rows_needed": self.rows_needed}
 
 
-_COLUMNS = {Quantity.ERROR, Quantity.RIGHT, Quantity.ALL}
+_FROM_50 = {Quantity.RIGHT, Quantity.SITES}
+_ROWS_DECIDE = {*_FROM_50, Quantity.ERROR, Quantity.ALL}
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -60,6 +60,8 @@ def subject(finding: Finding) -> str:
     """What a figure is of, and on which rows: "columns of passive, predict rows"."""
     if finding.quantity is Quantity.MEMBERS:
         return f"pairs of a training row of {finding.target} and another"
+    if finding.quantity is Quantity.SITES:
+        return f"{finding.subject}, of {finding.target}"
     rows = rows_of(finding.scored_set)
     if finding.quantity is Quantity.LABELS:
         rows = _KINDS.get(finding.scored_set, rows)
