@@ -90,7 +90,8 @@ def _cell_rows(place: Document, done: RecordedRun, adversary: str) -> Rows:
     scored, labels, theory = done.results, done.labels, _stated(done)
     ranked, sites = done.membership, done.findings.only(Quantity.SITES)
     found = {(r.attack, adversary) for r in scored}
-    found |= {(r.attack, r.adversary) for r in (*labels, *ranked)} | {(f.attack, adversary) for f in sites}
+    found |= {(r.attack, r.adversary) for r in labels} | {(r.attack, r.adversary) for r in ranked}
+    found |= {(f.attack, adversary) for f in sites}
     absent = {(s.attack, s.adversary): f"was skipped: {s.reason}" for s in done.skipped}
     absent |= {(f.attack, f.adversary): f"failed: {f.reason}" for f in done.failed}
     absent |= {(attack, adversary): reason for attack, reason in _partly_named(done)}
