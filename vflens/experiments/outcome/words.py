@@ -60,6 +60,8 @@ def subject(finding: Finding) -> str:
     """What a figure is of, and on which rows: "columns of passive, predict rows"."""
     if finding.quantity is Quantity.MEMBERS:
         return f"pairs of a training row of {finding.target} and another"
+    if finding.quantity is Quantity.SITES:
+        return f"{finding.subject}, of {finding.target}"
     rows = rows_of(finding.scored_set)
     if finding.quantity is Quantity.LABELS:
         rows = _KINDS.get(finding.scored_set, rows)
@@ -152,17 +154,13 @@ def column(finding: Finding) -> str:
     return f"{finding.subject} {reached(finding)}, a blind guess {guessed(finding)}"
 
 
-def measured(finding: Finding) -> str:
-    """A column in a sentence of a run, where it is better than a guess: "age to within ± 3.0 (root mean
-    squared error), a blind guess to within ± 17".
+def title(finding: Finding, who: str = "", whose: str = "") -> str:
+    """Who reads what, how exactly, beside a guess: the first sentence of a page, of what is found alone.
+
+    ``who`` names the adversary, as the sentence begins, and ``whose`` the target; of a model without parties
+    neither.
     """
-    which = "" if finding.is_share or finding.is_exact else " (root mean squared error)"
-    return f"{finding.subject} {error(finding)}{which}, a blind guess {guessed(finding)}"
-
-
-def title(finding: Finding) -> str:
-    """Who reads what, how exactly, beside a guess: the first sentence of a page."""
-    who, what = reader(finding), finding.subject
+    who, what = who or reader(finding), f"{finding.subject}{f' at {whose}' if whose else ''}"
     if finding.is_exact:
         off = f"{in_own_unit(finding.blind)} off" if finding.unit else "wrong"
         return f"{who} finds everyone's {what} exactly; a guess is {off}."

@@ -13,14 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from vflens.experiments.outcome.decide import HARDLY
 from vflens.experiments.outcome.finding import Finding, Findings, Quantity, with_tries
 from vflens.experiments.results.folders import Metric, PartyRuns
-from vflens.experiments.results.results import (
-    Result,
-    column_errors,
-    final,
-    half_width,
-    is_baseline,
-    results,
-)
+from vflens.experiments.results.results import Result, column_errors, final, half_width, is_baseline, results
 from vflens.experiments.results.titles import attacker, defenses, named, places
 from vflens.numerics.measures.advantage import Advantage, advantage
 from vflens.plugins.attack import is_blind
@@ -88,8 +81,10 @@ def _found(run: RecordedRun) -> Iterator[Finding]:
         yield Finding(quantity=Quantity.ALL, **place, **figures, adversary=who(r.attack))
     yield from (of_label(run, found) for found in run.labels)
     yield from (of_member(run, found) for found in run.membership)
+    # Of rows that nobody trained on an attack may tell people apart: no leak of training.
+    sites = (f for f in run.sites if f.scored_set == Phase.TRAIN)
     yield from _affine(run, who)
-    for f in (f for r in scored for f in (*errors(run, r), *rights(run, r))):
+    for f in (*sites, *(f for r in scored for f in (*errors(run, r), *rights(run, r)))):
         yield replace(f, adversary=who(f.attack))
     for m in run.membership:
         of = (m.found_at[f"{ALARMS:g}"], max(1, m.rows // 2), ALARMS)
