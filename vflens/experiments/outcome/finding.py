@@ -136,7 +136,8 @@ class Finding:
     @property
     def rows_needed(self) -> int:
         """How many rows would decide, if figures stay; 0 where none or too many would."""
-        if self.state is not State.UNDECIDED or self.reason:
+        held = self.reason and self._at(self.rows) is State.NOT_FOUND  # more rows do not take the doubt away
+        if self.state is not State.UNDECIDED or held:
             return 0
         rows = max(MIN_ROWS, self.deciding)
         if not self.varies:
