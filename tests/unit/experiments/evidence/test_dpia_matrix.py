@@ -41,7 +41,7 @@ def test_each_cell_is_one_of_four_words_with_its_figure() -> None:
         ("age", "found (± 3.0; a guess ± 17)", "not tested"),
         ("income", "not found", "not decided (60.0 %; a guess 55.0 %), 800 rows would decide"),
         ("name", "not decided (± 16; a guess ± 17), 6,400 rows would decide", "not tested"),
-        ("job", "not tested", "not decided (60.0 %; a guess 55.0 %)"),
+        ("job", "not tested", "not decided (60.0 %; a guess 55.0 %), 800 rows would decide"),
     ]
     assert sentence(found).startswith(
         "The server (with no defence) finds 1 of 4 lines; a client (with no defence) finds 0."

@@ -395,7 +395,7 @@ def test_a_score_gives_its_columns_and_its_error() -> None:
 # --- no more than a guess: every finding of a column
 
 _HELD, _OPEN, _BROKEN = State.NOT_FOUND, State.UNDECIDED, State.FOUND
-_WITHIN = {_HELD: (0.05, 1000), _OPEN: (0.1, 1000), _BROKEN: (0.3, 1000)}
+_WITHIN = {_HELD: (0.05, 1000), _OPEN: (0.105, 1000), _BROKEN: (0.3, 1000)}
 _RIGHT = {_HELD: (0.5, 1000), _OPEN: (0.64, 1000), _BROKEN: (0.9, 1000)}
 _ERROR = {_HELD: 20.0, _OPEN: 16.5, _BROKEN: 8.0}
 
