@@ -64,6 +64,11 @@ class Canaries(NamedTuple):
                 f"released has the shape {shape}, or numbers that are not finite: return ({n}, {d}) for {n} "
                 f"canaries one by one, ({n}, T, {d}) for T releases of each, ({d},) for one of all"
             )
+        if shape == (d,) and d < n:
+            raise DataError(
+                f"released is one release of all in {counted(d, 'column')}, where canaries hide each other: "
+                f"give at least {counted(n, 'column')}, one for each"
+            )
         summed = released.sum(axis=1) if len(shape) == 3 else released
         along: Array = (summed * (self.first - self.second)).sum(axis=1)
         return along

@@ -158,3 +158,14 @@ def test_the_command_ends_with_the_codes_of_a_threshold(vflens: Run) -> None:
 )
 def test_what_cannot_be_measured_is_refused(arguments: list[str], words: str, refused: Refused) -> None:
     assert words in refused(2, "epsilon", *arguments)
+
+
+def test_a_sum_of_all_in_few_columns_is_no_measurement(tmp_path: Path) -> None:
+    """An exact sum of canaries that share columns would pass any claim."""
+    rows = np.random.default_rng(0).random((100, 8))
+    chosen = np.arange(100) % 2 == 0
+    released = np.where(chosen[:, None], rows, -rows).sum(axis=0)
+    np.savez(tmp_path / "sum.npz", first=rows, second=-rows, chosen=chosen, released=released)
+    canaries, found = of_file(tmp_path / "sum.npz")
+    with pytest.raises(DataError, match="canaries hide each other: give at least 100 columns"):
+        canaries.scores(found)
