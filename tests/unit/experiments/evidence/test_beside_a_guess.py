@@ -7,37 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from thresholdcases import a_share, an_error, evidence_of
 
 from vflens.experiments.evidence.thresholds import (
     judge,
     read_threshold,
 )
 from vflens.experiments.outcome.decide import State
-from vflens.experiments.outcome.finding import Finding, Findings, Quantity
+from vflens.experiments.outcome.finding import Finding, Quantity
 from vflens.experiments.results.results import half_width
-
-
-def _found(share: float, rows: int = 1000, **changes: object) -> Finding:
-    known: dict[str, Any] = {
-        "attack": "lmmse",
-        "target": "passive",
-        "scored_set": "predict",
-        "subject": "income",
-    }
-    known |= {"blind": 0.05, "imputation": 0.08, "tolerance": 5.0, **changes}
-    return Finding.of_share(Quantity.WITHIN, share, rows, **known)
-
-
-def _evidence(*found: Finding, where: str = "with no defence", defended: bool = False) -> Findings:
-    return Findings(where=where, defended=defended, columns=("income", "age"), found=found)
-
-
-def _blind(error: float, half_width: float | None = 0.001, **changes: object) -> Finding:
-    ends = {} if half_width is None else {"low": error - half_width, "high": error + half_width}
-    known: dict[str, Any] = {"blind": 0.06, "target": "passive", "subject": "columns", **ends, **changes}
-    place: dict[str, Any] = {"attack": "lmmse", "rows": 1000, "scored_set": "predict"}
-    return Finding(**{"quantity": Quantity.ALL, "value": error, **place, **known})
-
 
 # --- no more than a guess: every finding of a column
 
@@ -51,7 +29,7 @@ def _error(value: float, blind: float = 17.0, half: float | None = 30.0, **chang
     square = value**2
     ends = {} if half is None else {"low": max(0.0, square - half) ** 0.5, "high": (square + half) ** 0.5}
     own: dict[str, Any] = {"quantity": Quantity.ERROR, "subject": "income", "value": value, **ends, **changes}
-    return replace(_blind(0.05, half_width=None), **{"blind": blind, **own})
+    return replace(an_error(0.05, half_width=None), **{"blind": blind, **own})
 
 
 def _right(share: float, rows: int, blind: float = 0.6) -> Finding:
@@ -67,9 +45,9 @@ def test_a_threshold_beside_a_guess_takes_the_worst_of_all_findings(
     guess: str, within: State, other: State, kind: Quantity
 ) -> None:
     beside = _error(_ERROR[other]) if kind is Quantity.ERROR else _right(*_RIGHT[other])
-    found = (_found(*_WITHIN[within]), beside)
+    found = (a_share(*_WITHIN[within]), beside)
     assert [replace(f, tries=2).state for f in found] == [within, other]
-    (outcome,) = judge([read_threshold(f"income > {guess}")], False, [_evidence(*found)])
+    (outcome,) = judge([read_threshold(f"income > {guess}")], False, [evidence_of(*found)])
     order = [_BROKEN, _OPEN, _HELD]
     assert outcome.state is min((within, other), key=order.index)
     said = {Quantity.ERROR: "root mean squared error", Quantity.RIGHT: "is right about income"}[kind]
@@ -80,7 +58,7 @@ def test_a_threshold_beside_a_guess_takes_the_worst_of_all_findings(
 
 
 def test_the_sentence_on_an_error_is_in_the_columns_own_unit() -> None:
-    (outcome,) = judge([read_threshold("income > blind")], False, [_evidence(_found(0.05), _error(8.0))])
+    (outcome,) = judge([read_threshold("income > blind")], False, [evidence_of(a_share(0.05), _error(8.0))])
     assert outcome.sentence == (
         "income > blind, with no defence: broken, lmmse finds income to within ± 8.0 (5.8 … 9.9; root mean "
         "squared error) on 1,000 rows (predict rows of passive), a blind guess to within ± 17"
@@ -88,27 +66,27 @@ def test_the_sentence_on_an_error_is_in_the_columns_own_unit() -> None:
 
 
 def test_a_share_that_is_allowed_says_nothing_of_errors() -> None:
-    (outcome,) = judge([read_threshold("income > 10 %")], False, [_evidence(_found(0.05), _error(0.1))])
+    (outcome,) = judge([read_threshold("income > 10 %")], False, [evidence_of(a_share(0.05), _error(0.1))])
     assert outcome.state is _HELD
 
 
 def test_an_error_alone_and_one_of_another_column() -> None:
     threshold = [read_threshold("income > blind")]
-    assert judge(threshold, False, [_evidence(_error(8.0))])[0].state is _BROKEN
+    assert judge(threshold, False, [evidence_of(_error(8.0))])[0].state is _BROKEN
     other = _error(8.0, subject="age")
-    assert judge(threshold, False, [_evidence(_found(0.05), other)])[0].state is _HELD
+    assert judge(threshold, False, [evidence_of(a_share(0.05), other)])[0].state is _HELD
 
 
 def test_an_error_counts_beside_imputation_where_that_ran() -> None:
     threshold = [read_threshold("income > imputation")]
     elsewhere = _error(8.0, scored_set="train")
-    assert judge(threshold, False, [_evidence(_found(0.05), elsewhere)])[0].state is _HELD
-    assert judge(threshold, False, [_evidence(_found(0.05), _error(8.0))])[0].state is _BROKEN
+    assert judge(threshold, False, [evidence_of(a_share(0.05), elsewhere)])[0].state is _HELD
+    assert judge(threshold, False, [evidence_of(a_share(0.05), _error(8.0))])[0].state is _BROKEN
 
 
 def test_an_error_without_an_interval_leaves_it_open() -> None:
     (outcome,) = judge(
-        [read_threshold("income > blind")], False, [_evidence(_found(0.05), _error(8.0, half=None))]
+        [read_threshold("income > blind")], False, [evidence_of(a_share(0.05), _error(8.0, half=None))]
     )
     assert (outcome.state, "no interval" in outcome.sentence) == (_OPEN, True)
     assert outcome.remedy.startswith("state a share in %")
@@ -119,7 +97,7 @@ def test_noise_in_all_findings_breaks_a_kept_threshold_rarely() -> None:
     rng, threshold, n, draws = np.random.default_rng(0), [read_threshold("income > blind")], 300, 200
 
     def broken(findings: list[Finding]) -> bool:
-        return judge(threshold, False, [_evidence(*findings)])[0].state is _BROKEN
+        return judge(threshold, False, [evidence_of(*findings)])[0].state is _BROKEN
 
     every, alone = [], []
     for _ in range(draws):
@@ -129,7 +107,7 @@ def test_noise_in_all_findings_breaks_a_kept_threshold_rarely() -> None:
             _error(float(s.mean()) ** 0.5, 1.0, float(h), rows=n)
             for s, h in zip(squares, halves, strict=True)
         ]
-        shares = [_found(f / n, n, blind=0.3, imputation=None) for f in rng.binomial(n, 0.3, 6).tolist()]
+        shares = [a_share(f / n, n, blind=0.3, imputation=None) for f in rng.binomial(n, 0.3, 6).tolist()]
         every.append(broken([*shares, *errors]))
         alone.append(any(f.state is _BROKEN for f in (*shares, *errors)))
     assert np.mean(every) <= 0.025 + 3 * (0.025 * 0.975 / draws) ** 0.5
@@ -137,7 +115,7 @@ def test_noise_in_all_findings_breaks_a_kept_threshold_rarely() -> None:
 
 
 def test_the_rows_that_would_decide_are_those_of_every_open_finding() -> None:
-    found = (_found(0.1), _error(16.5))
+    found = (a_share(0.1), _error(16.5))
     needed = [replace(f, tries=2).rows_needed for f in found]
-    (outcome,) = judge([read_threshold("income > blind")], False, [_evidence(*found)])
+    (outcome,) = judge([read_threshold("income > blind")], False, [evidence_of(*found)])
     assert outcome.sentence.endswith(f", {max(needed):,} rows would decide")
