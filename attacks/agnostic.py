@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from vflens.attacks._agnostic import OUTSIDE, STATED, Outside, solve_with_classifier
+from vflens.attacks.helpers.linear.agnostic import OUTSIDE, STATED, Outside, solve_with_classifier
 from vflens.numerics.theory.agnostic import fit_classifier
 from vflens.plugins.attack import JointAttack
 from vflens.plugins.declared import Audited, Stated
@@ -34,7 +34,7 @@ class Agnostic(JointAttack):
 
     def joint(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
         """See :meth:`vflens.plugins.attack.JointAttack.joint` and
-        :func:`vflens.attacks._agnostic.solve_with_classifier`.
+        :func:`vflens.attacks.helpers.linear.agnostic.solve_with_classifier`.
         """
         rows = view.training_rows
         theta = fit_classifier(view.own("features", rows), view.own("labels", rows), view.n_classes, self.l2)

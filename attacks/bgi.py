@@ -13,11 +13,11 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from vflens.attacks._gradient_inversion import Descent, Optimizer
-from vflens.attacks._granted_gradients import restored
-from vflens.attacks._inversion import device_of
-from vflens.attacks._learning import Learner
-from vflens.attacks._rounds import RoundAttack, network_of
+from vflens.attacks.helpers.gradients.granted import restored
+from vflens.attacks.helpers.gradients.inversion_of_rounds import Descent, Optimizer
+from vflens.attacks.helpers.gradients.rounds import RoundAttack, network_of
+from vflens.attacks.helpers.networks.inversion import device_of
+from vflens.attacks.helpers.networks.learning import Learner
 from vflens.errors import KnowledgeError
 from vflens.models.networks.generator import keyed
 from vflens.plugins.declared import Declared

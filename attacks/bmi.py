@@ -15,12 +15,12 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from vflens.attacks._embeddings import EmbeddingsAttack
-from vflens.attacks._exchanges import keyless
-from vflens.attacks._inversion import Inversion, device_of, target_model
-from vflens.attacks._learning import Learner, Loss
-from vflens.attacks._own_top import own_top
-from vflens.attacks._passports import channels
+from vflens.attacks.helpers.networks.embeddings import EmbeddingsAttack
+from vflens.attacks.helpers.networks.exchanges import keyless
+from vflens.attacks.helpers.networks.inversion import Inversion, device_of, target_model
+from vflens.attacks.helpers.networks.learning import Learner, Loss
+from vflens.attacks.helpers.networks.own_top import own_top
+from vflens.attacks.helpers.networks.passports import channels
 from vflens.errors import KnowledgeError
 from vflens.models.networks.generator import keyed
 from vflens.plugins.declared import Declared

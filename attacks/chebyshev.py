@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from vflens.attacks._box import box_estimate, box_spread
+from vflens.attacks.helpers.linear.box import box_estimate, box_spread
 from vflens.numerics.estimators.box import nearest_in_box
 from vflens.numerics.estimators.chebyshev import candidates, chebyshev_center
 from vflens.numerics.linear_system import null_basis

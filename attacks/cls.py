@@ -8,7 +8,7 @@ from typing import Annotated, Any, ClassVar, Literal, get_args
 import numpy as np
 from pydantic import BeforeValidator, Field
 
-from vflens.attacks._box import box_estimate, box_reach
+from vflens.attacks.helpers.linear.box import box_estimate, box_reach
 from vflens.errors import ConfigError
 from vflens.numerics.estimators.box import nearest_in_box
 from vflens.numerics.linear_system import nearest_solution

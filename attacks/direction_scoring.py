@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from vflens.attacks._binary import binary
-from vflens.attacks._directions import DECIMALS
+from vflens.attacks.helpers.linear.binary import binary
+from vflens.attacks.helpers.networks.directions import DECIMALS
 from vflens.errors import KnowledgeError
 from vflens.plugins.attack import Attack
 from vflens.plugins.views.vertical import AdversaryView

@@ -8,8 +8,8 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 from pydantic import Field, model_validator
 
-from vflens.attacks._gradient_inversion import Descent
-from vflens.attacks._rounds import RoundAttack, known_network
+from vflens.attacks.helpers.gradients.inversion_of_rounds import Descent
+from vflens.attacks.helpers.gradients.rounds import RoundAttack, known_network
 from vflens.plugins.views.horizontal import ServerView
 from vflens.types import Estimate
 

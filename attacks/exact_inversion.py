@@ -9,9 +9,9 @@ from itertools import pairwise
 import numpy as np
 from torch import nn
 
-from vflens.attacks._inversion import array
-from vflens.attacks._rounds import RoundAttack, known_network
-from vflens.attacks.gradients.whole import first_linear, row_slopes
+from vflens.attacks.helpers.gradients.rounds import RoundAttack, known_network
+from vflens.attacks.helpers.gradients.whole import first_linear, row_slopes
+from vflens.attacks.helpers.networks.inversion import array
 from vflens.errors import KnowledgeError
 from vflens.numerics.gradients.exact_batch import EXACT, exact_batch
 from vflens.plugins.views.horizontal import ServerView

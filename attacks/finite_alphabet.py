@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar, TypeAlias
 import numpy as np
 from pydantic import Field, FiniteFloat
 
-from vflens.attacks._alphabets import scaled_alphabet
+from vflens.attacks.helpers.linear.alphabets import scaled_alphabet
 from vflens.errors import ProtocolError
 from vflens.numerics.estimators.box import nearest_in_box
 from vflens.numerics.estimators.combinations import halves, solutions

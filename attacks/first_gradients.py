@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 import torch
 
-from vflens.attacks._directions import beliefs, directions, first_gradients, improved
+from vflens.attacks.helpers.networks.directions import beliefs, directions, first_gradients, improved
 from vflens.attacks.pmc import PassiveModelCompletion
 from vflens.plugins.attack import Attack
 from vflens.plugins.views.vertical import AdversaryView

@@ -7,8 +7,8 @@ follows every row that has units of its own (Boenisch et al., 2023).
 import numpy as np
 from torch import nn
 
-from vflens.attacks._rounds import RoundAttack, known_network
-from vflens.attacks.gradients.whole import first_linear
+from vflens.attacks.helpers.gradients.rounds import RoundAttack, known_network
+from vflens.attacks.helpers.gradients.whole import first_linear
 from vflens.errors import KnowledgeError
 from vflens.numerics.gradients.first_layer import layer_input, single_rows
 from vflens.plugins.views.horizontal import ServerView

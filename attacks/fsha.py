@@ -5,7 +5,7 @@ Pasquini et al., 2021 (CCS), §4 and its Wasserstein variant with a gradient pen
 
 from torch import Tensor, nn
 
-from vflens.attacks._hijack import EmbeddedRows, HijackingAttack, distance
+from vflens.attacks.helpers.networks.hijack import EmbeddedRows, HijackingAttack, distance
 
 
 class FeatureSpaceHijacking(HijackingAttack):

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from vflens.attacks._box import box_reach
+from vflens.attacks.helpers.linear.box import box_reach
 from vflens.numerics.gradient_inversion import invert
 from vflens.numerics.linear_system import LinearSystem
 from vflens.plugins.attack import LinearAttack, linear_estimate

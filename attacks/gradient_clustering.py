@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from vflens.attacks._directions import beliefs, clusters, gradient_directions
+from vflens.attacks.helpers.networks.directions import beliefs, clusters, gradient_directions
 from vflens.plugins.attack import Attack
 from vflens.plugins.views.vertical import AdversaryView
 from vflens.types import Estimate, Knowledge, Phase, statuses

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from vflens.attacks._directions import has_top
+from vflens.attacks.helpers.networks.directions import has_top
 from vflens.errors import KnowledgeError
 from vflens.plugins.attack import Attack
 from vflens.plugins.views.vertical import AdversaryView

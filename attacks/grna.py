@@ -11,9 +11,9 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from vflens.attacks._generative import Generator, Misfit
-from vflens.attacks._inversion import target_model
-from vflens.attacks._own_top import own_top
+from vflens.attacks.helpers.networks.generative import Generator, Misfit
+from vflens.attacks.helpers.networks.inversion import target_model
+from vflens.attacks.helpers.networks.own_top import own_top
 from vflens.models.networks.device import placed
 from vflens.models.networks.parameters import from_arrays
 from vflens.numerics.linear_system import LinearSystem

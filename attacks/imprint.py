@@ -10,8 +10,8 @@ import numpy as np
 from pydantic import Field
 from torch import nn
 
-from vflens.attacks._rounds import network_of
-from vflens.attacks.gradients.whole import row_slopes, whole_network
+from vflens.attacks.helpers.gradients.rounds import network_of
+from vflens.attacks.helpers.gradients.whole import row_slopes, whole_network
 from vflens.errors import KnowledgeError
 from vflens.numerics.gradients.imprint import bin_means, equal_bins
 from vflens.plugins.declared import Audited

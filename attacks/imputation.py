@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from vflens.attacks._alphabets import scaled_alphabet
+from vflens.attacks.helpers.linear.alphabets import scaled_alphabet
 from vflens.numerics.entropy import nearest_letters
 from vflens.numerics.imputation import imputation
 from vflens.plugins.attack import Attack

@@ -12,12 +12,12 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from vflens.attacks._decoder import decoder
-from vflens.attacks._embeddings import EmbeddingsAttack
-from vflens.attacks._exchanges import keyless
-from vflens.attacks._inversion import array, target_model
-from vflens.attacks._learning import batches
-from vflens.attacks._passports import channels
+from vflens.attacks.helpers.networks.decoder import decoder
+from vflens.attacks.helpers.networks.embeddings import EmbeddingsAttack
+from vflens.attacks.helpers.networks.exchanges import keyless
+from vflens.attacks.helpers.networks.inversion import array, target_model
+from vflens.attacks.helpers.networks.learning import batches
+from vflens.attacks.helpers.networks.passports import channels
 from vflens.errors import KnowledgeError
 from vflens.models.networks.device import placed
 from vflens.models.networks.generator import keyed

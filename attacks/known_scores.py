@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from vflens.attacks._predicted import predicted
+from vflens.attacks.helpers.linear.predicted import predicted
 from vflens.attacks.lmmse import LinearMMSE
 from vflens.errors import KnowledgeError
 from vflens.numerics.linear_system import pseudo_inverse

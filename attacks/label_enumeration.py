@@ -10,7 +10,7 @@ from typing import ClassVar, Literal
 import numpy as np
 from pydantic import Field
 
-from vflens.attacks._directions import (
+from vflens.attacks.helpers.networks.directions import (
     beliefs,
     clusters,
     directions,

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from vflens.attacks._rounds import RoundAttack, network_of
+from vflens.attacks.helpers.gradients.rounds import RoundAttack, network_of
 from vflens.models.networks.generator import keyed
 from vflens.plugins.views.horizontal import ServerView
 from vflens.types import Estimate, statuses

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 from pydantic import Field, field_validator
 
-from vflens.attacks._membership import MembershipAttack, site_of
+from vflens.attacks.helpers.people.membership import MembershipAttack, site_of
 from vflens.models.alone import train_alone
 from vflens.numerics.membership import online_scores, scaled_confidences, shadow_members
 from vflens.plugins.views.horizontal import ServerView

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from vflens.attacks._predicted import Predicted, arrived, predicted
-from vflens.attacks._rescaled import FITS, Fit, Relation, Rows, of_scores, one_factor
+from vflens.attacks.helpers.linear.predicted import Predicted, arrived, predicted
+from vflens.attacks.helpers.linear.rescaled import FITS, Fit, Relation, Rows, of_scores, one_factor
 from vflens.attacks.lmmse import LinearMMSE
 from vflens.numerics.shrinkage import block_diagonal
 from vflens.plugins.conditional import given_own, of_rows, squares
@@ -21,9 +21,10 @@ _FEWEST = 10  # known rows that teach anything
 
 
 class RescaledLMMSE(LinearMMSE):
-    """:class:`vflens.attacks.lmmse.LinearMMSE` after one of :data:`vflens.attacks._rescaled.FITS`, or with
-    the scores as they are, whichever errs least on known rows that were left out. Without known rows that
-    were predicted it undoes one factor of all logits.
+    """:class:`vflens.attacks.lmmse.LinearMMSE` after one of
+    :data:`vflens.attacks.helpers.linear.rescaled.FITS`, or with the scores as they are, whichever errs least
+    on known rows that were left out. Without known rows that were predicted it undoes one factor of all
+    logits.
     """
 
     rowwise: ClassVar[bool] = False

@@ -6,7 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from vflens.attacks._turned import turned
+from vflens.attacks.helpers.linear.turned import turned
 from vflens.attacks.lmmse import LinearMMSE
 from vflens.errors import KnowledgeError
 from vflens.plugins.arrivals import latest

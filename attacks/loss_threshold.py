@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from vflens.attacks._membership import MembershipAttack
+from vflens.attacks.helpers.people.membership import MembershipAttack
 from vflens.numerics.membership import loss_scores
 from vflens.plugins.views.horizontal import ServerView
 from vflens.types import Array

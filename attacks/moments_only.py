@@ -13,8 +13,8 @@ import torch
 from pydantic import Field
 from torch import nn
 
-from vflens.attacks._exchanges import matched_signs
-from vflens.attacks._inversion import array
+from vflens.attacks.helpers.networks.exchanges import matched_signs
+from vflens.attacks.helpers.networks.inversion import array
 from vflens.attacks.wmi_moments import MomentInversion, Undo
 from vflens.errors import KnowledgeError
 from vflens.models.networks.passport import open_layers

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from vflens.attacks._binary import binary
+from vflens.attacks.helpers.linear.binary import binary
 from vflens.plugins.attack import Attack
 from vflens.plugins.views.vertical import AdversaryView
 from vflens.types import Estimate, Knowledge, Phase

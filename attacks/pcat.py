@@ -12,11 +12,11 @@ from pydantic import Field, model_validator
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from vflens.attacks._decoder import decoder
-from vflens.attacks._inversion import array, device_of, target_model
-from vflens.attacks._learning import Learner, descend, endless
-from vflens.attacks._own_top import OwnTop, top_beside
-from vflens.attacks._transfer import standardised, transferable
+from vflens.attacks.helpers.networks.decoder import decoder
+from vflens.attacks.helpers.networks.inversion import array, device_of, target_model
+from vflens.attacks.helpers.networks.learning import Learner, descend, endless
+from vflens.attacks.helpers.networks.own_top import OwnTop, top_beside
+from vflens.attacks.helpers.networks.transfer import standardised, transferable
 from vflens.attacks.inverse_network import InverseNetwork
 from vflens.models.networks.generator import keyed
 from vflens.plugins.attack import Attack

@@ -11,7 +11,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from vflens.attacks._mixmatch import mixmatch
+from vflens.attacks.helpers.networks.mixmatch import mixmatch
 from vflens.errors import KnowledgeError
 from vflens.models.networks.generator import keyed
 from vflens.plugins.attack import Attack

@@ -7,8 +7,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from vflens.attacks._phases import phase_of
-from vflens.attacks._property import OWN, Features, PropertyAttack, means_of
+from vflens.attacks.helpers.people.phases import phase_of
+from vflens.attacks.helpers.people.property import OWN, Features, PropertyAttack, means_of
 from vflens.plugins.views.vertical import AdversaryView
 from vflens.types import Array, Knowledge, Phase
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from vflens.attacks._property import OWN, Features, PropertyAttack, means_of
+from vflens.attacks.helpers.people.property import OWN, Features, PropertyAttack, means_of
 from vflens.plugins.views.vertical import AdversaryView
 from vflens.types import Array, Knowledge
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from vflens.attacks._property import OWN, Features, PropertyAttack
+from vflens.attacks.helpers.people.property import OWN, Features, PropertyAttack
 from vflens.models.alone import train_alone
 from vflens.models.part import Keys, Site, plain
 from vflens.plugins.views.vertical import AdversaryView

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from vflens.attacks._box import box_estimate
+from vflens.attacks.helpers.linear.box import box_estimate
 from vflens.numerics.estimators.relaxed_chebyshev import relaxed_chebyshev
 from vflens.plugins.attack import LinearAttack
 from vflens.plugins.declared import Audited

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from vflens.attacks._box import box_estimate, box_spread
+from vflens.attacks.helpers.linear.box import box_estimate, box_spread
 from vflens.numerics.estimators.box import nearest_in_box
 from vflens.plugins.attack import LinearAttack
 from vflens.plugins.declared import Stated

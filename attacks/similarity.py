@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from pydantic import Field
 
-from vflens.attacks._directions import beliefs, clusters, directions, gradient_directions
+from vflens.attacks.helpers.networks.directions import beliefs, clusters, directions, gradient_directions
 from vflens.plugins.attack import Attack
 from vflens.plugins.views.vertical import AdversaryView
 from vflens.types import Array, Estimate, Knowledge, Phase, statuses

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from vflens.attacks._membership import MembershipAttack, clients_log_scores
+from vflens.attacks.helpers.people.membership import MembershipAttack, clients_log_scores
 from vflens.numerics.membership import loss_scores
 from vflens.plugins.attack import Estimated
 from vflens.plugins.views.horizontal import ServerView

@@ -9,9 +9,9 @@ import numpy as np
 from pydantic import Field
 from torch import Tensor
 
-from vflens.attacks._rounds import RoundAttack, known_network
-from vflens.attacks.gradients.table_rows import TableRows, one_hot_groups
-from vflens.attacks.gradients.tabular import Descents, TableBatch, tabular_inversion
+from vflens.attacks.helpers.gradients.rounds import RoundAttack, known_network
+from vflens.attacks.helpers.gradients.table_rows import TableRows, one_hot_groups
+from vflens.attacks.helpers.gradients.tabular import Descents, TableBatch, tabular_inversion
 from vflens.plugins.views.horizontal import ServerView
 from vflens.types import Estimate, statuses
 

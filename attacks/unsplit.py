@@ -11,7 +11,13 @@ import torch
 from pydantic import Field
 from torch import Tensor
 
-from vflens.attacks._inversion import array, device_of, image_places, target_model, total_variation
+from vflens.attacks.helpers.networks.inversion import (
+    array,
+    device_of,
+    image_places,
+    target_model,
+    total_variation,
+)
 from vflens.models.networks.generator import keyed
 from vflens.plugins.attack import Attack
 from vflens.plugins.steps import Steps

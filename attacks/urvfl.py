@@ -9,7 +9,7 @@ from pydantic import Field
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from vflens.attacks._hijack import EmbeddedRows, HijackingAttack, distance
+from vflens.attacks.helpers.networks.hijack import EmbeddedRows, HijackingAttack, distance
 from vflens.types import Knowledge
 
 

@@ -11,10 +11,10 @@ import torch
 from pydantic import Field, model_validator
 from torch import nn
 
-from vflens.attacks._gradient_inversion import Descent
-from vflens.attacks._granted_gradients import GradientsAttack, client_network, restored
-from vflens.attacks._inversion import device_of
-from vflens.attacks._passports import drawn, open_layer
+from vflens.attacks.helpers.gradients.granted import GradientsAttack, client_network, restored
+from vflens.attacks.helpers.gradients.inversion_of_rounds import Descent
+from vflens.attacks.helpers.networks.inversion import device_of
+from vflens.attacks.helpers.networks.passports import drawn, open_layer
 from vflens.models.networks.passport import with_passport
 from vflens.plugins.declared import Stated
 from vflens.plugins.views.horizontal import ServerView

@@ -11,8 +11,8 @@ from typing import ClassVar
 import numpy as np
 from torch import nn
 
-from vflens.attacks._granted_gradients import GradientsAttack, client_network
-from vflens.attacks._inversion import array
+from vflens.attacks.helpers.gradients.granted import GradientsAttack, client_network
+from vflens.attacks.helpers.networks.inversion import array
 from vflens.errors import KnowledgeError
 from vflens.numerics.gradients.first_layer import layer_input
 from vflens.numerics.gradients.passports import behind_passport

@@ -12,9 +12,9 @@ import numpy as np
 from pydantic import Field, model_validator
 from torch import nn
 
-from vflens.attacks._embeddings import EmbeddingsAttack, sent_batches
-from vflens.attacks._inversion import Inversion, target_model
-from vflens.attacks._passports import GuessedPassport, behind, drawn
+from vflens.attacks.helpers.networks.embeddings import EmbeddingsAttack, sent_batches
+from vflens.attacks.helpers.networks.inversion import Inversion, target_model
+from vflens.attacks.helpers.networks.passports import GuessedPassport, behind, drawn
 from vflens.models.networks.parameters import from_arrays
 from vflens.plugins.declared import Declared, Stated
 from vflens.plugins.views.horizontal import ServerView

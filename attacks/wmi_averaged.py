@@ -11,9 +11,9 @@ import numpy as np
 from pydantic import Field
 from torch import Tensor, nn
 
-from vflens.attacks._believed import GrantedRowsInversion, embedded, likeliest
-from vflens.attacks._inversion import target_model
-from vflens.attacks._phases import phase_of
+from vflens.attacks.helpers.linear.believed import GrantedRowsInversion, embedded, likeliest
+from vflens.attacks.helpers.networks.inversion import target_model
+from vflens.attacks.helpers.people.phases import phase_of
 from vflens.attacks.wmi import WhiteBoxInversion
 from vflens.errors import KnowledgeError
 from vflens.models.networks.parameters import from_arrays
@@ -47,7 +47,8 @@ class AveragedInversion(GrantedRowsInversion):
     )
 
     def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
-        """Columns (N, d); extra "residual" (N,), see :func:`vflens.attacks._believed.likeliest`. See
+        """Columns (N, d); extra "residual" (N,), see
+        :func:`vflens.attacks.helpers.linear.believed.likeliest`. See
         :meth:`vflens.plugins.attack.Attack.reconstruct`.
 
         Raises:

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from vflens.attacks._believed import embedded
-from vflens.attacks._inversion import device_of
+from vflens.attacks.helpers.linear.believed import embedded
+from vflens.attacks.helpers.networks.inversion import device_of
 from vflens.attacks.wmi_averaged import AveragedInversion, Explained
 from vflens.types import Array
 

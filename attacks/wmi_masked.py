@@ -11,8 +11,8 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from vflens.attacks._believed import GrantedRowsInversion, likeliest
-from vflens.attacks._inversion import target_model
+from vflens.attacks.helpers.linear.believed import GrantedRowsInversion, likeliest
+from vflens.attacks.helpers.networks.inversion import target_model
 from vflens.attacks.wmi import WhiteBoxInversion
 from vflens.models.networks.parameters import from_arrays
 from vflens.plugins.steps import Steps
@@ -35,7 +35,8 @@ class MaskedInversion(GrantedRowsInversion):
     )
 
     def reconstruct(self, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
-        """Columns (N, d); extra "residual" (N,), see :func:`vflens.attacks._believed.likeliest`. See
+        """Columns (N, d); extra "residual" (N,), see
+        :func:`vflens.attacks.helpers.linear.believed.likeliest`. See
         :meth:`vflens.plugins.attack.Attack.reconstruct`.
         """
         model = target_model(view)

@@ -13,10 +13,10 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from vflens.attacks._exchanges import by_key, signs
-from vflens.attacks._inversion import Inversion, target_model
-from vflens.attacks._passports import GuessedPassport, behind, open_layer
-from vflens.attacks._phases import phase_of
+from vflens.attacks.helpers.networks.exchanges import by_key, signs
+from vflens.attacks.helpers.networks.inversion import Inversion, target_model
+from vflens.attacks.helpers.networks.passports import GuessedPassport, behind, open_layer
+from vflens.attacks.helpers.people.phases import phase_of
 from vflens.errors import KnowledgeError
 from vflens.models.networks.parameters import from_arrays
 from vflens.models.networks.passport import open_layers
@@ -38,9 +38,9 @@ class MomentInversion(Inversion):
     The passport is taken to be around ``layer``, by default the last convolution, else the last linear layer:
     each number then belongs to one of its channels. Without an activation behind, its quantiles hardly show
     the sign of γ; the covariances between channels do, up to one common sign
-    (:func:`vflens.attacks._exchanges.matched_signs`). So γ and β are fitted from both, a third candidate
-    takes channel by channel the better fit of the two, and the one whose inversion of some rows leaves the
-    least residuals is taken.
+    (:func:`vflens.attacks.helpers.networks.exchanges.matched_signs`). So γ and β are fitted from both, a
+    third candidate takes channel by channel the better fit of the two, and the one whose inversion of some
+    rows leaves the least residuals is taken.
 
     Of training rows every exchange has a γ and a β of its own; what the exchanges of several epochs give of a
     row is averaged.

@@ -12,10 +12,10 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from vflens.attacks._believed import GrantedRowsInversion, beliefs_of, embedded
-from vflens.attacks._inversion import target_model
-from vflens.attacks._signs import sided
-from vflens.attacks._transfer import transferable
+from vflens.attacks.helpers.linear.believed import GrantedRowsInversion, beliefs_of, embedded
+from vflens.attacks.helpers.linear.signs import sided
+from vflens.attacks.helpers.networks.inversion import target_model
+from vflens.attacks.helpers.networks.transfer import transferable
 from vflens.attacks.wmi import WhiteBoxInversion
 from vflens.models.networks.parameters import from_arrays
 from vflens.plugins.views.vertical import AdversaryView

@@ -18,8 +18,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from vflens.attacks.gradients.inverted import BatchShape, deep_leakage
-from vflens.attacks.gradients.matching import Matching
+from vflens.attacks.helpers.gradients.inverted import BatchShape, deep_leakage
+from vflens.attacks.helpers.gradients.matching import Matching
 from vflens.datasets.mnist import Mnist
 from vflens.models.families.split_network import SplitNetwork
 from vflens.models.networks.architectures import bottom, top

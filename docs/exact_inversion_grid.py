@@ -76,8 +76,8 @@ def beside(table: str, hidden: tuple[int, ...], trained: bool, size: int) -> dic
     """Cells found by ``tabular_inversion`` (labels known, eight starts of 300 steps), and by other rows of
     the table matched alike; rows that are exact.
     """
-    from vflens.attacks.gradients.table_rows import TableRows, one_hot_groups
-    from vflens.attacks.gradients.tabular import Descents, TableBatch, tabular_inversion
+    from vflens.attacks.helpers.gradients.table_rows import TableRows, one_hot_groups
+    from vflens.attacks.helpers.gradients.tabular import Descents, TableBatch, tabular_inversion
 
     data, seed = encoded(table), 0
     rng = np.random.default_rng((seed, size))

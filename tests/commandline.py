@@ -59,15 +59,16 @@ def vflens(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) 
 
 @pytest.fixture
 def refused(vflens: Run) -> Refused:
-    """The one sentence of a command that ends with this exit code."""
+    """The one sentence of a command that ends with this exit code, behind its notes."""
 
     def run(code: int, *arguments: str | Path) -> str:
         ended = vflens(*arguments)
         assert ended.code == code, ended.err
         assert ended.out == ""
-        sentence, end = ended.err.removeprefix("error: "), ended.err[-1:]
-        assert ended.err.startswith("error: ")
-        assert end == "\n"
+        notes, begin, sentence = ended.err.partition("error: ")
+        assert begin
+        assert all(line.startswith(("note: ", "this audit: ")) for line in notes.splitlines())
+        assert ended.err[-1:] == "\n"
         assert sentence.count("\n") == 1
         return sentence.rstrip("\n")
 

@@ -10,7 +10,12 @@ ROOMS = {
     "api": "e2e/test_front_door.py::test_a_vertical_run_has_no_clients",
     "array": "contract/test_images.py::test_the_adversary_s_own_file_has_bytes",
     "attacks": "contract/test_attacks.py::test_recovers_exactly_what_the_equations_determine",
-    "attacks.gradients": "unit/attacks/gradients/test_gradient_matching.py::"
+    "attacks.helpers": "unit/attacks/test_property.py::test_norms_tell_what_means_do_not",
+    "attacks.helpers.linear": "unit/attacks/test_lmmse_turned.py::"
+    "test_a_complement_and_no_turn_at_all_are_told_apart",
+    "attacks.helpers.networks": "oracle/test_transfer.py::test_the_decoder_is_the_ridge_of_the_best_penalty",
+    "attacks.helpers.people": "unit/attacks/test_property.py::test_populations_lie_as_far_as_asked",
+    "attacks.helpers.gradients": "unit/attacks/helpers/gradients/test_gradient_matching.py::"
     "test_distances_are_those_of_their_definitions",
     "cli": "unit/experiments/results/test_verdict.py::"
     "test_the_verdict_names_the_leak_and_what_a_defence_changes",
@@ -34,6 +39,8 @@ ROOMS = {
     "experiments.starting": "unit/experiments/starting/test_copies.py::"
     "test_an_example_is_told_by_the_first_sentence_of_its_comment",
     "cli.decide": "unit/cli/decide/test_threshold_options.py::test_junit_without_a_threshold_is_refused",
+    "experiments.epsilon": "unit/experiments/epsilon/test_mechanisms.py::"
+    "test_canaries_are_opposite_rows_or_there_or_not",
     "experiments.evidence": "unit/experiments/evidence/test_dpia_matrix.py::test_of_nothing_nothing_is_said",
     "experiments.outcome": "unit/experiments/outcome/test_decide.py::test_many_rows_decide_and_few_do_not",
     "experiments.figures": "unit/experiments/figures/test_figures.py::test_a_coarse_page_says_so",
@@ -98,6 +105,7 @@ ROOMS = {
     "storage": "unit/storage/test_journal.py::test_every_dtype_and_shape_comes_back",
     "table_noise": "oracle/test_release_noise.py::test_bounded_noise_is_the_reference",
     "tables.own_check": "unit/tables/test_flaws.py::test_every_sentence",
+    "tables.written": "unit/tables/test_encodings.py::test_codes_are_no_money",
     "tables": "unit/tables/test_partytable.py::test_pixels_that_a_file_has_as_bytes_stay_bytes",
     "types": "wire/test_codec.py::test_acts_survive",
     "verification": "oracle/test_verification.py::test_the_certificate_stands_beside_the_difference",

@@ -146,8 +146,14 @@ def submission(**changes: Any) -> Submission:
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "a round that is not there": ({"step": 3}, "has no record of training in it"),
-    "neither columns nor labels": ({"estimates": ""}, "scores features, labels and membership of train rows"),
-    "prediction rows": ({"scored_set": "predict"}, "scores features, labels and membership of train rows"),
+    "neither columns nor labels": (
+        {"estimates": ""},
+        "scores features, labels, membership and source of train rows",
+    ),
+    "prediction rows": (
+        {"scored_set": "predict"},
+        "scores features, labels, membership and source of train rows",
+    ),
     "rows that were not granted": ({"step": None}, "must name the first rows that were released"),
     "labels of the wrong width": ({"estimates": "labels"}, r"\(1, 3\) is needed"),
     "another number of rows": ({"rows": np.arange(2, dtype=np.int32)}, "submission of 2 rows of round 0"),

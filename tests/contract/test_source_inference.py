@@ -12,7 +12,10 @@ from horizontal import CLASSES, clients_of, deal, federation, server_of
 from oneprocess import LocalFederation
 
 from vflens.cli.evidence import _scored
+from vflens.experiments.evidence.matrix import rows
+from vflens.experiments.evidence.measured import measured
 from vflens.experiments.outcome.decide import State
+from vflens.experiments.outcome.finding import Quantity
 from vflens.experiments.results.labels_membership import sites, sites_told
 from vflens.experiments.results.record import read_runs
 from vflens.experiments.results.verdict import verdict
@@ -54,8 +57,8 @@ def ran(folder: Path, **changes: Any) -> LocalFederation:
 
 
 def figure(folder: Path, client: str, metric: str) -> float:
-    rows = pq.read_table(folder / client / "metrics.parquet").to_pylist()
-    (value,) = (r["value"] for r in rows if r["metric"] == metric and r["target"] == client)
+    metrics = pq.read_table(folder / client / "metrics.parquet").to_pylist()
+    (value,) = (r["value"] for r in metrics if r["metric"] == metric and r["target"] == client)
     return float(value)
 
 
@@ -82,8 +85,8 @@ def test_the_client_whose_model_errs_least_is_named(trained: tuple[Path, LocalFe
         x, y = granted.tensor("candidate_features"), granted.tensor("candidate_labels")
         named = np.argmin([losses(local, other, x, y) for other in "abc"], axis=0) == place
         own = clients_of(local)[client].run
-        rows = own.truth[own.federation.rows_of(client, Phase.TRAIN)]
-        members = (x[:, None] == rows).all(axis=2).any(axis=1)
+        own_rows = own.truth[own.federation.rows_of(client, Phase.TRAIN)]
+        members = (x[:, None] == own_rows).all(axis=2).any(axis=1)
         assert members.sum() == ROWS // 2
         assert figure(folder, client, "source_right") == pytest.approx(named[members].mean())
         assert figure(folder, client, "source_right_others") == pytest.approx(named[~members].mean())
@@ -101,6 +104,17 @@ def test_rows_known_by_heart_betray_their_client_and_others_do_not(
     assert inside.rows == others.rows == 3 * ROWS // 2
     assert inside.blind == pytest.approx(1 / 3)
     assert "Which client a training row is from: found, source_inference names" in str(verdict([run]))
+
+
+def test_a_dpia_says_which_site_a_case_is_from(trained: tuple[Path, LocalFederation]) -> None:
+    """Of rows that nobody trained on it says nothing: who is told apart there was not betrayed."""
+    (run,) = read_runs([trained[0]])
+    (site,) = run.findings.only(Quantity.SITES)
+    inside, _ = sites(run)
+    assert (site.value, site.rows, site.adversary) == (inside.value, inside.rows, "the server")
+    _, body = rows(list(measured([run.findings])))
+    (cell,) = (line[1] for line in body if line[0] == "which site a case is from")
+    assert cell == f"found ({100 * inside.value:.1f} %; a guess 33.3 %)"
 
 
 def test_of_one_client_alone_nothing_is_said(trained: tuple[Path, LocalFederation]) -> None:

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import torch
 
-from vflens.attacks._inversion import Inversion
+from vflens.attacks.helpers.networks.inversion import Inversion
 from vflens.errors import KnowledgeError
 from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
 from vflens.models.families.split_network import SplitNetwork

@@ -13,8 +13,8 @@ from laboratory import federation
 from scipy.special import log_softmax
 from sklearn.linear_model import LogisticRegression
 
-from vflens.attacks._agnostic import inside
 from vflens.attacks.agnostic import Agnostic
+from vflens.attacks.helpers.linear.agnostic import inside
 from vflens.attacks.refined_agnostic import RefinedAgnostic
 from vflens.numerics.linear_system import first_differences
 from vflens.numerics.theory.agnostic import ReceivedScores, fit_classifier, objective, padded

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from treetraining import Training, trained
 
-from vflens.attacks._directions import clusters, directions
+from vflens.attacks.helpers.networks.directions import clusters, directions
 from vflens.numerics.boosting.histograms import Histograms, bins_of_rows
 from vflens.numerics.boosting.instance_spaces import learned, shared_spaces
 from vflens.score.labels import named

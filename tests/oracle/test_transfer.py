@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from sklearn.linear_model import Ridge
 
-from vflens.attacks import _transfer
-from vflens.attacks._transfer import standardised, transferable
+from vflens.attacks.helpers.networks import transfer
+from vflens.attacks.helpers.networks.transfer import standardised, transferable
 from vflens.types import Array
 
 
@@ -38,7 +38,7 @@ def _left_out(embedded: list[Array], rows: Array, penalty: float) -> float:
 @pytest.mark.parametrize("noise", [0.1, 1.0, 3.0])
 def test_the_decoder_is_the_ridge_of_the_best_penalty(noise: float) -> None:
     embedded, rows = _networks(4, noise=noise)
-    penalties = _transfer._PENALTIES
+    penalties = transfer._PENALTIES
     best = min(penalties, key=lambda p: _left_out(embedded, rows, p))
     new = np.random.default_rng(1).normal(size=(5, 6))
     expected = _ridge(embedded, rows, best).predict(new)

@@ -38,6 +38,12 @@ class Truth(NamedTuple):
     within: Array
     right: Array
 
+    @property
+    def most(self) -> Array:
+        """The largest of the three (d,)."""
+        found: Array = np.maximum.reduce([self.error, self.within, np.nan_to_num(self.right)])
+        return found
+
 
 class Dealt(NamedTuple):
     """The run's rows: ``x`` (n, d) in their units, the ``other`` party's column (n,), ``labels`` int (n,).
@@ -176,13 +182,12 @@ class Laboratory:
     @property
     def _of_audit(self) -> tuple[Array, Array]:
         of = self.by_models
-        return of.error, np.maximum.reduce([of.error, of.within, np.nan_to_num(of.right)])
+        return of.error, of.most
 
     @property
     def _of_run(self) -> tuple[Array, Array]:
         of, (low, high) = self.by_run, self.run_training
-        every = np.maximum.reduce([of.error, of.within, np.nan_to_num(of.right), high])
-        return np.maximum(of.error, low), every
+        return np.maximum(of.error, low), np.maximum(of.most, high)
 
     def _rng(self, i: int) -> np.random.Generator:
         return np.random.default_rng([self.seed, 7, i])

@@ -85,8 +85,8 @@ def of_audit_route(lab: Laboratory, training: str) -> Iterator[Said]:
             truth = (share, at_most[j])
         yield Said(route, f"{f.subject}, finding", states.get(f.state, "open"), truth, column(f))
     evidence = of_audit(record)
-    within = lab.by_models.within
-    ends = within, np.maximum(within, at_most)
+    most = lab.by_models.most
+    ends = most, np.maximum(most, at_most)
     yield from _thresholds(route, lab, evidence, ends, _mean(lab, lab.by_models.error))
     yield from _document(route, lab, list(measured([evidence])), lab.by_models, at_most)
 
@@ -114,9 +114,9 @@ def _mean(lab: Laboratory, shares: Array) -> float:
 
 
 def _thresholds(
-    route: str, lab: Laboratory, evidence: Findings, within: tuple[Array, Array], mean: float
+    route: str, lab: Laboratory, evidence: Findings, taken: tuple[Array, Array], mean: float
 ) -> Iterator[Said]:
-    (low, high), names = within, evidence.columns
+    (low, high), names = taken, evidence.columns
     asked = [read_threshold(f"{name} > blind") for name in names if name in lab.names]
     states = {"broken": "leaks", "held": "safe"}
     for o in judge(asked, True, [evidence]):
@@ -167,8 +167,8 @@ def of_run_route(lab: Laboratory) -> Iterator[Said]:
         words,
         ALLOWED,
     )
-    high = np.maximum(of.within, taught)
-    yield from _thresholds(route, lab, evidence, (of.within, high), _mean(lab, of.error))
+    ends = of.most, np.maximum(of.most, taught)
+    yield from _thresholds(route, lab, evidence, ends, _mean(lab, of.error))
     yield from _document(route, lab, list(measured([run.findings])), of, taught)
 
 

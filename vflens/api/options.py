@@ -19,6 +19,7 @@ class DataKeys(TypedDict, total=False):
     encode: Mapping[str, str]
     categories: Mapping[str, Sequence[str]]
     missing: Literal["refuse", "drop_row", "mean"]
+    empty: Mapping[str, Sequence[str]]
     caveat: str
 
 

@@ -7,11 +7,12 @@ attrs < 24 and dm-tree and conflicts with this project's dependencies.
 """
 
 import numpy as np
-from scipy.special import log_ndtr
 
 
 def gaussian_delta(a: float, epsilon: float) -> float:
     """δ of Gaussian noise at ``epsilon``: Φ(a/2 − ε/a) − e^ε Φ(−a/2 − ε/a), without cancellation."""
+    from scipy.special import log_ndtr  # no party loads SciPy before it states an ε
+
     first, second = log_ndtr(a / 2 - epsilon / a), epsilon + log_ndtr(-a / 2 - epsilon / a)
     return float(np.exp(first) * -np.expm1(min(second - first, 0.0)))
 

@@ -46,7 +46,7 @@ def test_the_numbers_are_those_of_the_command(
         assert (found.attack, found.target) == (str(saved["attack"]), str(saved["target"]))
         for name, array in found.arrays().items():
             np.testing.assert_array_equal(array, saved[name])
-        kept = {"attack", "target", "scored_set", "estimates", "clusters", "bounds"}
+        kept = {"attack", "target", "scored_set", "estimates", "clusters", "bounds", "read_as"}
         assert saved.keys() - found.arrays().keys() <= kept
 
 

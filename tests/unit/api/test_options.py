@@ -15,6 +15,12 @@ from vflens.tables.description import PartyFile
 def test_every_keyword_has_its_type() -> None:
     released = {f.name for f in fields(ReleaseOptions)} - {"table", "out", "force", "excel_safe"}
     assert set(get_type_hints(ReleaseKeys)) == released
-    assert set(get_type_hints(DataKeys)) == {*PartyFile.model_fields} - {"file", "id_column", "classes"}
+    assert set(get_type_hints(DataKeys)) == {*PartyFile.model_fields} - {
+        "file",
+        "id_column",
+        "classes",
+        "delimiter",
+        "encoding",
+    }
     assert signature(vl.release).parameters["options"].annotation == Unpack[ReleaseKeys]
     assert signature(vl.audit).parameters["description"].annotation == Unpack[DataKeys]

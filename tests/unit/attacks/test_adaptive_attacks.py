@@ -11,8 +11,8 @@ import pytest
 import torch
 from inversionview import inversion_view, recorded_view
 
-from vflens.attacks._believed import beliefs_of
-from vflens.attacks._signs import sided
+from vflens.attacks.helpers.linear.believed import beliefs_of
+from vflens.attacks.helpers.linear.signs import sided
 from vflens.attacks.wmi import WhiteBoxInversion
 from vflens.attacks.wmi_averaged import AveragedInversion
 from vflens.attacks.wmi_layer import LayerInversion, shadow

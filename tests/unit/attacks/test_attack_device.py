@@ -11,8 +11,9 @@ import torch
 from inversionview import recorded_view
 from torch import Tensor
 
-from vflens.attacks import _inversion, _own_top, inverse_network, moments_only
+from vflens.attacks import inverse_network, moments_only
 from vflens.attacks.bmi import BlackBoxInversion
+from vflens.attacks.helpers.networks import inversion, own_top
 from vflens.attacks.inverse_network import InverseNetwork
 from vflens.attacks.moments_only import MomentsOnly
 from vflens.attacks.wmi import WhiteBoxInversion
@@ -94,9 +95,9 @@ def test_models_rows_and_descents_are_on_the_device_of_the_party(
         ends.add(tensor.device.type)
         return np.zeros(tensor.shape)
 
-    for module in (_inversion, _own_top, inverse_network):
+    for module in (inversion, own_top, inverse_network):
         monkeypatch.setattr(module, "placed", placed)
-    for module in (_inversion, inverse_network, moments_only):
+    for module in (inversion, inverse_network, moments_only):
         monkeypatch.setattr(module, "array", array)
     monkeypatch.setattr(torch.optim, "LBFGS", OneStep)
     estimate = attack.reconstruct(_view("cuda"), rng=np.random.default_rng(1))

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax
 
-from vflens.attacks._rescaled import Relation, Rows, by_kind, expected
+from vflens.attacks.helpers.linear.rescaled import Relation, Rows, by_kind, expected
 from vflens.attacks.known_scores import KnownScores
 from vflens.attacks.lmmse import LinearMMSE
 from vflens.attacks.lmmse_rescaled import RescaledLMMSE

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from vflens.attacks._directions import beliefs, clusters, directions
 from vflens.attacks.gradient_clustering import GradientClustering
+from vflens.attacks.helpers.networks.directions import beliefs, clusters, directions
 from vflens.attacks.similarity import Similarity
 from vflens.plugins.views.vertical import AdversaryView
 from vflens.score.labels import named

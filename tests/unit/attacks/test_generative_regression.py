@@ -12,8 +12,8 @@ from laboratory import federation, figures
 from scipy.special import log_softmax, softmax
 from torch import nn
 
-from vflens.attacks._inversion import array
 from vflens.attacks.grna import GenerativeRegression, _linear_misfit
+from vflens.attacks.helpers.networks.inversion import array
 from vflens.models.families.split_network import SplitNetwork
 from vflens.models.networks.architectures import bottom, top
 from vflens.models.networks.parameters import to_arrays

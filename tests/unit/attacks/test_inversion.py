@@ -11,8 +11,8 @@ import torch
 from inversionview import inversion_view
 from pydantic import ValidationError
 
-from vflens.attacks import _inversion
-from vflens.attacks._inversion import Inversion
+from vflens.attacks.helpers.networks import inversion
+from vflens.attacks.helpers.networks.inversion import Inversion
 from vflens.attacks.wmi import WhiteBoxInversion
 from vflens.models.families.split_network import SplitNetwork
 from vflens.models.networks.architectures import bottom
@@ -104,7 +104,7 @@ def test_points_and_rows_are_taken_in_parts(monkeypatch: pytest.MonkeyPatch) -> 
     x, granted = rng.uniform(0.5, 1, (N, D)), rng.random((15, D))
     attack, view = WhiteBoxInversion(start="granted", starts=2, steps=20), _view(model, x, granted)
     whole = _reconstruct(attack, view).values
-    monkeypatch.setattr(_inversion, "_BATCH", {"cpu": 4})
+    monkeypatch.setattr(inversion, "_BATCH", {"cpu": 4})
     lengths, forward = set(), cast("Callable[..., torch.Tensor]", torch.nn.Sequential.forward)
 
     def noted(module: torch.nn.Sequential, rows: torch.Tensor) -> torch.Tensor:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from vflens.attacks import label_enumeration
-from vflens.attacks._directions import directions
+from vflens.attacks.helpers.networks.directions import directions
 from vflens.attacks.label_enumeration import LabelEnumeration, named
 from vflens.errors import KnowledgeError
 from vflens.models.families.split_network import SplitNetwork

@@ -11,9 +11,9 @@ from inversionview import recorded_view
 from pydantic import ValidationError
 from torch import nn
 
-from vflens.attacks._decoder import decoder
-from vflens.attacks._own_top import own_top
 from vflens.attacks.bmi import BlackBoxInversion
+from vflens.attacks.helpers.networks.decoder import decoder
+from vflens.attacks.helpers.networks.own_top import own_top
 from vflens.attacks.inverse_network import InverseNetwork
 from vflens.attacks.moments_only import MomentsOnly
 from vflens.attacks.pcat import Pcat

@@ -7,7 +7,7 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from vflens.attacks._turned import TURNS, Turn, turned
+from vflens.attacks.helpers.linear.turned import TURNS, Turn, turned
 from vflens.defenses._orthonormal import Drawn, drawn_matrix
 from vflens.types import Array
 

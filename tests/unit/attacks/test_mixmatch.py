@@ -10,7 +10,7 @@ import torch
 from nonempty import nonempty
 from torch import nn
 
-from vflens.attacks._mixmatch import mixmatch, sharpened
+from vflens.attacks.helpers.networks.mixmatch import mixmatch, sharpened
 from vflens.attacks.pmc import PassiveModelCompletion
 from vflens.errors import KnowledgeError
 from vflens.models.networks.generator import keyed

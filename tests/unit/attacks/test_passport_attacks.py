@@ -9,8 +9,8 @@ import pytest
 import torch
 from inversionview import inversion_view
 
-from vflens.attacks._exchanges import signs
-from vflens.attacks._passports import GuessedPassport, behind
+from vflens.attacks.helpers.networks.exchanges import signs
+from vflens.attacks.helpers.networks.passports import GuessedPassport, behind
 from vflens.attacks.wmi import WhiteBoxInversion
 from vflens.attacks.wmi_moments import MomentInversion
 from vflens.errors import KnowledgeError

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from vflens.attacks import _populations
-from vflens.attacks._populations import draws, told_mean
-from vflens.attacks._property import PropertyAttack
+from vflens.attacks.helpers.people import populations
+from vflens.attacks.helpers.people.populations import draws, told_mean
+from vflens.attacks.helpers.people.property import PropertyAttack
 from vflens.attacks.property_embeddings import PropertyEmbeddings
 from vflens.attacks.property_guess import PropertyGuess
 from vflens.attacks.property_scores import PropertyScores, site_of
@@ -116,7 +116,7 @@ def test_what_populations_teach_follows_from_their_means(monkeypatch: pytest.Mon
     def shuffled(column: Array, *rest: Any) -> Array:
         return np.random.default_rng(len(column)).permutation(len(column))
 
-    monkeypatch.setattr(_populations, "draws", shuffled)
+    monkeypatch.setattr(populations, "draws", shuffled)
     assert _errors(PropertyEmbeddings())[0] > 20 * honest
 
 
@@ -169,7 +169,7 @@ def test_the_penalty_is_chosen_on_rows_that_were_not_fitted_to(monkeypatch: pyte
         return float(abs(found - x.mean()))
 
     chosen = np.mean([moved(seed) for seed in range(6)])
-    monkeypatch.setattr(_populations, "STRENGTHS", _populations.STRENGTHS[:1])
+    monkeypatch.setattr(populations, "STRENGTHS", populations.STRENGTHS[:1])
     assert chosen < 0.5 * np.mean([moved(seed) for seed in range(6)])
 
 

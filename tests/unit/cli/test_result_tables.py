@@ -82,4 +82,4 @@ def test_the_help_has_groups_in_the_order_of_use() -> None:
     assert panels == sorted(panels, key=list(dict.fromkeys(panels)).index)
     hidden = [name for name, command in group.commands.items() if command.hidden]  # type: ignore[attr-defined]
     assert len(panels) == len(group.commands) - len(hidden)  # type: ignore[attr-defined]
-    assert hidden == ["audit-log"]
+    assert hidden == ["audit-log", "import-flower"]

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import nn
 
-from vflens.attacks._mixmatch import mixmatch
+from vflens.attacks.helpers.networks.mixmatch import mixmatch
 from vflens.defenses.passport import Passport
 from vflens.errors import ProtocolError
 from vflens.models.families.split_network import SplitNetwork

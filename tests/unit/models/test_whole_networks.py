@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from vflens.attacks.gradients.whole import first_linear, last_bias, softmax_network, whole_network
+from vflens.attacks.helpers.gradients.whole import first_linear, last_bias, softmax_network, whole_network
 from vflens.errors import KnowledgeError
 from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
 from vflens.models.families.split_network import SplitNetwork

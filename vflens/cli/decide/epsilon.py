@@ -50,7 +50,10 @@ def epsilon(
     if foreign and (given or rounds):
         raise ConfigError("--set and --rounds belong to a defence: leave them out")
     if not foreign and (claimed is not None or gaussian):
-        raise ConfigError("a defence states its own claim: leave --claimed and --gaussian out")
+        raise ConfigError(
+            f"{source!r} is neither module:function nor a file .npz, and a defence states its own claim: "
+            "leave --claimed and --gaussian out"
+        )
     if not 0 <= delta < 1 or (delta == 0 and (gaussian or not foreign)):
         raise ConfigError(f"--delta {delta:g}: give 0 or more and less than 1, above 0 for Gaussian noise")
     if foreign:

@@ -55,7 +55,8 @@ class Canaries(NamedTuple):
         """What was released along each canary's difference, (n,).
 
         Raises:
-            DataError: ``released`` is not (n, d), (n, T, d) or (d,) of finite numbers.
+            DataError: ``released`` is not (n, d), (n, T, d) or (d,) of finite numbers; or canaries hide each
+                other, or have nothing to tell apart.
         """
         (n, d), shape = self.first.shape, released.shape
         one_by_one = len(shape) in (2, 3) and (shape[0], shape[-1]) == (n, d)
@@ -63,6 +64,16 @@ class Canaries(NamedTuple):
             raise DataError(
                 f"released has the shape {shape}, or numbers that are not finite: return ({n}, {d}) for {n} "
                 f"canaries one by one, ({n}, T, {d}) for T releases of each, ({d},) for one of all"
+            )
+        if shape == (d,) and d < n:
+            raise DataError(
+                f"released is one release of all in {counted(d, 'column')}, where canaries hide each other: "
+                f"give at least {counted(n, 'column')}, one for each"
+            )
+        if alike := int((self.first == self.second).all(axis=1).sum()):
+            raise DataError(
+                f"first and second are equal in {counted(alike, 'canary', many='canaries')}: give two that "
+                "differ"
             )
         summed = released.sum(axis=1) if len(shape) == 3 else released
         along: Array = (summed * (self.first - self.second)).sum(axis=1)
@@ -125,11 +136,12 @@ def measure(canaries: Canaries, released: Array, claimed: Claimed, confidence: f
             f"{counted(n, 'canary', many='canaries')}, or coins that fell alike: give at least "
             f"{LEAST_CANARIES}, and toss a fair coin for each"
         )
-    middle = sum(float(np.median(scores[:learn][chosen[:learn] == side])) for side in (True, False)) / 2
+    high, low = (float(np.median(scores[:learn][chosen[:learn] == side])) for side in (True, False))
+    above = (scores - (high + low) / 2) * (-1 if high < low else 1)  # a release may turn the sign
 
     def counts(share: float, part: slice) -> tuple[int, int]:
-        sure = np.argsort(-abs(scores[part] - middle), kind="stable")
-        right = ((scores[part] > middle) == chosen[part])[sure]
+        sure = np.argsort(-abs(above[part]), kind="stable")
+        right = ((above[part] > 0) == chosen[part])[sure]
         guesses = max(1, round(share * len(right)))
         return int(right[:guesses].sum()), guesses
 

@@ -105,7 +105,7 @@ def of_function(source: str, asked: CanaryPlan) -> tuple[Canaries, Array]:
     if not callable(function):
         raise ConfigError(f"{module!r} has no function {name!r}: give module:function")
     try:
-        return canaries, np.asarray(function(canaries.rows, rng), np.float64)
+        return canaries, _real(function(canaries.rows, rng))
     except (Exception, SystemExit) as error:
         raise PluginError(f"{source} failed: {type(error).__name__}: {error}") from error
 
@@ -119,7 +119,7 @@ def of_file(file: Path) -> tuple[Canaries, Array]:
     """
     found = load_arrays(file, remedy="give an npz with first, second, chosen and released")
     try:
-        first, second, released = (np.asarray(found[k], np.float64) for k in ("first", "second", "released"))
+        first, second, released = (_real(found[k]) for k in ("first", "second", "released"))
         chosen = found["chosen"]
         shapes = (second.shape, chosen.shape, chosen.dtype.kind)
         if first.ndim != 2 or shapes != (first.shape, first.shape[:1], "b"):
@@ -129,3 +129,14 @@ def of_file(file: Path) -> tuple[Canaries, Array]:
             f"{file}: give numbers first and second (n, d), true or false as chosen (n,), and released"
         ) from None
     return Canaries(first, second, chosen), released
+
+
+def _real(values: Any) -> Array:
+    """``values`` as float64.
+
+    Raises:
+        TypeError: they are complex: half of a release would be lost.
+    """
+    if np.iscomplexobj(values):
+        raise TypeError("complex numbers: return real and imaginary parts as columns")
+    return np.asarray(values, np.float64)

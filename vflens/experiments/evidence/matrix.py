@@ -13,6 +13,7 @@ from vflens.words import counted
 _TOGETHER = "columns together (mean squared error)"
 #: Subjects that are no column, behind the columns.
 _OTHERS = {SINGLING_OUT: "a whole person", LINKABILITY: "whether a person was trained on"}
+_SITE = "which site a case is from"
 
 
 def rows(measured: Sequence[Finding]) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
@@ -24,7 +25,7 @@ def rows(measured: Sequence[Finding]) -> tuple[tuple[str, ...], list[tuple[str, 
     found = [m for m in every if m.quantity is not Quantity.ALL] or every
     recipients = list(dict.fromkeys(map(_recipient, found)))
     subjects = list(dict.fromkeys(map(_subject, found)))
-    subjects.sort(key=lambda subject: subject in _OTHERS.values())
+    subjects.sort(key=lambda subject: subject in (_SITE, *_OTHERS.values()))
     body = [
         (subject, *(_cell([m for m in found if _place(m) == (subject, who)]) for who in recipients))
         for subject in subjects
@@ -59,7 +60,8 @@ def _recipient(m: Finding) -> str:
 
 
 def _subject(m: Finding) -> str:
-    return _OTHERS.get(term(m)) or (_TOGETHER if m.quantity is Quantity.ALL else m.subject)
+    words = {Quantity.ALL: _TOGETHER, Quantity.SITES: _SITE}
+    return _OTHERS.get(term(m)) or words.get(m.quantity, m.subject)
 
 
 def _cell(here: Sequence[Finding]) -> str:

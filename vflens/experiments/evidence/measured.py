@@ -26,7 +26,7 @@ _TERMS = {
     **dict.fromkeys((Quantity.MEMBERS, Quantity.NAMED), LINKABILITY),
     **dict.fromkeys((Quantity.WHOLE, Quantity.ALONE), SINGLING_OUT),
 }
-_AVERAGES = {Quantity.ERROR, Quantity.ALL, Quantity.LABELS, Quantity.MEMBERS}
+_AVERAGES = {Quantity.ERROR, Quantity.ALL, Quantity.LABELS, Quantity.MEMBERS, Quantity.SITES}
 _LEFT_OUT = {Quantity.RIGHT, Quantity.MEAN}
 
 
@@ -58,7 +58,7 @@ def target(f: Finding) -> str:
     """Of whom, and for labels and pairs of which rows."""
     if f.quantity in (Quantity.LABELS, Quantity.MEMBERS):
         return words.subject(f).partition(" of ")[2]
-    rows = "rows" if f.quantity is Quantity.NAMED else "label" if f.label else "columns"
+    rows = "rows" if f.quantity in (Quantity.NAMED, Quantity.SITES) else "label" if f.label else "columns"
     return f"{rows} of {f.target}"
 
 

@@ -49,15 +49,17 @@ def _of_attack(record: AuditRecord, a: AttackOutcome) -> Iterator[Finding]:
         **{"attack": a.attack, "target": f"{record.subject}, {model}", "scored_set": a.phase},
         **{"rows": a.rows, "adversary": TRAFFIC if a.phase is Phase.TRAIN else RELEASE},
     }
+    whole = {f.subject: {"varies": f.varies, "deciding": f.deciding} for f in record.by_column}
     for j, column in enumerate(record.columns):
+        own: Facts = {**place, "subject": column, **whole.get(column, {})}
         if column in record.tolerance:  # pixels have none
             guesses = {"imputation": a.imputed_found[j], "tolerance": record.tolerance[column]}
-            of: Facts = {**place, **guesses, "subject": column, "blind": a.blind_found[j]}
+            of: Facts = {**own, **guesses, "blind": a.blind_found[j]}
             yield Finding.of_share(Quantity.WITHIN, a.found[j], **of)
         if record.units:
             squares = _ends(a.columns[j], a.column_stderr[j], a.column_blind[j])
-            own: Facts = {name: math.sqrt(square) * record.units[j] for name, square in squares.items()}
-            yield Finding(quantity=Quantity.ERROR, subject=column, **place, **own)
+            roots: Facts = {name: math.sqrt(square) * record.units[j] for name, square in squares.items()}
+            yield Finding(quantity=Quantity.ERROR, **own, **roots)
     figures = _ends(a.mse, a.stderr, math.fsum(a.column_blind) / len(a.column_blind))
     yield Finding(quantity=Quantity.ALL, subject="columns", **place, **figures)
 

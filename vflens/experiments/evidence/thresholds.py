@@ -32,13 +32,15 @@ BEATS_BLIND = "no attack beats a blind guess"
 _JUDGED = {State.FOUND: "broken", State.UNDECIDED: "undecided", State.NOT_FOUND: "held"}
 _MEND = "mend the attacks that failed"
 _MORE_ROWS = "predict and score more rows, or allow more"
+_NO_SHARE = "state a share in %, since an error without an interval decides nothing"
 _NO_INTERVAL = "judge columns with --fail-if, since an error without an interval decides nothing"
 
 
 @dataclass(frozen=True)
 class Threshold:
     """Of the rows at most the share ``most`` may be found in ``column``, to within ``within`` in its own unit
-    (None: its tolerance); where ``most`` is None, no more than ``guess`` finds: "blind", "imputation".
+    (None: its tolerance). Where ``most`` is None, no more of it may be found than ``guess`` finds, "blind" or
+    "imputation": of that share, of its right values and of its error.
     """
 
     text: str
@@ -166,8 +168,8 @@ def _of_column(t: Threshold, e: Findings) -> Outcome:
                 f"{in_own_unit(f.tolerance or 0.0)}, set scoring.tolerance.{t.column} = {t.within:g} and run "
                 "it again, or leave `within` out"
             )
-    if t.guess == IMPUTATION and t.most is None:
-        found = [f for f in found if f.imputation is not None]
+    if t.most is None:
+        found = _beside_guess(t, e, found)
     if not found:
         beside, remedy = "", "run an attack on the column"
         if t.guess == IMPUTATION:
@@ -177,11 +179,35 @@ def _of_column(t: Threshold, e: Findings) -> Outcome:
     state, at = _worst(tried, partial(_state, t), partial(_beyond, t))
     words, remedy = scored(at), _MORE_ROWS
     if state is State.UNDECIDED:
-        words += deciding(needed(lambda n: _state(t, replace(at, rows=n)), at.rows))
+        undecided = [f for f in tried if _state(t, f) is state]
+        words += deciding(max(_rows_needed(t, f) for f in undecided))
+        remedy = _NO_SHARE if any(f.high is None for f in undecided) else remedy
     if state is State.UNDECIDED and e.capped.get(at.attack) == at.rows:
         words += f"; {at.attack} tried these rows only{_needed(t)}"
         remedy = "raise --slow-rows, or allow more"
     return _outcome(t.text, e, state, words, remedy)
+
+
+def _beside_guess(t: Threshold, e: Findings, within: Sequence[Finding]) -> list[Finding]:
+    """All that is found of the column of ``t`` beside its guess: a low share does not tell that the error
+    is high. Only the shares ``within`` say on which rows imputation ran.
+    """
+    rest = [f for f in e.only(Quantity.RIGHT, Quantity.ERROR) if f.subject == t.column]
+    if t.guess == IMPUTATION:
+        within = [f for f in within if f.imputation is not None]
+        ran = {_rows(f) for f in within}
+        rest = [f for f in rest if _rows(f) in ran]
+    return [*within, *rest]
+
+
+def _rows(f: Finding) -> tuple[str, str, int]:
+    return f.target, f.scored_set, f.rows
+
+
+def _rows_needed(t: Threshold, f: Finding) -> int:
+    if t.most is None:
+        return f.rows_needed
+    return needed(lambda n: _state(t, replace(f, rows=n)), f.rows)
 
 
 def _worst(
@@ -216,8 +242,11 @@ def _state(t: Threshold, f: Finding) -> State:
 
 
 def _beyond(t: Threshold, f: Finding) -> float:
-    """How far ``f`` lies beyond ``t``: its upper bound, or what it finds more than a guess."""
-    return exact(f.value, f.rows)[1] - (0.0 if t.most is not None else f.guessed)
+    """How far ``f`` may lie beyond ``t``: the share found, or what is taken of what a guess leaves open."""
+    if t.most is not None:
+        return exact(f.value, f.rows)[1]
+    most = exact(f.value, f.rows)[1] if f.is_share else f.value if f.low is None else f.low
+    return replace(f, value=most).gain
 
 
 def _of_blind(e: Findings) -> Outcome:

@@ -125,9 +125,9 @@ def batch_rows(setting: InvertedBatch, seed: int, descents: Facts) -> Rows:
     import torch
 
     from vflens.attacks.dlg import DeepLeakage
-    from vflens.attacks.gradients.inverted import BatchShape
-    from vflens.attacks.gradients.table_rows import TableRows, one_hot_groups
-    from vflens.attacks.gradients.tabular import Descents, TableBatch, tabular_inversion
+    from vflens.attacks.helpers.gradients.inverted import BatchShape
+    from vflens.attacks.helpers.gradients.table_rows import TableRows, one_hot_groups
+    from vflens.attacks.helpers.gradients.tabular import Descents, TableBatch, tabular_inversion
     from vflens.attacks.tabular_inversion import TabularInversion
     from vflens.plugins.steps import silent
 

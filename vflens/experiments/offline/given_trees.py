@@ -6,7 +6,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from vflens.attacks._directions import beliefs, clusters, directions
+from vflens.attacks.helpers.networks.directions import beliefs, clusters, directions
 from vflens.experiments.offline.tree_recordings import read_histograms, read_spaces
 from vflens.numerics.boosting.histograms import bins_of_rows
 from vflens.numerics.boosting.instance_spaces import learned, shared_spaces

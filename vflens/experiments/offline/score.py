@@ -1,5 +1,6 @@
 """Scoring of a written estimate at its target, while no party runs."""
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from vflens.errors import ConfigError, DataError
 from vflens.experiments.offline.command import fair_guess_file, states_of
 from vflens.experiments.offline.vertical.operator_attacks import score_answers
 from vflens.experiments.outcome.finding import Finding, Findings, Quantity, with_tries
+from vflens.experiments.results.findings import ends_of
 from vflens.experiments.results.folders import Metric, PartyRun, read_party
 from vflens.experiments.results.results import half_width
 from vflens.plugins.attack import is_blind
@@ -78,6 +80,12 @@ def of_score(facts: Facts) -> Findings:
     for name, c in columns.items():
         of: Facts = {**place, "rows": rows, "subject": name, "tolerance": c["tolerance"]}
         found.append(Finding.of_share(Quantity.WITHIN, c["found"], blind=c["blind_found"], **of))
+        if "unit" in c:
+            squares = {"value": c["mse"], "blind": c["blind_mse"]}
+            if "mse_stderr" in c:
+                squares |= ends_of(c["mse"], half_width(c["mse_stderr"]))
+            own: Facts = {k: math.sqrt(square) * c["unit"] for k, square in squares.items()}
+            found.append(Finding(quantity=Quantity.ERROR, rows=rows, subject=name, **place, **own))
     for name in (n for n in ("label_accuracy", "matched_label_accuracy") if n in facts):
         of = {**place, "subject": "labels", "label": True, "blind": facts[f"blind_{name}"]}
         found.append(Finding.of_share(Quantity.LABELS, facts[name], rows, **of))
@@ -86,7 +94,7 @@ def of_score(facts: Facts) -> Findings:
         found.append(Finding.of_share(Quantity.MEMBERS, facts["membership_auc"], max(1, rows // 2), **of))
     for name in (n for n in ("mse", "matched_mse") if f"blind_{n}" in facts):
         error, half = facts[name], facts.get("half_width") if name == "mse" else None
-        ends = {} if half is None else {"low": max(0.0, error - half), "high": error + half}
+        ends = {} if half is None else ends_of(error, half)
         of = {**place, "rows": rows, "subject": "columns", "blind": facts[f"blind_{name}"], **ends}
         found.append(Finding(quantity=Quantity.ALL, value=error, **of))
     return Findings(where="the estimate", found=with_tries(found), columns=tuple(columns))

@@ -15,6 +15,7 @@ import numpy as np
 from scipy.special import softmax
 
 from vflens.array import Array
+from vflens.errors import ConfigError
 from vflens.numerics.gradients.exact_batch import EXACT, exact_batch
 from vflens.words import counted
 
@@ -89,12 +90,20 @@ def inverted(
 
 
 def rounds(x: Array, classes: int, seed: int) -> Iterator[Round]:
-    """What rounds of each of :data:`SIZES` rows of ``x`` (N, d) in [0, 1] send, so far as there are rows; two
-    sizes of which none is found end it. Labels are drawn: the inversion does not need them.
+    """What rounds of each of :data:`SIZES` rows of ``x`` (N, d) in [0, 1] send; two sizes of which none is
+    found end it. Labels are drawn: the inversion does not need them.
+
+    Raises:
+        ConfigError: there are fewer different rows than the largest round has.
     """
-    empty = 0
+    different, empty = len(np.unique(x, axis=0)), 0
+    if different < SIZES[-1]:
+        raise ConfigError(
+            f"--batches tries rounds of up to {SIZES[-1]} different rows, the table has "
+            f"{different}: give more"
+        )
     for batch in SIZES:
-        if batch > len(x) or empty == 2:
+        if empty == 2:
             return
         rng, found = np.random.default_rng((seed, batch)), 0
         for _ in range(_BATCHES):

@@ -30,6 +30,7 @@ class Quantity(StrEnum):
     NAMED = "named"  # the share of training rows named at 10 % false alarms
     WHOLE = "whole"  # the share of rows with all columns to within their tolerances
     ALONE = "alone"  # the share of these that fit nobody else
+    SITES = "sites"  # the share of training rows of all clients that are named as their own client's
 
 
 _ERRORS = {Quantity.ERROR, Quantity.ALL, Quantity.MEAN}
@@ -127,7 +128,7 @@ class Finding:
             return State.UNTESTED
         if not self.varies and not self.deciding:
             return State.NOT_FOUND  # it never varies: there is nothing to find
-        if not self.varies or (self.quantity is Quantity.RIGHT and self.rows < MIN_ROWS):
+        if not self.varies or (self.quantity in _FROM_50 and self.rows < MIN_ROWS):
             return State.UNDECIDED
         state = self._at(self.rows)
         return State.UNDECIDED if self.reason and state is State.NOT_FOUND else state
@@ -135,12 +136,13 @@ class Finding:
     @property
     def rows_needed(self) -> int:
         """How many rows would decide, if figures stay; 0 where none or too many would."""
-        if self.state is not State.UNDECIDED or self.reason:
+        held = self.reason and self._at(self.rows) is State.NOT_FOUND  # more rows do not take the doubt away
+        if self.state is not State.UNDECIDED or held:
             return 0
         rows = max(MIN_ROWS, self.deciding)
         if not self.varies:
             return rows
-        return needed(self._at, max(rows, self.rows) if self.quantity in _COLUMNS else self.rows)
+        return needed(self._at, max(rows, self.rows) if self.quantity in _ROWS_DECIDE else self.rows)
 
     def _at(self, rows: int) -> State:
         """The state of these figures on ``rows`` rows."""
@@ -163,7 +165,8 @@ class Finding:
         return {**found, "share": self.share, "rows_needed": self.rows_needed}
 
 
-_COLUMNS = {Quantity.ERROR, Quantity.RIGHT, Quantity.ALL}
+_FROM_50 = {Quantity.RIGHT, Quantity.SITES}
+_ROWS_DECIDE = {*_FROM_50, Quantity.ERROR, Quantity.ALL}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,6 +204,13 @@ class Findings:
         """Those that are found."""
         return tuple(f for f in self.found if f.state is State.FOUND)
 
+    def most_exposed(self) -> Finding | None:
+        """The found column, in its own unit, of which most is taken; one of few values by its right ones."""
+        of_few = {_place(f) for f in self.only(Quantity.RIGHT)}
+        own = (f for f in self.beyond_blind() if f.quantity in (Quantity.ERROR, Quantity.RIGHT))
+        judged = (f for f in own if f.quantity is Quantity.RIGHT or _place(f) not in of_few)
+        return max(judged, key=lambda f: 1.0 if f.is_exact else f.gain, default=None)
+
     def best(self) -> tuple[Finding, ...]:
         """For each subject the worst attack: found, else not decided, else not found; of two alike the one
         that takes most. Nothing is not found while an attack failed.
@@ -225,6 +235,10 @@ class Findings:
     def json(self) -> list[Document]:
         """Each under stable keys."""
         return [f.json for f in self.placed()]
+
+
+def _place(f: Finding) -> tuple[str, ...]:
+    return f.adversary, f.attack, f.target, f.scored_set, f.subject
 
 
 def _severity(f: Finding) -> tuple[int, float]:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from vflens.experiments.outcome.decide import State
 from vflens.experiments.outcome.finding import Finding, Quantity
-from vflens.numerics.measures.advantage import exact
+from vflens.numerics.measures.advantage import exact, normal_quantile
 from vflens.protocol.acts import BATCHES, SUMS
 from vflens.types import Phase
 from vflens.words import counted
@@ -60,6 +60,8 @@ def subject(finding: Finding) -> str:
     """What a figure is of, and on which rows: "columns of passive, predict rows"."""
     if finding.quantity is Quantity.MEMBERS:
         return f"pairs of a training row of {finding.target} and another"
+    if finding.quantity is Quantity.SITES:
+        return f"{finding.subject}, of {finding.target}"
     rows = rows_of(finding.scored_set)
     if finding.quantity is Quantity.LABELS:
         rows = _KINDS.get(finding.scored_set, rows)
@@ -91,6 +93,8 @@ def scored(finding: Finding) -> str:
             f"({rows_of(f.scored_set)} of {f.target}) to within {in_own_unit(f.tolerance or 0.0)}, a blind "
             f"guess {_plain(f, f.blind)}{imputed}"
         )
+    if f.quantity in (Quantity.ERROR, Quantity.RIGHT):
+        return _scored_column(f, rows)
     if f.is_share:
         low, high = exact(f.value, f.rows)
         return (
@@ -101,6 +105,24 @@ def scored(finding: Finding) -> str:
     return (
         f"{f.attack} errs by {number(f.value)} ({interval}) on {rows} ({subject(f)}), a blind guess by "
         f"{number(f.blind)}"
+    )
+
+
+def _scored_column(f: Finding, rows: str) -> str:
+    """A column's right values or its error, with the interval over so many tries."""
+    place = f"{rows} ({rows_of(f.scored_set)} of {f.target})"
+    if f.is_share:
+        low, high = exact(f.value, f.rows, f.tries)[0], exact(f.value, f.rows)[1]
+        interval = f"{_plain(f, low)} … {_plain(f, high)}"
+        verb, value, guess = "is right about", f"in {_plain(f, f.value)}", f"in {_plain(f, f.blind)}"
+        return f"{f.attack} {verb} {f.subject} {value} ({interval}) of {place}, a blind guess {guess}"
+    interval = "no interval"
+    if f.half_width is not None:
+        wider = f.half_width * normal_quantile(f.tries) / normal_quantile()
+        interval = f"{_plain(f, f.low)} … {_plain(f, math.sqrt(f.value**2 + wider))}"
+    return (
+        f"{f.attack} finds {f.subject} to within ± {_plain(f, f.value)} ({interval}; root mean squared "
+        f"error) on {place}, a blind guess to within ± {_plain(f, f.blind)}"
     )
 
 
@@ -152,17 +174,13 @@ def column(finding: Finding) -> str:
     return f"{finding.subject} {reached(finding)}, a blind guess {guessed(finding)}"
 
 
-def measured(finding: Finding) -> str:
-    """A column in a sentence of a run, where it is better than a guess: "age to within ± 3.0 (root mean
-    squared error), a blind guess to within ± 17".
+def title(finding: Finding, who: str = "", whose: str = "") -> str:
+    """Who reads what, how exactly, beside a guess: the first sentence of a page, of what is found alone.
+
+    ``who`` names the adversary, as the sentence begins, and ``whose`` the target; of a model without parties
+    neither.
     """
-    which = "" if finding.is_share or finding.is_exact else " (root mean squared error)"
-    return f"{finding.subject} {error(finding)}{which}, a blind guess {guessed(finding)}"
-
-
-def title(finding: Finding) -> str:
-    """Who reads what, how exactly, beside a guess: the first sentence of a page."""
-    who, what = reader(finding), finding.subject
+    who, what = who or reader(finding), f"{finding.subject}{f' at {whose}' if whose else ''}"
     if finding.is_exact:
         off = f"{in_own_unit(finding.blind)} off" if finding.unit else "wrong"
         return f"{who} finds everyone's {what} exactly; a guess is {off}."

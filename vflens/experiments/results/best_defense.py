@@ -1,28 +1,13 @@
-"""What a verdict answers after its headline, in a sentence each: the worst column, and which of several runs'
-defences leaves the smallest of the largest leaks.
-"""
+"""Which of several runs' defences leaves the smallest of the largest leaks: what follows a headline."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
 from vflens.experiments.outcome.decide import HARDLY
-from vflens.experiments.outcome.words import measured
 from vflens.experiments.results.clear_training import percent
 from vflens.experiments.results.record import RecordedRun
 from vflens.experiments.results.titles import defenses, labels
-
-
-def worst_column(run: RecordedRun) -> Iterator[str]:
-    """The column of which the largest leaks take most, in its own unit; none where no owner's folder says
-    what the units are.
-    """
-    found = [own for leak in run.largest if leak.result for own in run.own_units(leak.result)[:1]]
-    if found:
-        worst = max(found, key=lambda own: own.gain)
-        whose = f" of {worst.target}" if len(run.largest) > 1 else ""
-        what = "The label" if run.label_of(worst.target) else "Worst column"
-        yield f"{what}{whose}: {measured(worst)}."
 
 
 def best_defense(runs: Sequence[RecordedRun], base: RecordedRun) -> Iterator[str]:

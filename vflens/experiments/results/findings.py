@@ -13,14 +13,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from vflens.experiments.outcome.decide import HARDLY
 from vflens.experiments.outcome.finding import Finding, Findings, Quantity, with_tries
 from vflens.experiments.results.folders import Metric, PartyRuns
-from vflens.experiments.results.results import (
-    Result,
-    column_errors,
-    final,
-    half_width,
-    is_baseline,
-    results,
-)
+from vflens.experiments.results.results import Result, column_errors, final, half_width, is_baseline, results
 from vflens.experiments.results.titles import attacker, defenses, named, places
 from vflens.numerics.measures.advantage import Advantage, advantage
 from vflens.plugins.attack import is_blind
@@ -82,14 +75,16 @@ def _found(run: RecordedRun) -> Iterator[Finding]:
     scored = [r for r in run.results if not is_blind(r.attack)]
     yield from (replace(f, adversary=who(f.attack)) for f in found_columns(run))
     for r in scored:
-        ends = {} if r.half_width is None else _ends(r.mse, r.half_width)
+        ends = {} if r.half_width is None else ends_of(r.mse, r.half_width)
         figures: Facts = {"value": r.mse, "blind": r.blind, "guess": r.blind_guess, **ends}
         place = {**_place(run, r), "subject": "label" if run.label_of(r.target) else "columns"}
         yield Finding(quantity=Quantity.ALL, **place, **figures, adversary=who(r.attack))
     yield from (of_label(run, found) for found in run.labels)
     yield from (of_member(run, found) for found in run.membership)
+    # Of rows that nobody trained on an attack may tell people apart: no leak of training.
+    sites = (f for f in run.sites if f.scored_set == Phase.TRAIN)
     yield from _affine(run, who)
-    for f in (f for r in scored for f in (*errors(run, r), *rights(run, r))):
+    for f in (*sites, *(f for r in scored for f in (*errors(run, r), *rights(run, r)))):
         yield replace(f, adversary=who(f.attack))
     for m in run.membership:
         of = (m.found_at[f"{ALARMS:g}"], max(1, m.rows // 2), ALARMS)
@@ -104,7 +99,8 @@ def _place(run: PartyRuns, r: Result) -> Document:
     return {**place, "label": run.label_of(r.target) is not None}
 
 
-def _ends(error: float, half: float) -> dict[str, float]:
+def ends_of(error: float, half: float) -> dict[str, float]:
+    """The ends of the interval of an ``error``, ± ``half``."""
     return {"low": max(0.0, error - half), "high": error + half}
 
 
@@ -179,7 +175,7 @@ def errors(run: PartyRuns, r: Result) -> Iterator[Finding]:
         if e.column in units:
             squares = {"value": e.mse, "blind": e.blind}
             if e.column in stderr:
-                squares |= _ends(e.mse, half_width(stderr[e.column]))
+                squares |= ends_of(e.mse, half_width(stderr[e.column]))
             figures: Facts = {name: math.sqrt(square) * units[e.column] for name, square in squares.items()}
             yield Finding(quantity=Quantity.ERROR, subject=e.column, **_place(run, r), **figures)
 

@@ -184,7 +184,7 @@ def _together(attack: str, scored: str, shares: dict[str, tuple[float, int]]) ->
     value = sum(share for share, _ in shares.values()) / len(shares)
     low, high = exact(value, rows)
     return Finding(
-        quantity=Quantity.RIGHT,
+        quantity=Quantity.SITES,
         subject=SITE,
         attack=attack,
         target=" and ".join(sorted(shares)),

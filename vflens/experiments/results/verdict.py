@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from vflens.experiments.outcome.decide import HARDLY
 from vflens.experiments.outcome.finding import Finding
-from vflens.experiments.outcome.words import number, rows_of
+from vflens.experiments.outcome.words import number, rows_of, title
 from vflens.experiments.results import theory
-from vflens.experiments.results.best_defense import best_defense, worst_column
+from vflens.experiments.results.best_defense import best_defense
 from vflens.experiments.results.clear_training import (
     assumption,
     besides,
@@ -21,6 +21,7 @@ from vflens.experiments.results.clear_training import (
     how_trained,
     members_told,
     percent,
+    protected,
     reads_training,
 )
 from vflens.experiments.results.record import RecordedRun
@@ -76,7 +77,6 @@ def verdict(runs: Sequence[RecordedRun]) -> Verdict:
     return Verdict(
         _headline(runs[first], names[first]),
         (
-            *worst_column(runs[first]),
             *best_defense(runs, runs[first]),
             *members_told(runs),
             *_predicted(runs[first]),
@@ -219,8 +219,17 @@ def _largest(run: RecordedRun) -> list[LargestLeak]:
 
 
 def _headline(run: RecordedRun, label: str) -> str:
-    text = " ".join(_leak_sentence(run, leak) for leak in _largest(run))
+    text = " ".join([*_title(run), *(_leak_sentence(run, leak) for leak in _largest(run))])
     return f"With {label}: {text[0].lower()}{text[1:]}" if defenses(run) else text
+
+
+def _title(run: RecordedRun) -> Iterator[str]:
+    """Who finds the most exposed column, and of whom; none where no owner's folder says what units are."""
+    if f := run.findings.most_exposed():
+        seen = _seen(f)
+        if f.scored_set == Phase.TRAIN and reads_training(f.attack):
+            seen = how_trained(run) if protected(run) else "From training in the clear"
+        yield title(f, f"{seen} {f.adversary}", named(run, f.target))
 
 
 def _leak_sentence(run: RecordedRun, leak: LargestLeak) -> str:
@@ -252,16 +261,21 @@ def _predicted(run: RecordedRun) -> Iterator[str]:
 
 
 def _sentence(run: RecordedRun, r: Result) -> str:
-    seen = f"Of {r.rows:,} {rows_of(r.scored_set)}"
-    if r.scored_set == Phase.PREDICT:
-        seen = f"From {r.rows:,} predictions"
-    who = f"{seen} {attacker(run, r.attack)} reconstructs {named(run, r.target)}'s {things(run, r.target)}"
+    who = (
+        f"{_seen(r)} {attacker(run, r.attack)} reconstructs {named(run, r.target)}'s {things(run, r.target)}"
+    )
     if r.granted:
         who += f" ({_GRANTED}: {r.granted})"
     if not _leaks(r):
         return f"{who} {_than_blind(r)} ({_errors(r)}){_but_columns(run, r)}."
     share = percent(1 - r.relative)
     return f"{who}: it finds {share} of what a blind guess leaves open ({_errors(r)})."
+
+
+def _seen(r: Result | Finding) -> str:
+    if r.scored_set == Phase.PREDICT:
+        return f"From {r.rows:,} predictions"
+    return f"Of {r.rows:,} {rows_of(r.scored_set)}"
 
 
 def _leaks(r: Result) -> bool:

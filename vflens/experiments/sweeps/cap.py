@@ -74,7 +74,7 @@ def tables(rows: Rows, varied: Mapping[str, str]) -> list[TextTable]:
     """
     subjects: dict[str, Rows] = {}
     for r in rows:
-        if r.get("membership_auc") is None:
+        if all(r.get(name) is None for name in ("membership_auc", "source_right")):
             subjects.setdefault(attacked(r), []).append(scored(r))
     found = []
     for where, here in subjects.items():

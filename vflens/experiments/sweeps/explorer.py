@@ -27,6 +27,7 @@ _WORDS = {
     "distance": "distance of the column means",
     "label_auc": "AUC of the attack on labels",
     "membership_auc": "AUC of the attack on membership",
+    "source_right": "training rows named as their own client's",
     "half_width": "half the width of the MSE's 95 % interval over rows",
     "auc": "AUC of the federation",
     "mean_kl": "mean KL between true and released scores, nats",
@@ -34,7 +35,14 @@ _WORDS = {
     **{name: UTILITY[name] for name in (Name.R2, Name.R2_ALONE, "r2_gain", Name.RMSE, Name.RMSE_ALONE)},
 }
 #: What a blind guess reaches: a level, or the figure that holds it.
-_BLIND = {"relative": 1, "label_auc": 0.5, "membership_auc": 0.5, "mse": "blind", "label_accuracy": "blind"}
+_BLIND = {
+    "relative": 1,
+    "label_auc": 0.5,
+    "membership_auc": 0.5,
+    "mse": "blind",
+    "label_accuracy": "blind",
+    "source_right": "blind",
+}
 
 
 def explained(seeds: int, opening: Document | None = None) -> Document:

@@ -31,6 +31,7 @@ from vflens.experiments.sweeps.sweep_file import AnySweep, SweepFile, cells
 from vflens.experiments.sweeps.sweep_page import called, drawing, of_variant
 from vflens.numerics.measures.intervals import over_blind
 from vflens.storage.files import write_whole
+from vflens.storage.metrics import Name
 from vflens.types import ColumnInfo, Document, Facts
 
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ def run_cell(place: Document, settings: Document, *, scratch: str) -> Rows:
     """Run one federation; a row per attack, target and scored set, and one (``refused``) per failure.
 
     Rows of attacks on labels name the ``adversary``, since several parties may run the same one. Their error
-    is the share of wrong labels. Rows of attacks on membership name it too; their error is 1 − AUC.
+    is the share of wrong labels. Rows of attacks on membership name it too; their error is 1 − AUC. An attack
+    on whose row it is has one row of all clients; its error is the share named wrongly.
 
     Its folder, with every party's table, lies below ``scratch`` and is removed at the end.
     """
@@ -80,22 +82,24 @@ def finished(settings: Document, scratch: str) -> Iterator[RecordedRun]:
 
 
 def _cell_rows(place: Document, done: RecordedRun, adversary: str) -> Rows:
-    """Rows of a finished run: of attacks without an error, on labels, on membership, on columns.
+    """Rows of a finished run: of attacks without an error, on labels, on membership, on clients, on columns.
 
-    ``adversary`` estimates columns: the active party, or the server.
+    ``adversary`` estimates columns and clients: the active party, or the server.
     """
-
     use = {name: float(value) for name, value in done.utility.items()}
     scored, labels, theory = done.results, done.labels, _stated(done)
-    ranked = done.membership
+    ranked, sites = done.membership, done.findings.only(Quantity.SITES)
     found = {(r.attack, adversary) for r in scored}
     found |= {(r.attack, r.adversary) for r in labels} | {(r.attack, r.adversary) for r in ranked}
+    found |= {(f.attack, adversary) for f in sites}
     absent = {(s.attack, s.adversary): f"was skipped: {s.reason}" for s in done.skipped}
     absent |= {(f.attack, f.adversary): f"failed: {f.reason}" for f in done.failed}
+    absent |= {(attack, adversary): reason for attack, reason in _partly_named(done)}
     unscored = {attack: reason for (attack, party), reason in absent.items() if (attack, party) not in found}
     without = [{**place, "attack": attack, "refused": reason} for attack, reason in unscored.items()]
     named = [{**place, **_label_row(r), **_findings([of_label(done, r)]), **use} for r in labels]
     named += [{**place, **_membership_row(r), **_findings([of_member(done, r)]), **use} for r in ranked]
+    named += [{**place, **_site_row(f, adversary), **_findings([f]), **use} for f in sites]
     reconstructed = [
         {
             **place,
@@ -107,6 +111,17 @@ def _cell_rows(place: Document, done: RecordedRun, adversary: str) -> Rows:
         for r in scored
     ]
     return without + named + reconstructed
+
+
+def _partly_named(run: RecordedRun) -> Iterator[tuple[str, str]]:
+    """Attacks on whose row it is that some clients scored: a guess is right in 1/K over all of them alone."""
+    found: dict[str, set[str]] = {}
+    for m in run.metrics(Name.SOURCE_RIGHT):
+        found.setdefault(m.attack, set()).add(m.target)
+    for attack, clients in found.items():
+        if missing := sorted(set(run.alike) - clients):
+            names = ", ".join(missing)
+            yield attack, f"has no score over all clients: let {names} grant candidates to the server too"
 
 
 def _stated(run: RecordedRun) -> dict[tuple[str, str, str], Document]:
@@ -135,6 +150,12 @@ def _membership_row(r: MembershipResult) -> Document:
     row = {"attack": r.attack, "adversary": r.adversary, "target": r.target, "scored_set": "candidate"}
     relative = over_blind(1 - r.auc, 1 - r.blind)
     return {**row, "rows": r.rows, "membership_auc": r.auc, "blind": r.blind, "relative": relative}
+
+
+def _site_row(f: Finding, adversary: str) -> Document:
+    row = {"attack": f.attack, "adversary": adversary, "target": f.target, "scored_set": f.scored_set}
+    relative = over_blind(1 - f.value, 1 - f.blind)
+    return {**row, "rows": f.rows, "source_right": f.value, "blind": f.blind, "relative": relative}
 
 
 def _column_row(r: Result, label: ColumnInfo | None) -> Document:

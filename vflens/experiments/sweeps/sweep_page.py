@@ -79,8 +79,8 @@ class SubjectRows:
 
 
 def errors(row: Facts) -> tuple[float, float]:
-    """The error of a row and of its blind guess, of one unit: MSE, the share of wrong labels, or 1 − AUC."""
-    for name in ("label_accuracy", "membership_auc"):
+    """The error of a row and of its blind guess, of one unit: MSE, a share of wrong answers, or 1 − AUC."""
+    for name in ("label_accuracy", "membership_auc", "source_right"):
         if row.get(name) is not None:
             return 1 - row[name], 1 - row["blind"]
     return row["mse"], row["blind"]
@@ -102,7 +102,8 @@ def drawing(rows: Rows, notes: Sequence[str]) -> Drawing:
         f"{counted(seeds, 'seed')}: each draws its own split of rows, batches and noise. Errors are "
         "relative to the best blind guess on the "
         "same rows: 0 is exact, 1 no better than blind. The error of labels is the share named wrongly, "
-        "their blind guess the most frequent class; the error of membership is 1 − AUC. "
+        "their blind guess the most frequent class; the error of membership is 1 − AUC, that of whose row it "
+        "is the share named wrongly. "
     )
     lead += "Intervals are 95 % over seeds (Student's t)." if seeds > 1 else "One seed gives no interval."
     clusters = [
@@ -129,6 +130,8 @@ def attacked(row: Facts) -> str:
     thief, what = row.get("adversary"), row["target"]
     if row.get("membership_auc") is not None:
         what = f"membership in {what}, guessed by {thief}"
+    elif row.get("source_right") is not None:
+        what = f"whose row it is, of {what}, named by {thief}"
     elif row.get("label"):
         what = f"{row['label']}, the label of {what}"
     elif thief:

@@ -14,6 +14,7 @@ from commandline import Refused, Run
 from vflens.errors import ConfigError, DataError, PluginError, StorageError
 from vflens.experiments.epsilon.measure import Claimed, measure
 from vflens.experiments.epsilon.sources import CanaryPlan, of_defense, of_file, of_function
+from vflens.experiments.outcome.decide import State
 from vflens.types import Array
 
 ROOT = Path(__file__).parents[4]
@@ -158,3 +159,33 @@ def test_the_command_ends_with_the_codes_of_a_threshold(vflens: Run) -> None:
 )
 def test_what_cannot_be_measured_is_refused(arguments: list[str], words: str, refused: Refused) -> None:
     assert words in refused(2, "epsilon", *arguments)
+
+
+def test_a_sum_of_all_in_few_columns_is_no_measurement(tmp_path: Path) -> None:
+    """An exact sum of canaries that share columns would pass any claim."""
+    rows = np.random.default_rng(0).random((100, 8))
+    chosen = np.arange(100) % 2 == 0
+    released = np.where(chosen[:, None], rows, -rows).sum(axis=0)
+    np.savez(tmp_path / "sum.npz", first=rows, second=-rows, chosen=chosen, released=released)
+    canaries, found = of_file(tmp_path / "sum.npz")
+    with pytest.raises(DataError, match="canaries hide each other: give at least 100 columns"):
+        canaries.scores(found)
+
+
+def test_canaries_that_are_equal_and_complex_releases_are_refused(tmp_path: Path) -> None:
+    rows, chosen = np.random.default_rng(0).random((200, 8)), np.arange(200) % 2 == 0
+    np.savez(tmp_path / "equal.npz", first=rows, second=rows, chosen=chosen, released=rows)
+    canaries, found = of_file(tmp_path / "equal.npz")
+    with pytest.raises(DataError, match="first and second are equal in 200 canaries: give two that differ"):
+        canaries.scores(found)
+    np.savez(tmp_path / "complex.npz", first=rows, second=-rows, chosen=chosen, released=rows + 1j)
+    with pytest.raises(DataError, match="give numbers first and second"):
+        of_file(tmp_path / "complex.npz")
+
+
+def test_a_release_that_turns_the_sign_hides_nothing(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    rows, chosen = rng.random((1000, 8)), rng.random(1000) < 0.5
+    turned = -np.where(chosen[:, None], rows, -rows)
+    np.savez(tmp_path / "turned.npz", first=rows, second=-rows, chosen=chosen, released=turned)
+    assert measure(*of_file(tmp_path / "turned.npz"), Claimed(1.0, 0.0, False)).state is State.FOUND

@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from vflens.experiments.evidence.matrix import rows, sentence
+from vflens.experiments.evidence.measured import measured, target, what
 from vflens.experiments.outcome.decide import State
-from vflens.experiments.outcome.finding import Finding, Quantity
+from vflens.experiments.outcome.finding import Finding, Findings, Quantity
+from vflens.experiments.results.labels_membership import SITE
 
 SHARE: dict[str, Any] = {"quantity": Quantity.WITHIN, "value": 0.97, "low": 0.95, "high": 0.99, "blind": 0.55}
 ERROR: dict[str, Any] = {"quantity": Quantity.ERROR, "value": 3.0, "low": 2.5, "high": 3.5, "blind": 17.0}
@@ -39,7 +41,7 @@ def test_each_cell_is_one_of_four_words_with_its_figure() -> None:
         ("age", "found (± 3.0; a guess ± 17)", "not tested"),
         ("income", "not found", "not decided (60.0 %; a guess 55.0 %), 800 rows would decide"),
         ("name", "not decided (± 16; a guess ± 17), 6,400 rows would decide", "not tested"),
-        ("job", "not tested", "not decided (60.0 %; a guess 55.0 %)"),
+        ("job", "not tested", "not decided (60.0 %; a guess 55.0 %), 800 rows would decide"),
     ]
     assert sentence(found).startswith(
         "The server (with no defence) finds 1 of 4 lines; a client (with no defence) finds 0."
@@ -57,6 +59,26 @@ def test_people_and_membership_stand_behind_columns() -> None:
     every = _made("columns", quantity=Quantity.ALL)
     lines = [line[0] for line in rows([member, whole, every, _made()])[1]]
     assert lines == ["age", "whether a person was trained on", "a whole person"]
+
+
+@pytest.mark.parametrize(
+    ("right", "cell"),
+    [
+        (0.6, "found (60.0 %; a guess 33.3 %)"),
+        (0.25, "not found"),
+        (0.35, "not decided (35.0 %; a guess 33.3 %), 6,400 rows would decide"),
+    ],
+)
+def test_whose_case_it_is_has_a_row_behind_columns(right: float, cell: str) -> None:
+    where = {"subject": SITE, "target": "a and b and c", "scored_set": "train", "attack": "source_inference"}
+    place: dict[str, Any] = {"where": "with no defence", "adversary": "the server", "source": "run a"}
+    site = Finding.of_share(Quantity.SITES, right, 200, 1 / 3, **where, **place)
+    (here,) = measured([Findings(where="with no defence", found=(site,), source="run a")])
+    assert rows([here, _made()])[1] == [
+        ("age", "found (± 3.0; a guess ± 17)"),
+        ("which site a case is from", cell),
+    ]
+    assert (what(here), target(here)) == (SITE, "rows of a and b and c")
 
 
 def test_an_error_over_all_columns_is_something_measured() -> None:

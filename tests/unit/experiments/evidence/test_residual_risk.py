@@ -23,7 +23,7 @@ from vflens.experiments.evidence.untested import ALWAYS
 from vflens.experiments.evidence.words import combined, missing, residual, who
 from vflens.experiments.outcome.decide import State
 from vflens.experiments.outcome.finding import Finding, Quantity
-from vflens.experiments.outcome.words import measured
+from vflens.experiments.outcome.words import column
 
 RATES = {State.FOUND: 0.4, State.UNDECIDED: 0.12, State.NOT_FOUND: 0.02}  # of 200 rows, beside a tenth
 
@@ -70,7 +70,7 @@ def test_an_error_of_rounding_is_said_as_on_the_terminal(
     figures: Any = {"value": error, "low": error, "high": error, "blind": blind}
     of_age = replace(_measured(State.FOUND, "age"), quantity=quantity, **figures)
     if quantity is Quantity.ERROR:
-        assert measured(of_age).startswith("age exactly") == (said == "exactly")
+        assert column(of_age).startswith("age exactly") == (said == "exactly")
     (table,) = (s.tables[0] for s in Dpia(Declaration(), [of_age]).sections() if s.title == "Measured")
     ((*_, found, _ends, _blind, _unit, _attack, _rows),) = table.rows
     assert found == said

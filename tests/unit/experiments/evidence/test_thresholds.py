@@ -11,6 +11,7 @@ import pytest
 from audits import read
 from nonempty import nonempty
 from runfolder import metric, target
+from thresholdcases import a_share, an_error, evidence_of
 
 from vflens.api.pytest_plugin import Hiding
 from vflens.cli.decide.thresholds import gate
@@ -28,24 +29,9 @@ from vflens.experiments.evidence.thresholds import (
 )
 from vflens.experiments.offline.score import of_score
 from vflens.experiments.outcome.decide import State
-from vflens.experiments.outcome.finding import OVERALL, Finding, Findings, Quantity
+from vflens.experiments.outcome.finding import OVERALL, Finding, Quantity
 from vflens.experiments.results.findings import of_runs
 from vflens.experiments.results.results import half_width
-
-
-def _found(share: float, rows: int = 1000, **changes: object) -> Finding:
-    known: dict[str, Any] = {
-        "attack": "lmmse",
-        "target": "passive",
-        "scored_set": "predict",
-        "subject": "income",
-    }
-    known |= {"blind": 0.05, "imputation": 0.08, "tolerance": 5.0, **changes}
-    return Finding.of_share(Quantity.WITHIN, share, rows, **known)
-
-
-def _evidence(*found: Finding, where: str = "with no defence", defended: bool = False) -> Findings:
-    return Findings(where=where, defended=defended, columns=("income", "age"), found=found)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +82,7 @@ def test_a_column_has_one_distance() -> None:
     [(0.15, 1000, State.FOUND), (0.15, 20, State.UNDECIDED), (0.05, 1000, State.NOT_FOUND)],
 )
 def test_the_sentence_names_figure_interval_rows_and_guess(share: float, rows: int, state: State) -> None:
-    (outcome,) = judge([read_threshold("income within 5 > 10 %")], False, [_evidence(_found(share, rows))])
+    (outcome,) = judge([read_threshold("income within 5 > 10 %")], False, [evidence_of(a_share(share, rows))])
     assert outcome.state is state
     said = {State.FOUND: "broken", State.NOT_FOUND: "held"}.get(state, state)
     assert outcome.sentence.startswith(f"income within 5 > 10 %, with no defence: {said}, lmmse finds ")
@@ -104,7 +90,7 @@ def test_the_sentence_names_figure_interval_rows_and_guess(share: float, rows: i
     assert f"of {rows:,} rows (predict rows of passive) to within 5.0" in outcome.sentence
     needed = ", 320 rows would decide" if state is State.UNDECIDED else ""
     assert outcome.sentence.endswith(f"a blind guess 5.0 %, imputation 8.0 %{needed}")
-    assert judge([read_threshold("income within 5 > 10 %")], False, [_evidence(_found(share, 320))])[
+    assert judge([read_threshold("income within 5 > 10 %")], False, [evidence_of(a_share(share, 320))])[
         0
     ].state is (state if state is State.NOT_FOUND else State.FOUND)
 
@@ -116,7 +102,7 @@ def test_words_of_the_states_are_those_of_the_sentences() -> None:
 def test_nothing_is_held_while_an_attack_failed() -> None:
     """A broken one stays broken: the failure cannot take back what others found."""
     thresholds = [read_threshold(text) for text in ("income > 50 %", "income > 1 %")]
-    whole = _evidence(_found(0.2), _blind(0.1, blind=0.1))
+    whole = evidence_of(a_share(0.2), an_error(0.1, blind=0.1))
     evidence = replace(whole, failed=("mine", "own"))
     kept, broken, blind = judge(thresholds, True, [evidence])
     assert (kept.state, broken.state, blind.state) == (State.UNDECIDED, State.FOUND, State.UNDECIDED)
@@ -129,67 +115,67 @@ def test_nothing_is_held_while_an_attack_failed() -> None:
 
 def test_an_attack_that_tries_some_rows_says_how_many_decide() -> None:
     """0 of 36 rows leave at most 10 %, and 0 of 35 more: 1 − 0.025^(1/n)."""
-    capped = replace(_evidence(_found(0, 20, attack="rcc1")), capped={"rcc1": 20})
+    capped = replace(evidence_of(a_share(0, 20, attack="rcc1")), capped={"rcc1": 20})
     (outcome,) = judge([read_threshold("income > 10 %")], False, [capped])
     assert outcome.state is State.UNDECIDED
     assert outcome.sentence.endswith("rcc1 tried these rows only, and 36 rows at least decide it")
     assert 1 - 0.025 ** (1 / 36) <= 0.1 < 1 - 0.025 ** (1 / 35)
     assert "1 threshold is not decided: raise --slow-rows, or allow more" in str(refusal([outcome]))
-    (free,) = judge([read_threshold("income > 10 %")], False, [_evidence(_found(0, 20, attack="rcc1"))])
+    (free,) = judge([read_threshold("income > 10 %")], False, [evidence_of(a_share(0, 20, attack="rcc1"))])
     assert "tried these rows only" not in free.sentence
     assert "predict and score more rows, or allow more" in str(refusal([free]))
 
 
 def test_each_remedy_is_said_once() -> None:
     columns = [read_threshold(text) for text in ("income > 10 %", "age > 10 %")]
-    said = str(refusal(judge(columns, True, [_evidence()])))
+    said = str(refusal(judge(columns, True, [evidence_of()])))
     assert said.endswith("3 thresholds are not decided: run an attack on the column; run an attack")
 
 
 def test_the_sentence_is_on_the_attack_that_decides() -> None:
-    found = [_found(0.02, attack="ls"), _found(0.3, attack="mean_star"), _found(0.2, attack="lmmse")]
-    (outcome,) = judge([read_threshold("income > 10 %")], False, [_evidence(*found)])
+    found = [a_share(0.02, attack="ls"), a_share(0.3, attack="mean_star"), a_share(0.2, attack="lmmse")]
+    (outcome,) = judge([read_threshold("income > 10 %")], False, [evidence_of(*found)])
     assert "broken, mean_star finds 30.0 %" in outcome.sentence
 
 
 def test_imputation_is_the_guess_where_it_finds_more_than_a_constant() -> None:
     texts = [read_threshold(f"income > {guess}") for guess in ("blind", "imputation")]
     judged = {
-        imputed: [o.state for o in judge(texts, False, [_evidence(_found(0.3, imputation=imputed))])]
+        imputed: [o.state for o in judge(texts, False, [evidence_of(a_share(0.3, imputation=imputed))])]
         for imputed in (0.31, 0.28, 0.02)
     }
     assert judged == {0.31: [State.NOT_FOUND] * 2, 0.28: [State.UNDECIDED] * 2, 0.02: [State.FOUND] * 2}
-    alone = judge(texts[:1], False, [_evidence(_found(0.3, imputation=None))])
+    alone = judge(texts[:1], False, [evidence_of(a_share(0.3, imputation=None))])
     assert [o.state for o in alone] == [State.FOUND]
 
 
 def test_imputation_that_did_not_run_decides_nothing() -> None:
     (outcome,) = judge(
-        [read_threshold("income > imputation")], False, [_evidence(_found(0.9, imputation=None))]
+        [read_threshold("income > imputation")], False, [evidence_of(a_share(0.9, imputation=None))]
     )
     assert outcome.state is State.UNDECIDED
     assert "no attack on income was scored beside imputation" in outcome.sentence
 
 
 def test_a_column_without_an_attack_is_not_decided_and_an_unknown_one_refused() -> None:
-    (outcome,) = judge([read_threshold("age > 10 %")], False, [_evidence(_found(0.2))])
+    (outcome,) = judge([read_threshold("age > 10 %")], False, [evidence_of(a_share(0.2))])
     assert (outcome.state, "no attack on age was scored" in outcome.sentence) == (State.UNDECIDED, True)
     with pytest.raises(ConfigError, match=r"no column is called 'incme', did you mean income\?"):
-        judge([read_threshold("incme > 10 %")], False, [_evidence(_found(0.2))])
+        judge([read_threshold("incme > 10 %")], False, [evidence_of(a_share(0.2))])
     with pytest.raises(ConfigError, match="'x': there are income, age"):
-        judge([read_threshold("x > 10 %")], False, [_evidence(_found(0.2))])
+        judge([read_threshold("x > 10 %")], False, [evidence_of(a_share(0.2))])
 
 
 def test_a_distance_other_than_the_recorded_one_is_refused() -> None:
     with pytest.raises(
         ConfigError, match=r"within 5\.0, set scoring\.tolerance\.income = 6 and run it again"
     ):
-        judge([read_threshold("income within 6 > 10 %")], False, [_evidence(_found(0.2))])
+        judge([read_threshold("income within 6 > 10 %")], False, [evidence_of(a_share(0.2))])
 
 
 def test_an_undefended_federation_beside_a_defended_one_is_the_baseline() -> None:
-    base = _evidence(_found(0.9))
-    defended = _evidence(_found(0.01), where="with rounding", defended=True)
+    base = evidence_of(a_share(0.9))
+    defended = evidence_of(a_share(0.01), where="with rounding", defended=True)
     threshold = [read_threshold("income > 10 %")]
     assert [(o.where, o.state) for o in judge(threshold, False, [base, defended])] == [
         ("with rounding", State.NOT_FOUND)
@@ -197,22 +183,15 @@ def test_an_undefended_federation_beside_a_defended_one_is_the_baseline() -> Non
     assert [o.state for o in judge(threshold, False, [base])] == [State.FOUND]
 
 
-def _blind(error: float, half_width: float | None = 0.001, **changes: object) -> Finding:
-    ends = {} if half_width is None else {"low": error - half_width, "high": error + half_width}
-    known: dict[str, Any] = {"blind": 0.06, "target": "passive", "subject": "columns", **ends, **changes}
-    place: dict[str, Any] = {"attack": "lmmse", "rows": 1000, "scored_set": "predict"}
-    return Finding(**{"quantity": Quantity.ALL, "value": error, **place, **known})
-
-
 @pytest.mark.parametrize(
     ("errors", "state", "said"),
     [
-        ([_blind(0.03), _blind(0.06)], State.FOUND, "lmmse errs by .030 (± .001) on 1,000 rows"),
-        ([_blind(0.061)], State.NOT_FOUND, "a blind guess by .060"),
-        ([_blind(0.058, half_width=0.02)], State.UNDECIDED, "(± .020)"),
-        ([_blind(0.058, half_width=None)], State.UNDECIDED, "(no interval)"),
+        ([an_error(0.03), an_error(0.06)], State.FOUND, "lmmse errs by .030 (± .001) on 1,000 rows"),
+        ([an_error(0.061)], State.NOT_FOUND, "a blind guess by .060"),
+        ([an_error(0.058, half_width=0.02)], State.UNDECIDED, "(± .020)"),
+        ([an_error(0.058, half_width=None)], State.UNDECIDED, "(no interval)"),
         (
-            [_blind(0.9, blind=0.5, quantity=Quantity.LABELS)],
+            [an_error(0.9, blind=0.5, quantity=Quantity.LABELS)],
             State.FOUND,
             "is right in 90.0 % (88.0 % … 91.8 %) of 1,000",
         ),
@@ -220,7 +199,7 @@ def _blind(error: float, half_width: float | None = 0.001, **changes: object) ->
     ],
 )
 def test_who_beats_a_blind_guess(errors: list[Finding], state: State, said: str) -> None:
-    (outcome,) = judge([], True, [_evidence(*errors)])
+    (outcome,) = judge([], True, [evidence_of(*errors)])
     assert (outcome.threshold, outcome.state) == (BEATS_BLIND, state)
     assert said in outcome.sentence
 
@@ -291,7 +270,7 @@ def test_a_run_gives_what_its_target_recorded(tmp_path: Path) -> None:
     (found,) = of_runs([run])
     assert found.columns == ("income",)
     (column,), (error,) = found.only(Quantity.WITHIN), found.only(*OVERALL)
-    assert column == _found(0.4, 400, blind=0.1, imputation=0.2, adversary="the active party")
+    assert column == a_share(0.4, 400, blind=0.1, imputation=0.2, adversary="the active party")
     assert (error.attack, error.value, error.blind) == ("lmmse", 0.01, 0.05)
     assert error.half_width == pytest.approx(half_width(0.001))
 
@@ -317,8 +296,8 @@ def test_an_audit_gives_its_attacks_on_the_plan() -> None:
     place: dict[str, Any] = {"target": "bank.csv, trained models"}
     place["adversary"] = "whoever knows the model and gets its predictions"
     assert found.only(Quantity.WITHIN) == (
-        _found(0.2, 800, **place, subject="age", blind=0.1, imputation=None, tolerance=2.0),
-        _found(0.5, 800, **place, blind=0.3, imputation=0.4),
+        a_share(0.2, 800, **place, subject="age", blind=0.1, imputation=None, tolerance=2.0),
+        a_share(0.5, 800, **place, blind=0.3, imputation=0.4),
     )
     (error,) = found.only(*OVERALL)
     assert (error.value, error.blind) == (0.02, 0.06)
@@ -327,8 +306,8 @@ def test_an_audit_gives_its_attacks_on_the_plan() -> None:
 
 def test_a_sweep_gives_each_federation() -> None:
     common = {"attack": "lmmse", "strength": 1.0}
-    columns = {**common, "findings": [_found(0.2).json, _blind(0.02).json]}
-    named = _blind(0.9, attack="norm_scoring", quantity=Quantity.LABELS)
+    columns = {**common, "findings": [a_share(0.2).json, an_error(0.02).json]}
+    named = an_error(0.9, attack="norm_scoring", quantity=Quantity.LABELS)
     labels = {**common, "attack": "norm_scoring", "findings": [named.json]}
     rows = [
         {"defense": "undefended", "seed": 0, **columns},
@@ -342,7 +321,7 @@ def test_a_sweep_gives_each_federation() -> None:
         *(f"with rounding 1, horizontal.rounds = 3, seed {s}" for s in (0, 1)),
     ]
     assert [(e.where, e.defended) for e in cells] == [*zip(where, (False, True, True), strict=True)]
-    assert all(e.only(Quantity.WITHIN) == (_found(0.2),) for e in nonempty(cells))
+    assert all(e.only(Quantity.WITHIN) == (a_share(0.2),) for e in nonempty(cells))
     assert all(e.columns == ("income",) for e in nonempty(cells))
     judged = cells[2].only(*OVERALL)
     assert [(b.attack, b.is_share, b.tries) for b in judged] == [
@@ -363,7 +342,7 @@ def test_nothing_of_a_sweep_is_held_while_something_failed(
     refused: dict[str, Any], failed: tuple[str, ...]
 ) -> None:
     place = {"defense": "rounding", "seed": 0, "strength": 1.0}
-    row = {**place, "attack": "lmmse", "findings": [_found(0.01).json, _blind(0.09).json]}
+    row = {**place, "attack": "lmmse", "findings": [a_share(0.01).json, an_error(0.09).json]}
     (cell,) = of_sweep([row], "undefended", [{**place, **refused}])
     assert cell.failed == failed
     outcomes = judge([read_threshold("income > 50 %")], True, [cell])

@@ -9,6 +9,7 @@ import dataclasses
 from pathlib import Path
 
 import pytest
+from truth import oracle
 from truth.constructions import LEAKING, NOTHING, Built, Claims
 from truth.lab import Laboratory
 from truth.routes import few_defences, said_of
@@ -16,12 +17,10 @@ from truth.routes import few_defences, said_of
 from vflens.experiments.audit import defenses
 
 TABLES = {built.name: built for built in (*NOTHING, *LEAKING)}
-_SMALL = (
-    "one constant",
-    "one class released, two-valued",
-    "flag of 0.2 %",
-    "30 uniform",
-)
+#: Tables → seeds. Of "30 uniform" with this seed a model gives away .18 of its worst column on average, and
+#: one in twenty .26 or more: a mean would say join, at .2 allowed.
+_SMALL = {"one constant": 0, "one class released, two-valued": 0, "flag of 0.2 %": 0, "30 uniform": 1}
+_ROWS = 6000  # of the oracle: a quarter, which its margins bear
 
 
 def test_half_of_them_leak() -> None:
@@ -34,8 +33,9 @@ def test_half_of_them_leak() -> None:
 def test_what_is_said_is_true(built: Built, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("candidates", "COST_MODELS"):
         monkeypatch.setattr(defenses, name, getattr(defenses, name))
+    monkeypatch.setattr(oracle, "ROWS", _ROWS)
     few_defences()
-    lab = Laboratory(built, tmp_path)
+    lab = Laboratory(built, tmp_path, seed=_SMALL[built.name])
     assert lab.contradictions() == []  # the oracle finds what the table claims
     found = said_of(lab, clear=False)
     assert len(found) > 3
@@ -43,6 +43,8 @@ def test_what_is_said_is_true(built: Built, tmp_path: Path, monkeypatch: pytest.
     assert wrong == []
     assert any(s.verdict == "right" for s in found if s.route == "run")
     assert any(s.state == "leaks" for s in found if s.route == "run") is built.leaks
+    if built.claims.audit == "all":  # enough rows of a rare value are drawn to decide on it
+        assert {s.state for s in found if s.route != "run"} == {"leaks"}
 
 
 def test_a_table_of_weights_of_zero_is_null_in_its_run(tmp_path: Path) -> None:

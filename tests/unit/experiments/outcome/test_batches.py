@@ -12,6 +12,7 @@ import torch
 from torch.nn.functional import cross_entropy, linear
 
 import vflens.cli.main
+from vflens.errors import ConfigError
 from vflens.experiments.outcome import batches
 from vflens.experiments.outcome.batches import Round, fresh, inverted, rounds, sent, update_gradient
 from vflens.types import Array
@@ -67,8 +68,11 @@ def test_rows_that_are_found_are_counted_and_no_others() -> None:
     assert inverted(_rows(60), np.zeros(60, int), layers, rng) == 0
 
 
-def test_it_ends_where_rows_or_findings_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert [one.batch for one in rounds(_rows(5), 2, 0)] == [1, 2, 4]
+def test_it_ends_where_findings_end_and_begins_with_rows_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Equal rows need no attack, and few leave the larger rounds untried."""
+    for x in (_rows(5), np.ones((200, 25))):
+        with pytest.raises(ConfigError, match=r"up to 32 different rows, the table has [15]:"):
+            next(rounds(x, 2, 0))
     monkeypatch.setattr(batches, "inverted", lambda x, *given: 0)
     assert [one.batch for one in rounds(_rows(40), 2, 0)] == [1, 2]
 

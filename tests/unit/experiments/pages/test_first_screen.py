@@ -16,7 +16,7 @@ from vflens.experiments.audit.run import audit
 from vflens.experiments.audit.subject import AuditSubject
 from vflens.experiments.audit.words import write_audit
 from vflens.experiments.pages.report import write_report
-from vflens.experiments.results.best_defense import untried, worst_column
+from vflens.experiments.results.best_defense import untried
 from vflens.experiments.results.record import read_runs
 from vflens.storage.metrics import Name
 from vflens.types import ColumnInfo
@@ -39,6 +39,7 @@ def with_units(folder: Path, errors: dict[str, float], **more: object) -> Path:
     units = [
         metric(Name.COLUMN_UNIT, 200.0, column="pixel_2_5", **where),
         *(metric("column_mse", 0.01, column="pixel_2_5", attack=a, **where) for a in errors),
+        *(metric("column_mse_stderr", 1e-4, column="pixel_2_5", attack=a, **where) for a in errors),
     ]
     write_party(run / "passive", "passive", metrics=[*scores(errors), *units])
     return run
@@ -57,7 +58,7 @@ def test_a_report_answers_on_the_first_screen(page: Page, tmp_path: Path, width:
     page.goto((tmp_path / "report.html").as_uri())
     for answer in (
         "reconstructs",
-        "Worst column: pixel_2_5 to within ± 20",
+        "finds pixel_2_5 at the passive party to within ± 20",
         "Best defence here: round_scores",
     ):
         assert bottom(page, answer) <= height, answer
@@ -85,21 +86,6 @@ def test_an_audit_answers_on_the_first_screen(page: Page, audited: Path, width: 
     for answer in ("join", " found. Read: ", "efence", "Percentages: "):
         assert bottom(page, answer) <= height, answer
     assert serious(page) == []
-
-
-def test_the_worst_column_is_that_of_the_largest_gain(tmp_path: Path) -> None:
-    """20 of 200 is the root of .01; 57 that of the blind error .08."""
-    (run,) = read_runs([with_units(tmp_path / "demo", {"ls": 0.02})])
-    (sentence,) = worst_column(run)
-    assert (
-        sentence
-        == "Worst column: pixel_2_5 to within ± 20 (root mean squared error), a blind guess to within ± 57."
-    )
-
-
-def test_without_units_no_column_is_named(tmp_path: Path) -> None:
-    (run,) = read_runs([write_run(tmp_path / "demo")])
-    assert list(worst_column(run)) == []
 
 
 def test_a_page_says_that_no_defence_was_tried(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 from runfolder import metric, scores, write_party, write_run
 
 from vflens.experiments.outcome.finding import Finding, Quantity
-from vflens.experiments.outcome.words import in_own_unit, measured
+from vflens.experiments.outcome.words import error, guessed, in_own_unit, title
 from vflens.experiments.results.findings import best_own_errors, own_errors
 from vflens.experiments.results.record import RecordedRun, read_runs
 from vflens.experiments.results.results import final
@@ -63,7 +63,10 @@ def test_an_error_is_that_of_the_owners_file(folder: Path) -> None:
             for guess in (low, (low + high) / 2, _training_mean(folder, name))
         )
         assert own[name].blind == pytest.approx(np.sqrt(least), rel=1e-9)
-    assert measured(max(own.values(), key=lambda e: e.gain)) in verdict([found]).others[0]
+    worst = found.findings.most_exposed()
+    assert worst is not None
+    who = f"From {worst.rows:,} predictions the active party"
+    assert verdict([found]).headline.startswith(title(worst, who, "the passive party"))
 
 
 def _training_mean(folder: Path, name: str) -> float:
@@ -88,6 +91,10 @@ def test_nobody_but_the_owner_has_such_a_figure(folder: Path, party: str) -> Non
     assert "to within" not in json.dumps(to_json([alone]))
 
 
+def beside(found: Finding) -> str:
+    return f"{found.subject} {error(found)}, a guess {guessed(found)}"
+
+
 RIGHT = {"ls": 0.9, "imputation": 0.8}
 WHERE = {"target": "passive", "scored_set": "predict", "rows": 360}
 
@@ -109,9 +116,9 @@ def made(tmp_path: Path) -> Iterator[RecordedRun]:
 
 
 def test_what_is_said_of_columns(made: RecordedRun) -> None:
-    assert [measured(e) for e in best_own_errors(made)] == [
-        "married right in 90 % of rows, a blind guess right in 60 % of rows",
-        "income to within ± 10,000 (root mean squared error), a blind guess to within ± 20,000",
+    assert [beside(e) for e in best_own_errors(made)] == [
+        "married right in 90 % of rows, a guess right in 60 % of rows",
+        "income to within ± 10,000, a guess to within ± 20,000",
     ]
     assert [e.gain for e in best_own_errors(made)] == pytest.approx([0.75, 0.5])
 
@@ -123,7 +130,7 @@ def test_a_share_of_right_values_is_compared_with_imputation(tmp_path: Path) -> 
     folder = write_run(tmp_path / "demo")
     write_party(folder / "passive", "passive", metrics=kept)
     (own,) = best_own_errors(read_runs([folder])[0])
-    assert measured(own) == "married right in 90 % of rows, a blind guess right in 80 % of rows"
+    assert beside(own) == "married right in 90 % of rows, a guess right in 80 % of rows"
 
 
 @pytest.mark.parametrize(
@@ -143,7 +150,7 @@ def test_an_exact_column_says_so_and_no_rounding_error() -> None:
         Finding(quantity=Quantity.ERROR, subject="age", rows=9, value=error, blind=18.0, **place)
         for error in (1e-10, 1e-3)
     )
-    assert measured(exact) == "age exactly, a blind guess to within ± 18"
-    assert measured(near) == "age to within ± 0.0010 (root mean squared error), a blind guess to within ± 18"
+    assert beside(exact) == "age exactly, a guess to within ± 18"
+    assert beside(near) == "age to within ± 0.0010, a guess to within ± 18"
     right = Finding.of_share(Quantity.RIGHT, 1.0, 9, 0.6, subject="loan", **place)
-    assert measured(right).startswith("loan right in 100 % of rows, a ")
+    assert beside(right).startswith("loan right in 100 % of rows, a guess")

@@ -47,7 +47,7 @@ def test_rows_of_todays_code_are_counted_on_both_pages(tmp_path: Path) -> None:
 
 def test_a_trial_is_of_today_by_the_settings_that_are_tried() -> None:
     row = {**PLACE._asdict(), "attack": "agnostic:1", "key": "old"}
-    assert age([row]).startswith("0 of 1 rows")
+    assert age([row]).startswith("0 of 1 row")
 
 
 def _figures(rows: Rows) -> list[tuple[str, str, str, float, float]]:

@@ -86,6 +86,43 @@ def test_parts_give_what_one_machine_and_its_runs_give(tmp_path: Path) -> None:
     assert "The adversary is the server." in page
 
 
+def swept_sources(folder: Path, **of: str) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Facts and rows of a sweep without defences of an attack on whose row it is, and one on membership."""
+    granted = [{"what": "candidates", "to": "server", "rows": 10, **of}]
+    attacks = [{"name": "source_inference"}, {"name": "loss_threshold"}]
+    what = sweep(disclose=granted, attacks=attacks, sweep={"seeds": 1, "defenses": []})
+    facts = run_sweep(what, Pool(folder / "cells"), folder / "out", "again")
+    return facts, pq.read_table(facts["data"]).to_pylist()
+
+
+def test_an_attack_on_whose_row_it_is_has_one_row_of_all_clients(tmp_path: Path) -> None:
+    facts, rows = swept_sources(tmp_path)
+    (row,) = (r for r in rows if r["attack"] == "source_inference")
+    assert not facts["refused"]
+    assert (row["target"], row["adversary"], row["rows"]) == ("client-1 and client-2", "server", 10)
+    assert row["blind"] == pytest.approx(1 / 2)
+    assert row["relative"] == pytest.approx(2 * (1 - row["source_right"]))
+    (found,) = row["findings"]
+    assert (found["quantity"], found["value"], found["adversary"]) == (
+        "sites",
+        row["source_right"],
+        "the server",
+    )
+    page = Path(facts["page"]).read_text(encoding="utf-8")
+    assert "whose row it is, of client-1 and client-2, named by server, train rows: error relative" in page
+    assert "training rows named as their own client" in page
+
+
+def test_a_score_of_some_clients_alone_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    """Naming one client always is right there."""
+    facts, rows = swept_sources(tmp_path, by="client-1")
+    assert {r["attack"] for r in rows} == {"loss_threshold"}
+    assert facts["refused"] == [
+        "undefended: source_inference has no score over all clients: let client-2 grant candidates to the "
+        "server too"
+    ]
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [

@@ -101,8 +101,8 @@ def test_a_model_that_does_not_fit_is_refused_at_its_field(own: OwnAudit, tmp_pa
         "column 'count' of mine.csv is no input of the model: choose yours with --columns, or name the "
         "model's inputs with --inputs",
     )
-    with pytest.raises(ConfigError, match=r"^'model.txt' is no model: choose a file \.npz"):
-        own.place("model.txt", model=True)
+    with pytest.raises(ConfigError, match=r"^'model.csv' is no model: choose a file \.npz"):
+        own.place("model.csv", model=True)
     (tmp_path / "no.npz").write_bytes(b"x")
     with pytest.raises(VflensError, match=r"no\.npz"):
         give(own, tmp_path / "no.npz", model=True)
@@ -168,14 +168,14 @@ def test_a_trained_model_by_keyboard_on_a_port_of_ones_own(page: Page, tmp_path:
         page.goto(address)
         page.get_by_label("Your table").set_input_files(BANK)
         page.get_by_role("checkbox", name="share job").uncheck()
-        (tmp_path / "model.txt").write_text("no")
+        (tmp_path / "model.csv").write_text("no")
         tab_to(page, "It is trained already")
         with page.expect_file_chooser() as chooser:
             page.keyboard.press("Enter")
-        chooser.value.set_files(tmp_path / "model.txt")
+        chooser.value.set_files(tmp_path / "model.csv")
         weights = page.get_by_label("It is trained already")
         expect(page.locator("#refusal-weights")).to_contain_text(
-            "'model.txt' is no model: choose a file .npz"
+            "'model.csv' is no model: choose a file .npz"
         )
         expect(weights).to_be_focused()
         with page.expect_file_chooser() as chooser:

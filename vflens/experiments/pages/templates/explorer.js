@@ -64,8 +64,8 @@ function explore(root) {
     return point.seen[name];
   }
   // A row's error and its blind guess's, of one unit: MSE, or shares of wrong answers.
-  function errors({mse, label_accuracy, membership_auc, share, blind}) {
-    const right = label_accuracy ?? membership_auc ?? share;
+  function errors({mse, label_accuracy, membership_auc, source_right, share, blind}) {
+    const right = label_accuracy ?? membership_auc ?? source_right ?? share;
     return typeof mse === "number" ? [mse, blind] : typeof right === "number" ? [1 - right, 1 - blind] : [];
   }
   // Errors are added before they are divided, and 0/0 is left out; the interval is that of the ratio estimator.

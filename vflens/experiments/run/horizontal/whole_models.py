@@ -37,7 +37,7 @@ def check_attacks(federation: HorizontalAgreement, attacks: Iterable[tuple[str, 
     for name, attack in attacks:
         if type(attack).check_whole is Attack.check_whole:
             continue
-        from vflens.attacks.gradients.whole import whole_network  # it imports torch
+        from vflens.attacks.helpers.gradients.whole import whole_network  # it imports torch
 
         try:
             network = federation.model.network()

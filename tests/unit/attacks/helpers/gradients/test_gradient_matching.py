@@ -10,8 +10,8 @@ import torch
 from gradientcases import gradients_of
 from torch import Tensor, nn
 
-from vflens.attacks.gradients.batch_norms import Moments, without_state
-from vflens.attacks.gradients.matching import Matching
+from vflens.attacks.helpers.gradients.batch_norms import Moments, without_state
+from vflens.attacks.helpers.gradients.matching import Matching
 from vflens.errors import KnowledgeError
 from vflens.models.families.split_network import SplitNetwork
 from vflens.models.networks.architectures import bottom, top

@@ -6,7 +6,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from pydantic import Field
 
-from vflens.attacks._populations import Featured, told_mean
+from vflens.attacks.helpers.people.populations import Featured, told_mean
 from vflens.plugins.attack import Attack
 from vflens.plugins.declared import Audited
 from vflens.plugins.views.vertical import AdversaryView
@@ -26,7 +26,7 @@ def means_of(attacked: Array, known: Array) -> Features:
 
 
 class PropertyAttack(Attack):
-    """Every row gets the columns' means; see :func:`vflens.attacks._populations.told_mean`."""
+    """Every row gets the columns' means; see :func:`vflens.attacks.helpers.people.populations.told_mean`."""
 
     phases: ClassVar[frozenset[Phase]] = frozenset({Phase.DISCLOSE})
     estimated_rows: ClassVar[frozenset[Phase]] = frozenset({Phase.PREDICT, Phase.TRAIN})

@@ -7,7 +7,7 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from vflens.attacks._inversion import array, device_of
+from vflens.attacks.helpers.networks.inversion import array, device_of
 from vflens.attacks.wmi import WhiteBoxInversion
 from vflens.numerics.shrinkage import estimated_moments
 from vflens.plugins.attack import Attack

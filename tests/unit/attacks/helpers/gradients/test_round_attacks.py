@@ -14,7 +14,7 @@ from torch import nn
 from vflens.attacks.bgi import BlackBoxGradientInversion
 from vflens.attacks.dlg import DeepLeakage
 from vflens.attacks.first_layer import FirstLayer
-from vflens.attacks.gradients.whole import whole_network
+from vflens.attacks.helpers.gradients.whole import whole_network
 from vflens.attacks.label_restoration import LabelRestoration
 from vflens.attacks.wgi import WhiteBoxGradientInversion
 from vflens.attacks.wgi_moments import MomentGradientInversion

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad, vmap
 from torch.nn.functional import cross_entropy
 
-from vflens.attacks.gradients.batch_norms import Moments, without_state
+from vflens.attacks.helpers.gradients.batch_norms import Moments, without_state
 from vflens.errors import KnowledgeError
 from vflens.types import Array
 
@@ -25,7 +25,7 @@ class Matching:
             asked, such as those of a private bottom model.
         distance: ``squares``: ‖g − o‖²/‖o‖² (Zhu et al., 2019, DLG). ``cosine``: 1 − ⟨g, o⟩/(‖g‖‖o‖)
             (Geiping et al., 2020, eq. 4), which does not ask for the length of a gradient.
-        moments: whose moments batch norms used; see :mod:`vflens.attacks.gradients.batch_norms`.
+        moments: whose moments batch norms used; see :mod:`vflens.attacks.helpers.gradients.batch_norms`.
 
     Raises:
         KnowledgeError: ``observed`` has a parameter that the model lacks, or in another shape.

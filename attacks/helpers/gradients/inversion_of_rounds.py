@@ -7,9 +7,9 @@ import numpy as np
 from pydantic import BaseModel, Field
 from torch import Tensor, nn
 
-from vflens.attacks.gradients.batch_norms import Moments
-from vflens.attacks.gradients.inverted import BatchShape, Guessed, cosine_inversion, deep_leakage
-from vflens.attacks.gradients.matching import Matching
+from vflens.attacks.helpers.gradients.batch_norms import Moments
+from vflens.attacks.helpers.gradients.inverted import BatchShape, Guessed, cosine_inversion, deep_leakage
+from vflens.attacks.helpers.gradients.matching import Matching
 from vflens.plugins.views.horizontal import ServerView
 from vflens.types import Array, Estimate, Progress, statuses
 

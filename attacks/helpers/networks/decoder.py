@@ -6,7 +6,7 @@ from math import ceil, prod, sqrt
 import torch
 from torch import Tensor, nn
 
-from vflens.attacks._inversion import device_of
+from vflens.attacks.helpers.networks.inversion import device_of
 from vflens.errors import ConfigError
 from vflens.models.networks.layers import AsImage
 from vflens.types import ColumnInfo

@@ -12,9 +12,9 @@ from gradientcases import gradients_of
 from scipy.optimize import rosen
 from torch import Tensor, nn
 
-from vflens.attacks.gradients.inverted import BatchShape, Guessed, cosine_inversion, deep_leakage
-from vflens.attacks.gradients.lbfgs import minimised
-from vflens.attacks.gradients.matching import Matching
+from vflens.attacks.helpers.gradients.inverted import BatchShape, Guessed, cosine_inversion, deep_leakage
+from vflens.attacks.helpers.gradients.lbfgs import minimised
+from vflens.attacks.helpers.gradients.matching import Matching
 from vflens.score.matched import matched_mse
 from vflens.types import Array, ColumnInfo
 
@@ -86,7 +86,7 @@ def test_one_seed_gives_one_result_and_more_starts_no_worse_one() -> None:
 
 def test_the_answer_is_the_start_of_least_distance(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks that hold parts of a batch's starts; no step is taken."""
-    monkeypatch.setattr("vflens.attacks.gradients.inverted._AT_ONCE", {"cpu": 2})
+    monkeypatch.setattr("vflens.attacks.helpers.gradients.inverted._AT_ONCE", {"cpu": 2})
     model = _model(nn.Tanh())
     gradients, _, labels = _case(model, 2, 1)
     found = _guessed(model, gradients, 1, labels=labels, steps=0, starts=3)

@@ -14,8 +14,8 @@ from gradientcases import gradients_of
 from scipy.optimize import brentq
 from torch import nn
 
-from vflens.attacks.gradients.table_rows import TableRows, one_hot_groups
-from vflens.attacks.gradients.tabular import Descents, TableBatch, tabular_inversion
+from vflens.attacks.helpers.gradients.table_rows import TableRows, one_hot_groups
+from vflens.attacks.helpers.gradients.tabular import Descents, TableBatch, tabular_inversion
 from vflens.attacks.tabular_inversion import TabularInversion
 from vflens.models.networks.parameters import to_arrays
 from vflens.numerics.assignment import in_order_of

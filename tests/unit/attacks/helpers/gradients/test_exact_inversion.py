@@ -17,7 +17,7 @@ from torch import nn
 
 import vflens.attacks.exact_inversion
 from vflens.attacks.exact_inversion import ExactInversion
-from vflens.attacks.gradients.whole import whole_network
+from vflens.attacks.helpers.gradients.whole import whole_network
 from vflens.errors import KnowledgeError
 from vflens.experiments.results.folders import read_party
 from vflens.models.families.split_network import SplitNetwork

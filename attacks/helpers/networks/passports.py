@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from vflens.attacks._inversion import device_of
+from vflens.attacks.helpers.networks.inversion import device_of
 from vflens.errors import KnowledgeError
 from vflens.models.networks.passport import (
     Order,

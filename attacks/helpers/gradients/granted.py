@@ -5,8 +5,8 @@ from typing import ClassVar
 
 from torch import nn
 
-from vflens.attacks._rounds import known_network
-from vflens.attacks.gradients.whole import last_bias
+from vflens.attacks.helpers.gradients.rounds import known_network
+from vflens.attacks.helpers.gradients.whole import last_bias
 from vflens.numerics.gradients.labels import row_label
 from vflens.plugins.attack import Attack
 from vflens.plugins.views.horizontal import ServerView

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from vflens.attacks._inversion import array, image_places, total_variation
-from vflens.attacks.gradients.lbfgs import Progress, minimised
-from vflens.attacks.gradients.matching import Matching
+from vflens.attacks.helpers.gradients.lbfgs import Progress, minimised
+from vflens.attacks.helpers.gradients.matching import Matching
+from vflens.attacks.helpers.networks.inversion import array, image_places, total_variation
 from vflens.types import Array, ColumnInfo
 
 _AT_ONCE = {"cpu": 32, "cuda": 1024}  # guesses in one block: their gradients fit into the caches; fill a GPU
@@ -83,7 +83,7 @@ def deep_leakage(
         labels: integers, or None.
         starts: of every batch.
         steps: of L-BFGS, at most.
-        progress: see :data:`vflens.attacks.gradients.lbfgs.Progress`; each block begins anew.
+        progress: see :data:`vflens.attacks.helpers.gradients.lbfgs.Progress`; each block begins anew.
     """
 
     def descend(block: _Block) -> _Ends:
@@ -133,7 +133,7 @@ def cosine_inversion(
         steps: of Adam.
         rate: its first step size, in units of the box.
         smoothness: weight of an image's total variation per pixel; columns that are no image have none.
-        progress: see :data:`vflens.attacks.gradients.lbfgs.Progress`; each block begins anew.
+        progress: see :data:`vflens.attacks.helpers.gradients.lbfgs.Progress`; each block begins anew.
     """
     grid = image_places(shape.columns) if smoothness else None
 

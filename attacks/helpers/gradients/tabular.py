@@ -14,10 +14,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from vflens.attacks._inversion import array
-from vflens.attacks.gradients.lbfgs import Progress, minimised
-from vflens.attacks.gradients.matching import Matching
-from vflens.attacks.gradients.table_rows import TableRows
+from vflens.attacks.helpers.gradients.lbfgs import Progress, minimised
+from vflens.attacks.helpers.gradients.matching import Matching
+from vflens.attacks.helpers.gradients.table_rows import TableRows
+from vflens.attacks.helpers.networks.inversion import array
 from vflens.numerics.assignment import in_order_of
 from vflens.types import Array
 

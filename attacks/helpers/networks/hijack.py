@@ -11,9 +11,9 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
-from vflens.attacks._decoder import decoder
-from vflens.attacks._inversion import array, target_model
-from vflens.attacks._learning import descend
+from vflens.attacks.helpers.networks.decoder import decoder
+from vflens.attacks.helpers.networks.inversion import array, target_model
+from vflens.attacks.helpers.networks.learning import descend
 from vflens.models.networks.generator import keyed
 from vflens.models.networks.parameters import from_arrays, to_arrays
 from vflens.plugins.declared import Audited

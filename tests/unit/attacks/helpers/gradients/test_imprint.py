@@ -11,7 +11,7 @@ import torch
 from alone import alone_in_bins
 from gradientcases import gradients_of
 
-from vflens.attacks.gradients.whole import whole_network
+from vflens.attacks.helpers.gradients.whole import whole_network
 from vflens.attacks.imprint import Imprint
 from vflens.errors import KnowledgeError
 from vflens.models.families.softmax_regression import SoftmaxRegression

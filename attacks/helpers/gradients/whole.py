@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from vflens.attacks._inversion import array, device_of
+from vflens.attacks.helpers.networks.inversion import array, device_of
 from vflens.errors import KnowledgeError
 from vflens.models.families.split_network import SplitNetwork
 from vflens.models.networks.architectures import bottom, top

@@ -8,8 +8,8 @@ import torch
 from pydantic import Field
 from torch import nn
 
-from vflens.attacks._inversion import array, device_of
-from vflens.attacks.gradients.whole import last_bias, softmax_network, whole_network
+from vflens.attacks.helpers.gradients.whole import last_bias, softmax_network, whole_network
+from vflens.attacks.helpers.networks.inversion import array, device_of
 from vflens.errors import KnowledgeError
 from vflens.models.networks.device import placed
 from vflens.models.networks.parameters import from_arrays, to_arrays

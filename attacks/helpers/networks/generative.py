@@ -8,8 +8,8 @@ import torch
 from pydantic import BaseModel, Field
 from torch import Tensor, nn
 
-from vflens.attacks._inversion import array
-from vflens.attacks._learning import batches, by_adam
+from vflens.attacks.helpers.networks.inversion import array
+from vflens.attacks.helpers.networks.learning import batches, by_adam
 from vflens.models.networks.generator import keyed
 from vflens.plugins.steps import Steps
 from vflens.types import Array, Progress

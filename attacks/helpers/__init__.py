@@ -1,0 +1,1 @@
+"""What attacks have in common; no plug-in lies here."""

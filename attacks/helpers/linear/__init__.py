@@ -1,0 +1,1 @@
+"""Equations of linear models, and what was released of them."""

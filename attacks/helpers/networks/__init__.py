@@ -1,0 +1,1 @@
+"""Inversion, transfer and hijacking of networks."""

@@ -1,0 +1,1 @@
+"""Who trained, and means of populations."""
