@@ -62,7 +62,7 @@ class Averaging(FedAvg):
     """Federated averaging that tells clients the round."""
 
     def configure_fit(self, server_round, parameters, client_manager):
-        """As of FedAvg."""
+        """Which clients train, as FedAvg draws them."""
         asked = super().configure_fit(server_round, parameters, client_manager)
         for _, instructions in asked:
             instructions.config["round"] = server_round

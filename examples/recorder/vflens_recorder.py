@@ -154,15 +154,15 @@ class FlowerGrid:
         return getattr(self._grid, name)
 
     def send_and_receive(self, messages, **options):
-        """As of the grid."""
+        """Record what goes out, and the answers."""
         return self._received(self._grid.send_and_receive(self._sent(messages), **options))
 
     def push_messages(self, messages):
-        """As of the grid."""
+        """Record what goes out."""
         return self._grid.push_messages(self._sent(messages))
 
     def pull_messages(self, message_ids):
-        """As of the grid."""
+        """Record the answers."""
         return self._received(self._grid.pull_messages(message_ids))
 
     def _sent(self, messages):

@@ -63,7 +63,7 @@ def figure(folder: Path, client: str, metric: str) -> float:
 
 
 def losses(local: LocalFederation, client: str, x: Array, y: Array) -> Array:
-    """Of rows under the own model of ``client`` after the last round, by hand."""
+    """Losses of rows under the own model of ``client`` after the last round, by hand."""
     server = server_of(local)
     sent = [r for r in server.transcript.select(Point.UPDATE) if r.sender == client]
     last = sent[-1]
@@ -107,7 +107,7 @@ def test_rows_known_by_heart_betray_their_client_and_others_do_not(
 
 
 def test_a_dpia_says_which_site_a_case_is_from(trained: tuple[Path, LocalFederation]) -> None:
-    """Of rows that nobody trained on it says nothing: who is told apart there was not betrayed."""
+    """Rows that nobody trained on say nothing: who is told apart there was not betrayed."""
     (run,) = read_runs([trained[0]])
     (site,) = run.findings.only(Quantity.SITES)
     inside, _ = sites(run)

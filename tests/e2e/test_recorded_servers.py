@@ -315,7 +315,7 @@ def recorder() -> ModuleType:
 
 
 def message(node: int, group: str = "", *, code: int | None = None, arrays: bool = True) -> SimpleNamespace:
-    """As Flower's, of training; with ``code`` a reply of the Strategy API."""
+    """Messages like Flower's, of training; with ``code`` a reply of the Strategy API."""
     metrics = {"fitres.num_examples": {"num_examples": 5}}
     status = {} if code is None else {"fitres.status": {"code": code, "message": "not today"}}
     content = SimpleNamespace(

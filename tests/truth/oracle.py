@@ -38,7 +38,7 @@ def weights(std: Array, classes: int, rng: np.random.Generator) -> Array:
 
 
 def covariance(x: Array) -> Array:
-    """Of the columns of ``x`` (n, d), (d, d); 0 of constants."""
+    """The covariance (d, d) of the columns of ``x`` (n, d), 0 of constants."""
     found: Array = np.atleast_2d(np.cov(x.T)) * np.outer(*[x.std(axis=0) > EXACT] * 2)
     return found
 

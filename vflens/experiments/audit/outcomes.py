@@ -118,7 +118,7 @@ class ModelErrors:
     def of(
         cls, subject: AuditSubject, answer: Answer, learnt: Mapping[str, Array], tolerance: Tolerance
     ) -> ModelErrors:
-        """Of an ``answer``, beside blind guesses of its rows, those ``learnt`` from known rows (n, d) too."""
+        """The errors of an ``answer``, beside blind guesses of its rows, also those ``learnt`` (n, d)."""
         x, values = subject.x[answer.rows], answer.inside
         square, (right, blind, left, none) = (values - x) ** 2, np.full((4, x.shape[1]), np.nan)
         for j, letters in subject.few.items():

@@ -155,7 +155,7 @@ class AuditRecord:
 
     @classmethod
     def of(cls, bench: Bench, attacks: Sequence[AttackOutcome], **own: Any) -> AuditRecord:
-        """Of the rows of ``bench``: what ``attacks`` reach, and what one kind of audit has of its ``own``."""
+        """What ``attacks`` reach on the rows of ``bench``, and what one kind of audit has of its ``own``."""
         subject, plan = bench.subject, bench.plan
         return cls(
             subject=subject.name,

@@ -197,7 +197,7 @@ class Worst:
 
 
 def worst_case(bench: Bench, scored_set: str, answers: Sequence[Answer]) -> Worst | None:
-    """Of one attack's ``answers`` on one model after another, means over them; None where columns are pixels.
+    """Means over one attack's ``answers`` on one model after another; None where columns are pixels.
 
     The most exposed rows are those of least error on average over the models that estimated them.
     """

@@ -55,7 +55,7 @@ def what(f: Finding) -> str:
 
 
 def target(f: Finding) -> str:
-    """Of whom, and for labels and pairs of which rows."""
+    """Whose it is, and for labels and pairs of which rows."""
     if f.quantity in (Quantity.LABELS, Quantity.MEMBERS):
         return words.subject(f).partition(" of ")[2]
     rows = "rows" if f.quantity in (Quantity.NAMED, Quantity.SITES) else "label" if f.label else "columns"

@@ -79,7 +79,7 @@ class Finding:
 
     @classmethod
     def of_share(cls, quantity: Quantity, share: float, rows: int, blind: float, **place: object) -> Finding:
-        """Of a ``share`` of ``rows`` rows, with Wilson's interval; ``place``: the other fields."""
+        """A ``share`` of ``rows`` rows, with Wilson's interval; ``place``: the other fields."""
         low, high = wilson(share, rows)
         ends: Facts = {"value": share, "low": low, "high": high, "blind": blind}
         return cls(quantity=quantity, rows=rows, **ends, **place)  # type: ignore[arg-type]

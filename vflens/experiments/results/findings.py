@@ -248,7 +248,7 @@ class WorstCase:
     def of(
         cls, place: tuple[str, str, str, int], found: Shares, control: Shares, exposed_mse: float
     ) -> WorstCase:
-        """Of ``place``, target, attack, scored set and rows: what is ``found``, and by the best blind guess,
+        """What is ``found`` of ``place`` (target, attack, scored set, rows), and by the best blind guess,
         the ``control``.
         """
         names = (f.name for f in fields(cls))
@@ -300,7 +300,7 @@ def _interval(found: Advantage) -> str:
 
 
 def worst_cases(run: PartyRuns) -> tuple[WorstCase, ...]:
-    """Of the most successful attack on each target and scored set, where the columns are no pixels."""
+    """The most successful attack on each target and scored set, where the columns are no pixels."""
     best = {(r.target, r.scored_set): r for r in reversed(final(run)) if not is_blind(r.attack)}
     return tuple(case for r in best.values() if (case := _worst_case(run, r)) is not None)
 

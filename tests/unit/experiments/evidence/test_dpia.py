@@ -58,7 +58,7 @@ def made(folder: Path) -> Dpia:
 
 
 def _row(made: Dpia, *of: str) -> Finding:
-    """Of a place, a thing and a statistic."""
+    """The findings of one place, one thing and one statistic."""
     (found,) = (m for m in made.measured if (m.where, what(m), statistic(m)) == of)
     return found
 
