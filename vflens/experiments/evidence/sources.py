@@ -12,6 +12,7 @@ from vflens.experiments.audit.outcomes import AttackOutcome
 from vflens.experiments.audit.record import AuditRecord
 from vflens.experiments.evidence.measured import RELEASE, TRAFFIC
 from vflens.experiments.outcome.finding import Finding, Findings, Quantity, with_tries
+from vflens.experiments.results.findings import ends_of
 from vflens.experiments.results.results import half_width
 from vflens.plugins.attack import installed_attack
 from vflens.storage.arrow import REFUSED
@@ -65,8 +66,7 @@ def _of_attack(record: AuditRecord, a: AttackOutcome) -> Iterator[Finding]:
 
 
 def _ends(mse: float, stderr: float, blind: float) -> Facts:
-    half = half_width(stderr)
-    return {"value": mse, "low": max(0.0, mse - half), "high": mse + half, "blind": blind}
+    return {"value": mse, **ends_of(mse, half_width(stderr)), "blind": blind}
 
 
 def _capped(record: AuditRecord) -> Iterator[tuple[str, int]]:
