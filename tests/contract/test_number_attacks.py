@@ -82,7 +82,7 @@ def test_reports_say_whose_label_leaks_and_in_its_unit(finished: LocalFederation
     (run,) = read_runs([finished.active.folder.parent])
     said, mse = str(verdict([run])), _figures(finished, "active")[Name.MSE, "first_residuals"]
     assert "Trained in the clear, the active party's label leaks: first_residuals finds 9" in said
-    assert "The label: progression to within ± " in said
+    assert "the passive party finds progression at the active party to within ± " in said
     assert "once a few are known" not in said
     (told,) = to_json([run])["runs"]
     (result,) = told["results"]
