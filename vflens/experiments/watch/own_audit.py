@@ -2,7 +2,6 @@
 
 import json
 import re
-import shlex
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,7 +33,6 @@ from vflens.storage.files import write_whole
 from vflens.storage.json_file import finite
 from vflens.tables.cells import SUFFIXES
 from vflens.tables.description import PartyFile
-from vflens.tables.encodings import column_and_kind
 from vflens.tables.files import check_party_table, column_names
 from vflens.tables.own_check.flaw import LEFT_OUT, Flaw
 from vflens.types import Document
@@ -258,5 +256,5 @@ def _verdict(record: AuditRecord) -> list[str]:
 
 def _line(name: str, flaw: Flaw | None) -> Document:
     words = sentence(flaw.sentence) if flaw else ""
-    kind = column_and_kind(shlex.split(flaw.flag)[1])[1] if flaw and flaw.flag.startswith("--encode") else ""
+    kind = flaw.mends.get("encode", "") if flaw and flaw.flag else ""
     return {"name": name, "use": flaw is None or flaw.kind not in LEFT_OUT, "kind": kind, "words": words}

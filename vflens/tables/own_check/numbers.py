@@ -21,11 +21,10 @@ from vflens.tables.own_check.flaw import (
     of,
     quoted,
 )
-from vflens.tables.own_check.profile import ColumnProfile
+from vflens.tables.own_check.profile import MANY, ColumnProfile
 from vflens.types import Array
 
 _TRIED = 10_000  # values, before all are
-_MANY = 20  # rows: fewer may all differ by chance
 #: The middle 99 % of the values in less than this share of the range: a few others decide the scale.
 _NARROW, _TAIL, _DRAWN = 0.05, 0.005, 1 << 16
 #: Numbers that people write for a missing value: nines, or -1.
@@ -106,7 +105,7 @@ def _numbers_rows(values: Array) -> bool:
     Few are tried first: most columns repeat some.
     """
     few = values[:_TRIED]
-    if len(few) < _MANY or (few != np.rint(few)).any() or len(np.unique(few)) < len(few):
+    if len(few) < MANY or (few != np.rint(few)).any() or len(np.unique(few)) < len(few):
         return False
     if len(np.unique(values)) < len(values) or (values != np.rint(values)).any():
         return False

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
     from vflens.tables.reading import RawTable
 
+MANY = 20  # rows: fewer may all differ by chance
+
 
 @dataclass(eq=False)
 class ColumnProfile:

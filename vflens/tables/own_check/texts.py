@@ -14,7 +14,7 @@ import numpy as np
 from vflens.storage.arrow import in_numpy, strings
 from vflens.tables.encodings import BELOW, MOST_CATEGORIES, Conversion
 from vflens.tables.own_check.flaw import Flaw, a_flaw, id_like, key, left_out, mended_by, of, quoted
-from vflens.tables.own_check.profile import ColumnProfile
+from vflens.tables.own_check.profile import MANY, ColumnProfile
 from vflens.tables.reading import WholeColumns
 from vflens.tables.written.dates import formats_of, times_of
 from vflens.tables.written.numbers import MARKS, PLAIN, marks_of, split_numbers
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _TRIED = 10_000  # different texts
-_MANY = 20  # rows: fewer may all differ by chance
 _WORDS = 20  # different texts among numbers or dates that may stand for a missing value
 _UNITS = 5  # that a sentence names
 _NEARLY = 0.95
@@ -176,7 +175,7 @@ def _words(seen: SeenTexts) -> Flaw:
     column, name, different = seen.column, seen.column.name, len(seen.texts)
     if column.texts < column.present / 2:
         return _some_text(seen)
-    if different == column.present >= _MANY:
+    if different == column.present >= MANY:
         return id_like(name, "holds another text in each row", refused=True)
     if different > MOST_CATEGORIES:
         return many_texts(column, different)
