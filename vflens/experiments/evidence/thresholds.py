@@ -13,7 +13,7 @@ from functools import partial
 
 from vflens.errors import ConfigError, ThresholdError, UndecidedError, VflensError
 from vflens.experiments.outcome.decide import State, above, needed, worst
-from vflens.experiments.outcome.finding import OVERALL, Finding, Findings, Quantity
+from vflens.experiments.outcome.finding import OVERALL, Finding, Findings, Quantity, sound
 from vflens.experiments.outcome.words import deciding, in_own_unit, scored
 from vflens.names import did_you_mean, names_of
 from vflens.numerics.measures.advantage import exact
@@ -31,6 +31,7 @@ _EXAMPLE = "give COLUMN within NUMBER > SHARE %, such as 'income within 5 > 10 %
 BEATS_BLIND = "no attack beats a blind guess"
 _JUDGED = {State.FOUND: "broken", State.UNDECIDED: "undecided", State.NOT_FOUND: "held"}
 _MEND = "mend the attacks that failed"
+_KNOWN = "grant the attacks more known rows: they err more than a guess, which shows nothing"
 _MORE_ROWS = "predict and score more rows, or allow more"
 _NO_SHARE = "state a share in %, since an error without an interval decides nothing"
 _NO_INTERVAL = "judge columns with --fail-if, since an error without an interval decides nothing"
@@ -182,6 +183,7 @@ def _of_column(t: Threshold, e: Findings) -> Outcome:
         undecided = [f for f in tried if _state(t, f) is state]
         words += deciding(max(_rows_needed(t, f) for f in undecided))
         remedy = _NO_SHARE if any(f.high is None for f in undecided) else remedy
+        remedy = _KNOWN if at.is_misled else remedy
     if state is State.UNDECIDED and e.capped.get(at.attack) == at.rows:
         words += f"; {at.attack} tried these rows only{_needed(t)}"
         remedy = "raise --slow-rows, or allow more"
@@ -197,7 +199,7 @@ def _beside_guess(t: Threshold, e: Findings, within: Sequence[Finding]) -> list[
         within = [f for f in within if f.imputation is not None]
         ran = {_rows(f) for f in within}
         rest = [f for f in rest if _rows(f) in ran]
-    return [*within, *rest]
+    return [*within, *sound(rest)]
 
 
 def _rows(f: Finding) -> tuple[str, str, int]:

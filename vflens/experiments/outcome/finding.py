@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from vflens.experiments.outcome.decide import State, above_guess, better, needed
+from vflens.experiments.outcome.decide import HARDLY, State, above_guess, better, needed
 from vflens.numerics.measures.advantage import wilson
 from vflens.score.service import MIN_ROWS
 from vflens.types import Document, Facts
@@ -131,12 +131,23 @@ class Finding:
         if not self.varies or (self.quantity in _FROM_50 and self.rows < MIN_ROWS):
             return State.UNDECIDED
         state = self._at(self.rows)
-        return State.UNDECIDED if self.reason and state is State.NOT_FOUND else state
+        doubted = self.reason or self.is_misled
+        return State.UNDECIDED if doubted and state is State.NOT_FOUND else state
+
+    @property
+    def is_misled(self) -> bool:
+        """Whether the attack clearly errs more than a guess: what it learnt of the column is wrong, and it
+        shows nothing of what another attack finds.
+        """
+        if self.quantity is not Quantity.ERROR or self.low is None or not self.varies:
+            return False
+        return self.low > math.sqrt(1 + HARDLY) * self.blind > 0
 
     @property
     def rows_needed(self) -> int:
         """How many rows would decide, if figures stay; 0 where none or too many would."""
-        held = self.reason and self._at(self.rows) is State.NOT_FOUND  # more rows do not take the doubt away
+        doubted = self.reason or self.is_misled  # more rows do not take this away
+        held = doubted and self._at(self.rows) is State.NOT_FOUND
         if self.state is not State.UNDECIDED or held:
             return 0
         rows = max(MIN_ROWS, self.deciding)
@@ -241,8 +252,14 @@ def _place(f: Finding) -> tuple[str, ...]:
     return f.adversary, f.attack, f.target, f.scored_set, f.subject
 
 
-def _severity(f: Finding) -> tuple[int, float]:
-    return -list(State).index(f.state), f.gain
+def sound(found: Sequence[Finding]) -> list[Finding]:
+    """``found`` without misled attacks, where others stand of the same quantity."""
+    stand = {f.quantity for f in found if not f.is_misled}
+    return [f for f in found if not f.is_misled or f.quantity not in stand]
+
+
+def _severity(f: Finding) -> tuple[bool, int, float]:
+    return not f.is_misled, -list(State).index(f.state), f.gain
 
 
 def with_tries(found: Iterable[Finding]) -> tuple[Finding, ...]:

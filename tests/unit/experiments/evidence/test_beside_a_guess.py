@@ -15,6 +15,7 @@ from vflens.experiments.evidence.thresholds import (
 )
 from vflens.experiments.outcome.decide import State
 from vflens.experiments.outcome.finding import Finding, Quantity
+from vflens.experiments.outcome.words import column
 from vflens.experiments.results.results import half_width
 
 # --- no more than a guess: every finding of a column
@@ -22,7 +23,7 @@ from vflens.experiments.results.results import half_width
 _HELD, _OPEN, _BROKEN = State.NOT_FOUND, State.UNDECIDED, State.FOUND
 _WITHIN = {_HELD: (0.05, 1000), _OPEN: (0.105, 1000), _BROKEN: (0.3, 1000)}
 _RIGHT = {_HELD: (0.5, 1000), _OPEN: (0.64, 1000), _BROKEN: (0.9, 1000)}
-_ERROR = {_HELD: 20.0, _OPEN: 16.5, _BROKEN: 8.0}
+_ERROR = {_HELD: 17.5, _OPEN: 16.5, _BROKEN: 8.0}
 
 
 def _error(value: float, blind: float = 17.0, half: float | None = 30.0, **changes: object) -> Finding:
@@ -63,6 +64,23 @@ def test_the_sentence_on_an_error_is_in_the_columns_own_unit() -> None:
         "income > blind, with no defence: broken, lmmse finds income to within ± 8.0 (5.8 … 9.9; root mean "
         "squared error) on 1,000 rows (predict rows of passive), a blind guess to within ± 17"
     )
+
+
+def test_attacks_that_all_err_more_than_a_guess_hold_nothing() -> None:
+    """Their moments are wrong: another attack may find more. One that does as well as a guess is enough."""
+    threshold, share, misled = read_threshold("income > blind"), a_share(0.05), _error(25.0)
+    (outcome,) = judge([threshold], False, [evidence_of(share, misled)])
+    assert outcome.state is _OPEN
+    assert outcome.remedy.startswith("grant the attacks more known rows")
+    assert outcome.sentence.startswith("income > blind, with no defence: not decided, lmmse finds income to")
+    able = _error(17.5, attack="half_star")
+    assert judge([threshold], False, [evidence_of(share, misled, able)])[0].state is _HELD
+    (best,) = evidence_of(misled, able).best()
+    assert best.attack == "half_star"
+    assert best.state is _HELD
+    (alone,) = evidence_of(misled).best()
+    assert alone.state is _OPEN
+    assert "no attack does as well as a guess" in column(alone)
 
 
 def test_a_share_that_is_allowed_says_nothing_of_errors() -> None:

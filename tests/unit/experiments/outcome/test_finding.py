@@ -36,7 +36,9 @@ def right(value: float, blind: float, rows: int = 1000, **more: Any) -> Finding:
         (error(9.95, 10.2), State.UNDECIDED),  # its best case takes more than 5 %
         (error(9.95, 9.97), State.FOUND),  # little, and surely
         (error(10.0, 10.1), State.NOT_FOUND),
-        (error(30.0, 31.0), State.NOT_FOUND),
+        (error(10.2, 10.5), State.NOT_FOUND),
+        (error(10.2, 10.21), State.NOT_FOUND),  # hardly more than a guess
+        (error(30.0, 31.0), State.UNDECIDED),  # surely more: it shows nothing
         (error(0.0, 0.0, blind=0.0), State.NOT_FOUND),
         (right(0.99, 0.90), State.FOUND),
         (right(0.90, 0.90, rows=100), State.UNDECIDED),
@@ -50,14 +52,14 @@ def test_figures_decide(finding: Finding, state: State) -> None:
 
 
 def test_fewer_than_fifty_rows_decide_nothing() -> None:
-    for found in (error(0.0, 0.0), error(30.0, 31.0), right(1.0, 0.5)):
+    for found in (error(0.0, 0.0), error(10.2, 10.5), right(1.0, 0.5)):
         assert replace(found, rows=MIN_ROWS - 1).state is State.UNDECIDED
         assert replace(found, rows=MIN_ROWS).state is not State.UNDECIDED
 
 
 def test_a_column_that_never_varies_has_nothing_to_find_and_one_that_varies_elsewhere_is_open() -> None:
     """No figure of rows that do not vary says anything of rows that do."""
-    for figures in (error(0.0, 0.0), error(30.0, 31.0), right(1.0, 0.5)):
+    for figures in (error(0.0, 0.0), error(10.2, 10.5), right(1.0, 0.5)):
         assert replace(figures, varies=False).state is State.NOT_FOUND
         unread = replace(figures, varies=False, deciding=25_000)
         assert (unread.state, unread.rows_needed) == (State.UNDECIDED, 25_000)
@@ -73,7 +75,7 @@ def test_more_attacks_need_more_evidence() -> None:
 
 
 def test_what_is_decided_needs_no_rows() -> None:
-    assert error(5.0, 5.5).rows_needed == error(30.0, 31.0).rows_needed == 0
+    assert error(5.0, 5.5).rows_needed == error(30.0, 31.0).rows_needed == error(10.2, 10.5).rows_needed == 0
 
 
 def test_so_many_rows_decide_a_share() -> None:
