@@ -170,6 +170,23 @@ def test_counts_are_of_the_whole_file_and_advice_is_taken(tmp_path: Path) -> Non
     assert any("y holds numbers in 2 units, mg, µg" in line for line in words["decide"])
 
 
+def test_nothing_is_asked_of_what_is_left_out(tmp_path: Path) -> None:
+    codes = ["", *(f"code{i}" for i in range(1, ROWS))]
+    cells = {"id": _ids(), "a": MIXED, "code": codes}
+    settings, words, _ = _written(tmp_path, cells)
+    assert "missing" not in settings
+    assert [line.partition(" holds")[0] for line in words["decide"]] == ["left out: code"]
+
+
+@pytest.mark.parametrize("name", ["dup", "empty", "ragged"])
+def test_a_refusal_names_the_file(tmp_path: Path, name: str) -> None:
+    texts = {"dup": "id,a,a\n1,2,3\n", "empty": "", "ragged": "id,a\n1,2\n2,3,4\n"}
+    file = tmp_path / f"{name}.csv"
+    file.write_text(texts[name])
+    with pytest.raises(DataError, match=f"^{name}.csv: "):
+        describe(file, None)
+
+
 def test_what_is_no_table_is_refused(tmp_path: Path) -> None:
     (tmp_path / "own.csv").write_text("id,x\n1,7\n2,7\n")
     with pytest.raises(DataError, match="no column can be read as numbers or categories: x never varies"):

@@ -60,11 +60,13 @@ class Canaries(NamedTuple):
         """
         (n, d), shape = self.first.shape, released.shape
         one_by_one = len(shape) in (2, 3) and (shape[0], shape[-1]) == (n, d)
-        if not (one_by_one or shape == (d,)) or not np.isfinite(released).all():
+        if not (one_by_one or shape == (d,)):
             raise DataError(
-                f"released has the shape {shape}, or numbers that are not finite: return ({n}, {d}) for {n} "
-                f"canaries one by one, ({n}, T, {d}) for T releases of each, ({d},) for one of all"
+                f"released has the shape {shape}: return ({n}, {d}) for {n} canaries one by one, "
+                f"({n}, T, {d}) for T releases of each, ({d},) for one of all"
             )
+        if odd := int((~np.isfinite(released)).sum()):
+            raise DataError(f"released has {counted(odd, 'cell')} of no finite number: return finite ones")
         if shape == (d,) and d < n:
             raise DataError(
                 f"released is one release of all in {counted(d, 'column')}, where canaries hide each other: "

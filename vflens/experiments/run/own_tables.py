@@ -4,7 +4,7 @@ import shlex
 from collections.abc import Mapping
 from pathlib import Path
 
-from vflens.errors import ConfigError
+from vflens.errors import ConfigError, DataError
 from vflens.storage.files import write_whole
 from vflens.tables.cells import SUFFIXES
 from vflens.tables.description import PartyFile
@@ -43,7 +43,10 @@ def describe(table: Path, to: Path | None) -> Document:
         raise ConfigError(f"{table} with --write: give a table, {', '.join(SUFFIXES)}")
     if to is not None and to.exists():
         raise ConfigError(f"{to} exists: choose another name, or remove it")
-    found = draft(table)
+    try:
+        found = draft(table)
+    except DataError as error:
+        raise error if table.name in str(error) else DataError(f"{table.name}: {error}") from None
     decide, kept = to_decide(found), len(found.columns)
     columns = counted(kept + len(found.left), "column")
     lines = [f"{table.name}: {counted(found.rows, 'row', ',')}, {kept} of {columns} fit"]

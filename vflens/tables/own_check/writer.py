@@ -118,9 +118,25 @@ def draft(path: Path) -> Draft:
         if table is not None and not _leave_widest(found, table.one_hot):
             break
     assert table is not None
+    _count_gaps_anew(found)
     for flaw in relations(table):
         found.flaws.setdefault(flaw.column, {})[flaw.kind] = flaw
     return found
+
+
+def _count_gaps_anew(found: Draft) -> None:
+    """Ask about the gaps of the columns that are used: some that had gaps may have been left out."""
+    gaps = found.flaws.get("", {}).pop("gaps", None)
+    if gaps is None:
+        return
+    if not set(gaps.numbers["missing"]) <= set(found.columns):
+        check = check_party_table(found.spec)
+        assert check is not None
+        gaps = next((flaw for flaw in check.flaws if flaw.kind == "gaps"), None)
+    if gaps is None:
+        found.settings.pop("missing", None)
+    else:
+        found.flaws[""]["gaps"] = gaps
 
 
 def _refuse_empty(found: Draft, path: Path) -> None:
@@ -231,6 +247,7 @@ def _behind(text: str) -> str:
 
 def to_decide(found: Draft) -> list[str]:
     """What the owner must decide, in words."""
-    notes = [_comment(flaw) for of_one in found.flaws.values() for flaw in of_one.values()]
+    kept = [of for column, of in found.flaws.items() if column not in found.left]
+    notes = [_comment(flaw) for of_one in kept for flaw in of_one.values()]
     asked = [note.removeprefix("DECIDE: ") for note in notes if note.startswith("DECIDE")]
     return [*asked, *(f"left out: {why}" for why in found.left.values())]

@@ -242,9 +242,11 @@ def test_canaries_that_set_the_rule_are_not_judged_by_it() -> None:
 
 def test_what_is_no_release_of_the_canaries_is_refused() -> None:
     canaries, claimed = CanaryPlan(200, 4).drawn(), Claimed(1.0, 0.0)
-    for released in (np.zeros((4, 200)), np.zeros((200, 5)), np.zeros(200), np.full((200, 4), np.nan)):
+    for released in (np.zeros((4, 200)), np.zeros((200, 5)), np.zeros(200)):
         with pytest.raises(DataError, match=r"return \(200, 4\) for 200 canaries"):
             measure(canaries, released, claimed)
+    with pytest.raises(DataError, match="released has 800 cells of no finite number: return finite ones"):
+        measure(canaries, np.full((200, 4), np.nan), claimed)
     alike = Canaries(canaries.first, canaries.second, np.ones(200, bool))
     with pytest.raises(DataError, match="coins that fell alike"):
         measure(alike, canaries.first, claimed)
