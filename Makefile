@@ -23,7 +23,7 @@ export OPENBLAS_NUM_THREADS := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup links demo demo-deep flower-check nvflare-check secretflow-check fate-check psi-check mpyc-check spu-check zoo tables test quick test-counts facts truth kills soak golden kernels wheel-check fmt lint types proto check-proto bench bench-guard test-docs docs scoreboard paper-size reproduced check lock audit-deps containers clean
+.PHONY: help setup release verify-release sbom links demo demo-deep flower-check nvflare-check secretflow-check fate-check psi-check mpyc-check spu-check zoo tables test quick test-counts facts truth kills soak golden kernels wheel-check fmt lint types proto check-proto bench bench-guard test-docs docs scoreboard paper-size reproduced check lock audit-deps containers clean
 
 help:           ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -285,11 +285,19 @@ lock: .venv-lock/.ready ## lock the versions of constraints.txt with their hashe
 	$(LOCK) --extra cluster --extra dev --extra manifold --extra verify --extra watch \
 	  --extra weights -o requirements/dev.txt pyproject.toml
 
-audit-deps: .venv-lock/.ready ## known vulnerabilities of the locked packages, and their bills of materials in build/
+sbom: .venv-lock/.ready  ## bills of materials of the locked packages, in build/
 	mkdir -p build
 	for lock in core extras; do .venv-lock/bin/python -W ignore -m cyclonedx_py requirements --pyproject pyproject.toml \
 	  --output-reproducible -o build/sbom-$$lock.json requirements/$$lock.txt || exit 1; done
+
+audit-deps: sbom         ## known vulnerabilities of the locked packages, and their bills of materials in build/
 	.venv-lock/bin/python tests/audit_deps.py
+
+release: $(VENV)/.core sbom ## wheel, sdist, bills of materials and a statement signed by KEY=private.pem, in build/release
+	$(BIN)/python requirements/release.py build "$(KEY)" build/release
+
+verify-release: $(VENV)/.core ## that build/release (RELEASE=FOLDER) is what KEY=public.pem signed; offline
+	$(BIN)/python requirements/release.py verify "$(KEY)" $(or $(RELEASE),build/release)
 
 containers: $(VENV)/.dev ## build the image and run the federation on a container engine; docs/containers.md
 	$(BIN)/pytest tests/e2e/test_containers.py --allowed-skips=/dev/null

@@ -1,0 +1,139 @@
+"""A release is built twice with equal bytes, is signed, and is checked offline file by file."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from zipfile import ZipFile
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+ROOT = Path(__file__).parents[2]
+_PROJECT = (
+    '[build-system]\nrequires = ["setuptools"]\nbuild-backend = "setuptools.build_meta"\n'
+    '[project]\nname = "tiny"\nversion = "1.0"\n[tool.setuptools]\npackages = ["tiny"]\n'
+)
+
+
+@pytest.fixture(scope="module")
+def release() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("release_program", ROOT / "requirements/release.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _git(folder: Path, *command: str) -> None:
+    who = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
+    subprocess.run(["git", *who, *command], cwd=folder, check=True, capture_output=True)
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A project of three modules, committed."""
+    folder = tmp_path_factory.mktemp("project")
+    (folder / "tiny").mkdir()
+    (folder / "pyproject.toml").write_text(_PROJECT)
+    for name in ("__init__", "b", "a"):
+        (folder / f"tiny/{name}.py").write_text(f"NAME = {name!r}\n")
+    _git(folder, "init", "-q")
+    _git(folder, "add", ".")
+    _git(folder, "commit", "-qm", "begin")
+    return folder
+
+
+@pytest.fixture
+def signed(release: ModuleType, tmp_path: Path) -> tuple[Path, Ed25519PrivateKey]:
+    """A folder of two files with a signed statement."""
+    folder, key = tmp_path / "release", Ed25519PrivateKey.generate()
+    folder.mkdir()
+    (folder / "tiny.whl").write_bytes(b"wheel")
+    (folder / "sbom-core.json").write_bytes(b"{}")
+    (folder / release.STATEMENT).write_bytes(release.sign(release.statement(ROOT, folder), key))
+    return folder, key
+
+
+def test_two_builds_at_other_times_and_places_have_equal_bytes(
+    release: ModuleType, project: Path, tmp_path: Path
+) -> None:
+    pytest.importorskip("setuptools")
+    release.built(project, sys.executable, tmp_path / "one")
+    _git(project, "clone", "-q", ".", str(tmp_path / "clone"))
+    (project / "untracked.py").touch()  # only what is committed is released
+    release.built(tmp_path / "clone", sys.executable, tmp_path / "other")
+    one, other = ({f.name: f.read_bytes() for f in (tmp_path / n).iterdir()} for n in ("one", "other"))
+    assert one == other
+    assert sorted(one) == ["tiny-1.0-py3-none-any.whl", "tiny-1.0.tar.gz"]
+    with ZipFile(tmp_path / "one/tiny-1.0-py3-none-any.whl") as wheel:
+        assert {"tiny/a.py", "tiny/b.py"} <= set(wheel.namelist())
+    with tarfile.open(tmp_path / "one/tiny-1.0.tar.gz") as sdist:
+        assert "tiny-1.0/tiny/a.py" in sdist.getnames()
+
+
+def test_a_build_that_differs_is_refused(
+    release: ModuleType, project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    builds = iter([{"a.whl": b"1"}, {"a.whl": b"2"}])
+    monkeypatch.setattr(release, "_once", lambda *_: next(builds))
+    with pytest.raises(SystemExit, match=r"two builds of a\.whl differ"):
+        release.built(project, sys.executable, tmp_path)
+
+
+def test_what_was_signed_is_verified(release: ModuleType, signed: tuple[Path, Ed25519PrivateKey]) -> None:
+    folder, key = signed
+    said = release.verify(folder, key.public_key())
+    assert [one["name"] for one in said["subject"]] == ["sbom-core.json", "tiny.whl"]
+    of = said["predicate"]["buildDefinition"]["resolvedDependencies"]
+    assert len(of[0]["digest"]["gitCommit"]) == 40
+    assert {"requirements/core.txt", "requirements/build.txt"} <= {one["uri"] for one in of}
+
+
+def _rewrite(folder: Path, name: str) -> None:
+    envelope = json.loads((folder / "provenance.intoto.json").read_text())
+    envelope[name] = {"payload": "e30=", "payloadType": "text/plain", "signatures": []}[name]
+    (folder / "provenance.intoto.json").write_text(json.dumps(envelope))
+
+
+@pytest.mark.parametrize(
+    ("cheat", "words"),
+    [
+        (lambda f: (f / "tiny.whl").write_bytes(b"other"), "tiny.whl is another"),
+        (lambda f: (f / "tiny.whl").unlink(), "tiny.whl lacks"),
+        (lambda f: (f / "more.whl").touch(), "more.whl is not stated"),
+        (lambda f: _rewrite(f, "payload"), "not signed by key"),
+        (lambda f: _rewrite(f, "payloadType"), "not signed by key"),
+        (lambda f: _rewrite(f, "signatures"), "not signed by key"),
+        (lambda f: (f / "provenance.intoto.json").write_text("{}"), "no signed statement"),
+        (lambda f: (f / "provenance.intoto.json").unlink(), "no signed statement"),
+    ],
+)
+def test_what_was_not_signed_is_refused(
+    release: ModuleType,
+    signed: tuple[Path, Ed25519PrivateKey],
+    cheat: Callable[[Path], object],
+    words: str,
+) -> None:
+    folder, key = signed
+    cheat(folder)
+    with pytest.raises(SystemExit, match=words):
+        release.verify(folder, key.public_key())
+
+
+def test_another_key_verifies_nothing(release: ModuleType, signed: tuple[Path, Ed25519PrivateKey]) -> None:
+    with pytest.raises(SystemExit, match="not signed by key"):
+        release.verify(signed[0], Ed25519PrivateKey.generate().public_key())
+
+
+@pytest.mark.parametrize("command", ["build", "verify"])
+def test_a_key_that_is_none_is_refused(release: ModuleType, tmp_path: Path, command: str) -> None:
+    with pytest.raises(SystemExit, match=r"is no (private|public) Ed25519 key in PEM"):
+        release.main(command, str(tmp_path / "none.pem"), tmp_path)
