@@ -296,8 +296,8 @@ audit-deps: sbom         ## known vulnerabilities of the locked packages, and th
 release: $(VENV)/.core sbom ## wheel, sdist, bills of materials and a statement signed by KEY=private.pem, in build/release
 	$(BIN)/python requirements/release.py build "$(KEY)" build/release
 
-verify-release: $(VENV)/.core ## that build/release (RELEASE=FOLDER) is what KEY=public.pem signed; offline
-	$(BIN)/python requirements/release.py verify "$(KEY)" $(or $(RELEASE),build/release)
+verify-release: $(VENV)/.core ## that build/release (FOLDER=…) is what KEY=public.pem signed; offline
+	$(BIN)/python requirements/release.py verify "$(KEY)" $(or $(FOLDER),build/release)
 
 containers: $(VENV)/.dev ## build the image and run the federation on a container engine; docs/containers.md
 	$(BIN)/pytest tests/e2e/test_containers.py --allowed-skips=/dev/null
