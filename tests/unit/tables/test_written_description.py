@@ -178,6 +178,15 @@ def test_nothing_is_asked_of_what_is_left_out(tmp_path: Path) -> None:
     assert [line.partition(" holds")[0] for line in words["decide"]] == ["left out: code"]
 
 
+def test_gaps_beside_an_empty_column_are_filled(tmp_path: Path) -> None:
+    cells = {"id": _ids(), "a": ["", *MIXED[1:]], "none": [""] * ROWS}
+    settings, words, table = _written(tmp_path, cells)
+    assert settings["missing"] == "mean"
+    assert settings["columns"] == ["a"]
+    assert table.features.shape == (ROWS, 1)
+    assert any(line.startswith("1 of 240 rows") and "a 1" in line for line in words["decide"])
+
+
 @pytest.mark.parametrize("name", ["dup", "empty", "ragged"])
 def test_a_refusal_names_the_file(tmp_path: Path, name: str) -> None:
     texts = {"dup": "id,a,a\n1,2,3\n", "empty": "", "ragged": "id,a\n1,2\n2,3,4\n"}

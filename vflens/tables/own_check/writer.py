@@ -113,6 +113,8 @@ def draft(path: Path) -> Draft:
         assert check is not None  # it is no folder
         found.rows = check.rows
         changed = set().union(*map(found.take, check.flaws))
+        if any(flaw.kind == "empty" for flaw in check.flaws):  # it hides the gaps of others
+            changed |= set(found.columns)
         _refuse_empty(found, path)
     while (table := _read(found, path)) is None or len(table.columns) > _MOST_COLUMNS:
         if table is not None and not _leave_widest(found, table.one_hot):
