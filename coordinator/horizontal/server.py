@@ -6,6 +6,7 @@ It holds no rows. It sees every client's update of every round, unless the clien
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -166,6 +167,7 @@ class Server(Leader):
         """Describe the clients, compare them, start the model, and prepare all of them."""
         clients, config = self._describe(), self.config
         check_alike(clients)
+        clients = tuple(replace(c, columns=clients[0].columns) for c in clients)  # equal ones stand once
         check_claims(clients, config.limits.max_rows)
         federation = HorizontalAgreement(
             run=config.run,

@@ -25,7 +25,7 @@ from vflens.config import ClientConfig, load_party
 from vflens.config.compatibility import build_defenses
 from vflens.errors import AccessError, ConfigError, ProtocolError, StateError, VflensError
 from vflens.protocol.acts import Begin, Finished, Prepare, Step
-from vflens.protocol.agreement import party_from_dict, party_to_dict
+from vflens.protocol.agreement import parties_from_dicts, parties_to_dicts
 from vflens.protocol.horizontal.agreement import check_alike
 from vflens.protocol.vertical.agreement import VerticalAgreement
 from vflens.protocol.vertical.row_ids import Identify
@@ -212,8 +212,8 @@ def test_clients_whose_codes_stand_for_other_texts_are_refused(tmp_path: Path) -
             check_alike([one, other])
     assert a.categories[0] == ""
     assert decode_party(encode_party(a)) == a
-    assert party_from_dict(party_to_dict(a)) == a
-    assert "categories" not in party_to_dict(client())
+    assert parties_from_dicts(parties_to_dicts([a])) == (a,)
+    assert "categories" not in parties_to_dicts([client()])[0]
 
 
 @pytest.mark.parametrize("digests", [("0" * 16,), ("", "x" * 16, "", ""), ("", "0" * 15, "", "")])

@@ -12,7 +12,7 @@ from toysetting.config import ALONE, SOLO, SoloConfig
 from vflens.models.family import ModelFamily, checked_model
 from vflens.models.settings import Training
 from vflens.models.size import Size
-from vflens.protocol.agreement import Agreement, party_from_dict, party_to_dict
+from vflens.protocol.agreement import Agreement, parties_from_dicts, parties_to_dicts
 from vflens.protocol.split import drawn_split
 from vflens.randomness import secret_from_seed, stream
 from vflens.tables.table import PREDICT, TRAIN, Table
@@ -61,7 +61,7 @@ class LoneAgreement(Agreement):
             "setting": "alone",
             "training": self.training.model_dump(),
             "model": self.model.model_dump(mode="json"),
-            "parties": [party_to_dict(p) for p in self.parties],
+            "parties": parties_to_dicts(self.parties),
         }
 
     def positions(self) -> dict[str, Array]:
@@ -71,7 +71,7 @@ class LoneAgreement(Agreement):
     def restored(cls, facts: Mapping[str, Any], positions: Mapping[str, Array]) -> LoneAgreement:
         return cls(
             run=facts["run"],
-            parties=tuple(map(party_from_dict, facts["parties"])),
+            parties=parties_from_dicts(facts["parties"]),
             training=Training(**facts["training"]),
             lab=facts["lab"],
             model=checked_model(facts["model"]),

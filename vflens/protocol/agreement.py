@@ -2,7 +2,7 @@
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from hashlib import blake2b
@@ -21,6 +21,8 @@ from vflens.storage.json_file import in_words, json_object
 from vflens.storage.regular import read_text
 from vflens.storage.sent_heads import check_nonce
 from vflens.types import Array, ColumnInfo, Exchange, PartyInfo, Phase, Pixel, Role, Setting, Signature
+
+_NO_COLUMNS = b'"columns": []'  # the text of no other key, and of no text: a quote in it is escaped
 
 
 @contextmanager
@@ -140,15 +142,22 @@ class Agreement(ABC):
     @cached_property
     def digest(self) -> bytes:
         """32 bytes, equal at all parties of the run."""
-        return self._digest(self.agreed(), self.positions()).tobytes()
+        return _ended(self._hashed, (), self.positions()).tobytes()
+
+    @cached_property
+    def _hashed(self) -> blake2b:
+        """The hash of the shared facts; with many members it takes milliseconds."""
+        return self._begun(self.agreed())
 
     def save(self, folder: Path, **more: Any) -> None:
         """Write ``federation.json``, with ``more`` facts for reports, and ``rows.npz``, with a digest of the
         rest, into ``folder``.
         """
         agreed, positions = {**self.agreed(), "nonce": self.nonce}, self.positions()
+        sealed = _ended(self._hashed, _beside(agreed), positions)
+        agreed["parties"] = list(_columns_once(agreed["parties"]))
         write_whole(folder / "federation.json", json.dumps({**agreed, **more}).encode())
-        save_arrays(folder / "rows.npz", {**positions, "agreed": self._sealed(agreed, positions)})
+        save_arrays(folder / "rows.npz", {**positions, "agreed": sealed})
 
     @classmethod
     def load(cls, folder: Path) -> Self:
@@ -160,7 +169,7 @@ class Agreement(ABC):
         with _reading(folder):
             facts, positions, found = _files(folder)
             check_nonce(facts.get("nonce", ""))
-            if not np.array_equal(found, cls._sealed(facts, positions)):
+            if not np.array_equal(found, _ended(cls._begun(facts), _beside(facts), positions)):
                 raise StorageError(
                     f"{folder / 'federation.json'} was changed after its run began: bring back the file as "
                     "it was, or run again"
@@ -176,25 +185,54 @@ class Agreement(ABC):
         """
         with _reading(folder):
             facts, positions, _ = _files(folder)
-            return cls._digest(facts, positions).tobytes()
+            return _ended(cls._begun(facts), (), positions).tobytes()
 
     @classmethod
-    def _sealed(cls, facts: Mapping[str, Any], positions: Mapping[str, Array]) -> Array:
-        """Digest uint8 (32,) of the shared facts, and of the nonce and the rows of rounds, if there are any;
-        facts for reports may grow.
-        """
-        return cls._digest(facts, positions, [facts[n] for n in ("nonce", "recorded_rows") if facts.get(n)])
+    def _begun(cls, facts: Mapping[str, Any]) -> blake2b:
+        """The hash of the shared ``facts`` as one list in JSON, without its end."""
+        total, mark = blake2b(digest_size=32), "["
+        for name in cls.AGREED:
+            fact = facts[name]
+            for part in _members(fact) if name == "parties" else [_in_json(fact)]:
+                total.update(mark.encode() + part)
+                mark = ""
+            mark = ", "
+        return total
 
-    @classmethod
-    def _digest(
-        cls, facts: Mapping[str, Any], positions: Mapping[str, Array], more: Sequence[Any] = ()
-    ) -> Array:
-        """Digest uint8 (32,) of the shared facts in the two files, and of ``more``."""
-        shared = json.dumps([*(_unsigned(facts[name]) for name in cls.AGREED), *more], sort_keys=True)
-        total = blake2b(shared.encode(), digest_size=32)
-        for rows in positions.values():
-            total.update(np.ascontiguousarray(rows).view(np.uint8).data)
-        return np.frombuffer(total.digest(), np.uint8)
+
+def _beside(facts: Mapping[str, Any]) -> list[Any]:
+    """What a seal covers beside the shared facts: the nonce and the rows of rounds, if there are any; facts
+    for reports may grow.
+    """
+    return [facts[n] for n in ("nonce", "recorded_rows") if facts.get(n)]
+
+
+def _ended(begun: blake2b, more: Sequence[Any], positions: Mapping[str, Array]) -> Array:
+    """Digest uint8 (32,) of what has ``begun``, of ``more`` and of ``positions``."""
+    total = begun.copy()
+    total.update(b"".join(b", " + _in_json(fact) for fact in more) + b"]")
+    for rows in positions.values():
+        total.update(np.ascontiguousarray(rows).view(np.uint8).data)
+    return np.frombuffer(total.digest(), np.uint8)
+
+
+def _in_json(fact: Any) -> bytes:
+    return json.dumps(fact, sort_keys=True).encode()
+
+
+def _members(parties: Sequence[Mapping[str, Any]]) -> Iterator[bytes]:
+    """The list of ``parties`` in JSON as all know them: without signatures, which differ each time, and each
+    with its columns, which are written once as long as they stay.
+    """
+    before, columns, mark = None, b"", b"["
+    for party in _in_full(parties):
+        if party["columns"] is not before:
+            before, columns = party["columns"], _in_json(party["columns"])
+        bare = {name: value for name, value in party.items() if name != "signature"}
+        head, tail = _in_json({**bare, "columns": []}).split(_NO_COLUMNS, 1)
+        yield b"".join((mark, head, _NO_COLUMNS[:-2], columns, tail))
+        mark = b", "
+    yield b"]" if parties else b"[]"
 
 
 @contextmanager
@@ -215,9 +253,22 @@ def _files(folder: Path) -> tuple[dict[str, Any], dict[str, Array], Array]:
     return facts, positions, positions.pop("agreed")
 
 
-def party_to_dict(party: PartyInfo) -> dict[str, Any]:
-    """``party`` for JSON; not by ``asdict``, which takes half a second for ten parties of images."""
-    facts = {**vars(party), "columns": [vars(column) for column in party.columns]}
+def parties_to_dicts(parties: Iterable[PartyInfo]) -> list[dict[str, Any]]:
+    """``parties`` for JSON, columns in common as one object; not by ``asdict``, which takes half a second for
+    ten parties of images.
+    """
+    found: list[dict[str, Any]] = []
+    before: tuple[ColumnInfo, ...] = ()
+    for party in parties:
+        alike = bool(found) and party.columns == before
+        before = party.columns
+        columns = found[-1]["columns"] if alike else [vars(column) for column in before]
+        found.append(_to_dict(party, columns))
+    return found
+
+
+def _to_dict(party: PartyInfo, columns: list[dict[str, Any]]) -> dict[str, Any]:
+    facts = {**vars(party), "columns": columns}
     if party.signature is None:
         del facts["signature"]
     if not party.categories:
@@ -229,16 +280,36 @@ def party_to_dict(party: PartyInfo) -> dict[str, Any]:
     return facts
 
 
-def _unsigned(fact: Any) -> Any:
-    """A fact as all parties know it: the members without signatures, which differ each time."""
-    if not isinstance(fact, list):
-        return fact
-    return [{name: value for name, value in party.items() if name != "signature"} for party in fact]
+def parties_from_dicts(parties: Iterable[Mapping[str, Any]]) -> tuple[PartyInfo, ...]:
+    """The parties that :func:`parties_to_dicts` gave, or a file with their columns in common once."""
+    before, columns = None, tuple[ColumnInfo, ...]()
+    found = []
+    for facts in _in_full(parties):
+        if facts["columns"] is not before:
+            before, columns = facts["columns"], tuple(_column(**c) for c in facts["columns"])
+        found.append(_from_dict(facts, columns))
+    return tuple(found)
 
 
-def party_from_dict(data: dict[str, Any]) -> PartyInfo:
-    """A :class:`PartyInfo` from what :func:`party_to_dict` gives."""
-    columns = tuple(_column(**c) for c in data["columns"])
+def _columns_once(parties: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """``parties``; a client that has the columns of the one before has none here."""
+    before = None
+    for party in parties:
+        alike = party["columns"] is before and party["role"] == Role.CLIENT
+        yield {name: value for name, value in party.items() if not alike or name != "columns"}
+        before = party["columns"]
+
+
+def _in_full(parties: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]]:
+    """``parties``; a client without columns has those of the one before."""
+    before = None
+    for party in parties:
+        alike = before is not None and "columns" not in party and party["role"] == Role.CLIENT
+        before = before if alike else party["columns"]
+        yield {**party, "columns": before}
+
+
+def _from_dict(data: Mapping[str, Any], columns: tuple[ColumnInfo, ...]) -> PartyInfo:
     return PartyInfo(
         data["name"],
         Role(data["role"]),

@@ -112,18 +112,20 @@ def feature_names(spec: PartyFile, found: Sequence[str]) -> tuple[str, ...]:
     """
     special = [name for name in (spec.id_column, spec.label_column, spec.split_column) if name is not None]
     names = spec.columns if spec.columns is not None else tuple(n for n in found if n not in special)
+    there = set(found)
     for name in [*special, *names]:
-        if name not in found and not (name == ROW_NUMBER == spec.id_column):
+        if name not in there and not (name == ROW_NUMBER == spec.id_column):
             near = did_you_mean(name, found)
             remedy = ": set id_column to the column that tells rows apart, or add one"
             missing = f"column {name!r} is missing: the file has {', '.join(found)}{near}"
             raise DataError(missing + (remedy if name == spec.id_column else ""))
     for name in names:
         refuse_controls(f"the name {name!r} of a column", [name])
+    features = set(names)
     for field in ("bounds", "alphabets", "pixels", "encode", "empty"):
         numeric = (spec.label_kind == "number" and field in ("bounds", "encode")) or field == "empty"
         for name in getattr(spec, field):
-            if name not in names and not (numeric and name == spec.label_column):
+            if name not in features and not (numeric and name == spec.label_column):
                 raise DataError(
                     f"{field}.{name} describes no feature: these are {', '.join(names) or 'none'}"
                 )

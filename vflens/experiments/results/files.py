@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, model_validator
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, field_validator, model_validator
 
 from vflens.config import Limits, MemberRole
 from vflens.models.settings import Aggregator
@@ -14,7 +15,7 @@ from vflens.roles import ROLES
 from vflens.score.pictures import set_of
 from vflens.storage.files import read_arrays
 from vflens.storage.heads import LogHead
-from vflens.types import Array, Document, PartyInfo, Setting
+from vflens.types import Array, ColumnInfo, Document, PartyInfo, Role, Setting
 
 
 class File(BaseModel):
@@ -93,6 +94,17 @@ class FederationFile(File):
     aggregator: Aggregator = "coordinator"
     horizontal: Document = {}
     nonce: str = Field("", pattern=HEX_64_OR_NONE)
+
+    @field_validator("parties")
+    @classmethod
+    def _in_full(cls, parties: tuple[PartyInfo, ...]) -> tuple[PartyInfo, ...]:
+        """The file has columns that clients have in common once."""
+        columns = tuple[ColumnInfo, ...]()
+        found = []
+        for party in parties:
+            columns = party.columns if party.columns or party.role is not Role.CLIENT else columns
+            found.append(replace(party, columns=columns))
+        return tuple(found)
 
     @model_validator(mode="after")
     def _check_roles(self) -> FederationFile:

@@ -7,7 +7,7 @@ be absent. An unreadable file is refused in one sentence.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,13 +17,13 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, NonNegativeInt, TypeAdapter
 
 from vflens.errors import DataError, PluginError
-from vflens.experiments.results.files import ConfigFacts, FederationFile, File, Status, pictures_in
+from vflens.experiments.results.files import ConfigFacts, FederationFile, Status, pictures_in
 from vflens.models.family import checked_model
 from vflens.protocol.acts import checked_metrics_of
 from vflens.recorded.crossings import Crossing, Logs
 from vflens.roles import ROLES
 from vflens.storage.files import UNREADABLE
-from vflens.storage.json_file import in_words
+from vflens.storage.json_file import in_words, json_object
 from vflens.storage.metrics import Name, metric_rows, symmetric
 from vflens.storage.regular import MOST_TOML, check_links, read_text
 from vflens.storage.sent_heads import SentHeads, parsed
@@ -202,8 +202,12 @@ class PartyRuns:
         """That of its parties' roles; vertical where no file names a role."""
         return next((ROLES[i.role].setting for i in self.infos().values()), Setting.VERTICAL)
 
-    def infos(self) -> dict[str, PartyInfo]:
+    def infos(self) -> Mapping[str, PartyInfo]:
         """The public description of every party that the folders know, by name."""
+        return self._infos
+
+    @cached_property
+    def _infos(self) -> Mapping[str, PartyInfo]:
         described = {i.name: i for p in self.parties for i in p.federation.parties}
         held = {p.name: PartyInfo(p.name, p.role) for p in self.parties if p.role}
         return {name: info for name, info in {**held, **described}.items() if info.role in ROLES}
@@ -251,10 +255,9 @@ def read_party(folder: Path, logs: Logs | None = None) -> PartyRun:
     with _reading(folder / "config.toml", "a configuration"):
         settings = ConfigFacts.model_validate(config)
     known = settings.model_dump(include={"party", "role", "run", "lab"})
-    written = _json(folder / "federation.json", FederationFile)
-    with _reading(folder / "federation.json", "a federation"):
-        federation = FederationFile.model_validate({**known, **written})
-    status = Status.model_validate(_json(folder / "status.json", Status))
+    federation = _federation(folder / "federation.json", known)
+    with _reading(folder / "status.json", "JSON"):
+        status = Status.model_validate(_facts(folder / "status.json"))
     metrics = _metrics(folder / "metrics.parquet")
     return PartyRun(
         folder, config, settings, federation, status=status, metrics=metrics, logs=logs or Logs(folder)
@@ -267,7 +270,7 @@ def setting_in(folder: Path) -> Setting:
     Raises:
         DataError: the file is damaged.
     """
-    return Setting(_json(folder / "federation.json", FederationFile).get("setting", Setting.VERTICAL))
+    return _federation(folder / "federation.json", {}).setting
 
 
 def party_folders(folders: Sequence[Path]) -> list[Path]:
@@ -332,11 +335,15 @@ def _config(path: Path) -> Document:
         return tomllib.loads(read_text(path, MOST_TOML)) if path.exists() else {}
 
 
-def _json(path: Path, model: type[File]) -> Document:
-    """The object in ``path``, checked against ``model``, without absent fields; {} without the file."""
+def _federation(path: Path, known: Document) -> FederationFile:
+    """What ``path`` says, and what is ``known`` without it."""
     with _reading(path, "JSON"):
-        text = read_text(path) if path.exists() else "{}"
-        return model.model_validate_json(text).model_dump(exclude_unset=True)
+        return FederationFile.model_validate({**known, **_facts(path)})
+
+
+def _facts(path: Path) -> Document:
+    """The JSON object in ``path``; {} without the file."""
+    return json_object(read_text(path)) if path.exists() else {}
 
 
 def _metrics(path: Path) -> tuple[Metric, ...]:

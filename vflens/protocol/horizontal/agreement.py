@@ -15,7 +15,7 @@ from vflens.errors import ConfigError
 from vflens.models.family import ModelFamily, checked_model
 from vflens.models.settings import Horizontal, Training
 from vflens.models.size import Size
-from vflens.protocol.agreement import Agreement, party_from_dict, party_to_dict
+from vflens.protocol.agreement import Agreement, parties_from_dicts, parties_to_dicts
 from vflens.types import Array, ColumnInfo, PartyInfo, Phase, Point, Role, Setting
 from vflens.words import counted
 
@@ -176,7 +176,7 @@ class HorizontalAgreement(Agreement):
             "training": self.training.model_dump(),
             "model": self.model.model_dump(mode="json"),
             "horizontal": self.horizontal.model_dump(),
-            "parties": [party_to_dict(p) for p in self.parties],
+            "parties": parties_to_dicts(self.parties),
             **({"recorded_rows": self.recorded_rows} if self.recorded_rows else {}),
         }
 
@@ -188,7 +188,7 @@ class HorizontalAgreement(Agreement):
     def restored(cls, facts: Mapping[str, Any], positions: Mapping[str, Array]) -> HorizontalAgreement:
         return cls(
             run=facts["run"],
-            parties=tuple(map(party_from_dict, facts["parties"])),
+            parties=parties_from_dicts(facts["parties"]),
             training=Training(**facts["training"]),
             lab=facts["lab"],
             model=checked_model(facts["model"]),
@@ -205,20 +205,11 @@ def check_alike(clients: Sequence[PartyInfo]) -> None:
         ConfigError: names the clients or the column, and the difference.
     """
     for one, other in pairwise(clients):
-        names = [[c.name for c in p.columns] for p in (one, other)]
-        if names[0] != names[1]:
-            odd = sorted(set(names[0]) ^ set(names[1]))
-            what = f"{odd[0]!r} is a column of one alone" if odd else "their order differs"
-            raise ConfigError(f"columns of {one.name!r} and {other.name!r}: {what}, give both files the same")
-        differing = next((a.name for a, b in zip(one.columns, other.columns, strict=True) if a != b), None)
-        if differing is not None:
-            raise ConfigError(
-                f"column {differing!r} is described otherwise at {one.name!r} and {other.name!r}: declare "
-                "the same bounds, alphabet and pixel in data of both"
-            )
+        if one.columns != other.columns:  # else nothing is looked at: many clients have many in common
+            raise _other_columns(one, other)
         if one.categories != other.categories:
-            own = zip(names[0], *(p.categories or [""] * len(names[0]) for p in (one, other)), strict=True)
-            name = next(name for name, a, b in own if a != b)
+            known = [p.categories or [""] * len(one.columns) for p in (one, other)]
+            name = next(c.name for c, a, b in zip(one.columns, *known, strict=True) if a != b)
             raise ConfigError(
                 f"column {name!r} has other categories at {one.name!r} than at {other.name!r}: declare the "
                 f"same categories.{name} in data of both"
@@ -228,15 +219,30 @@ def check_alike(clients: Sequence[PartyInfo]) -> None:
                 f"classes {list(one.classes)} of {one.name!r} and {list(other.classes)} of {other.name!r}: "
                 "declare the same data.classes at every client"
             )
-    for client in clients:
-        unbounded = next((c.name for c in client.columns if c.low is None or c.high is None), None)
+    for first in clients[:1]:
+        unbounded = next((c.name for c in first.columns if c.low is None or c.high is None), None)
         if unbounded is not None:
             raise ConfigError(
-                f"column {unbounded!r} of {client.name!r} has no declared bounds: clients scale alike by "
+                f"column {unbounded!r} of {first.name!r} has no declared bounds: clients scale alike by "
                 "declared ones only, set data.bounds"
             )
+    for client in clients:
         if not client.train_rows or not client.predict_rows:
             raise ConfigError(
                 f"client {client.name!r} has {client.train_rows} training and "
                 f"{counted(client.predict_rows, 'prediction row')}: both need at least one"
             )
+
+
+def _other_columns(one: PartyInfo, other: PartyInfo) -> ConfigError:
+    """The refusal of clients whose columns differ."""
+    names = [[c.name for c in p.columns] for p in (one, other)]
+    if names[0] != names[1]:
+        odd = sorted(set(names[0]) ^ set(names[1]))
+        what = f"{odd[0]!r} is a column of one alone" if odd else "their order differs"
+        return ConfigError(f"columns of {one.name!r} and {other.name!r}: {what}, give both files the same")
+    differing = next(a.name for a, b in zip(one.columns, other.columns, strict=True) if a != b)
+    return ConfigError(
+        f"column {differing!r} is described otherwise at {one.name!r} and {other.name!r}: declare "
+        "the same bounds, alphabet and pixel in data of both"
+    )

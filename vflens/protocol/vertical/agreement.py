@@ -15,7 +15,7 @@ from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
 from vflens.models.family import ModelFamily, checked_model
 from vflens.models.settings import Training
 from vflens.models.size import Size
-from vflens.protocol.agreement import Agreement, naming, party_from_dict, party_to_dict
+from vflens.protocol.agreement import Agreement, naming, parties_from_dicts, parties_to_dicts
 from vflens.types import Array, PartyInfo, Phase, Point, Released, Role, Setting, sealed
 
 
@@ -189,7 +189,7 @@ class VerticalAgreement(Agreement):
             "training": self.training.model_dump(),
             "model": self.model.model_dump(mode="json"),
             "aggregator": self.aggregator,
-            "parties": [party_to_dict(p) for p in self.parties],
+            "parties": parties_to_dicts(self.parties),
         }
 
     def positions(self) -> dict[str, Array]:
@@ -199,7 +199,7 @@ class VerticalAgreement(Agreement):
     def restored(cls, facts: Mapping[str, Any], positions: Mapping[str, Array]) -> VerticalAgreement:
         return cls(
             run=facts["run"],
-            parties=tuple(map(party_from_dict, facts["parties"])),
+            parties=parties_from_dicts(facts["parties"]),
             rows=facts["aligned_rows"],
             train=positions["train"],
             predict=positions["predict"],

@@ -13,7 +13,7 @@ from vflens.protos import vfl_pb2 as pb
 from vflens.types import PartyInfo, Setting
 from vflens.wire.agreements.horizontal import decode_rounds, encode_rounds
 from vflens.wire.agreements.model import out_of_range
-from vflens.wire.agreements.party_info import decode_parties, encode_party
+from vflens.wire.agreements.party_info import decode_parties, encode_parties
 from vflens.wire.agreements.vertical import decode_aligned, encode_aligned
 
 
@@ -38,7 +38,7 @@ def encode_federation(federation: Agreement) -> pb.Federation:
     message.MergeFrom(
         pb.Federation(
             run=federation.run,
-            parties=[encode_party(p) for p in federation.parties],
+            parties=encode_parties(federation.parties),
             training=pb.Training(**federation.training.model_dump()),
             lab=federation.lab,
             model=federation.model.model_dump_json(),

@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import cast
 
 from vflens.errors import ProtocolError
@@ -17,12 +17,21 @@ MAX_CLASSES = MAX_COLUMNS = 65_536  # what a peer announces decides how much mem
 _MEMBERS = [role for role in Role if role is not Role.OPERATOR]
 
 
-def encode_party(info: PartyInfo) -> pb.PartyInfo:
-    """``info`` as a message."""
+def encode_parties(infos: Iterable[PartyInfo]) -> Iterator[pb.PartyInfo]:
+    """``infos`` as messages; a client with the columns of the one before names none."""
+    before: PartyInfo | None = None
+    for info in infos:
+        alike = before is not None and info.role is Role.CLIENT and info.columns == before.columns
+        yield encode_party(info, () if alike else info.columns)
+        before = info
+
+
+def encode_party(info: PartyInfo, columns: Iterable[ColumnInfo] | None = None) -> pb.PartyInfo:
+    """``info`` as a message, with its ``columns``, or those given."""
     return pb.PartyInfo(
         name=info.name,
         role=info.role.value,
-        columns=map(_encoded, info.columns),
+        columns=map(_encoded, info.columns if columns is None else columns),
         n_classes=info.n_classes,
         label=None if info.label is None else _encoded(info.label),
         classes=info.classes,
@@ -39,18 +48,15 @@ def _encoded(c: ColumnInfo) -> pb.Column:
 
 
 def decode_parties(messages: Iterable[pb.PartyInfo]) -> tuple[PartyInfo, ...]:
-    """The parties in ``messages``. Columns equal to those of the party before are decoded once: all clients
-    have the same.
+    """The parties in ``messages``; a client without columns has those of the one before.
 
     Raises:
         ProtocolError: as :func:`decode_party`.
     """
     found: list[PartyInfo] = []
-    before: pb.PartyInfo | None = None
     for message in messages:
-        alike = before is not None and message.columns == before.columns
+        alike = found and message.role == Role.CLIENT and not message.columns
         found.append(decode_party(message, found[-1].columns if alike else None))
-        before = message
     return tuple(found)
 
 
@@ -77,7 +83,7 @@ def decode_party(message: pb.PartyInfo, columns: tuple[ColumnInfo, ...] | None =
             f"party {message.name!r} sends a key of masks of {counted(len(message.mask_key), 'character')}: "
             "64 hexadecimal digits are due, or none"
         )
-    if len(message.categories) not in (0, len(message.columns)) or not all(
+    if len(message.categories) not in (0, len(message.columns or columns or ())) or not all(
         re.fullmatch("([0-9a-f]{16})?", digest) for digest in message.categories
     ):
         raise ProtocolError(
