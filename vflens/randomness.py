@@ -7,10 +7,14 @@ average.
 
 import hashlib
 import json
+from typing import Any
 
 import numpy as np
+from numpy.random.bit_generator import ISeedSequence
 
 from vflens.types import Array, Exchange
+
+_JSON = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 
 
 def derive(secret: bytes, purpose: str, *names: str | int) -> bytes:
@@ -48,7 +52,19 @@ def stream(secret: bytes, purpose: str, *names: str | int) -> np.random.Generato
 
 def generator(key: bytes) -> np.random.Generator:
     """The generator (Philox) under ``key``, of at least 16 bytes."""
-    return np.random.Generator(np.random.Philox(key=np.frombuffer(key[:16], dtype="<u8")))
+    given: Any = _Given(np.frombuffer(key[:16], dtype="<u8"))
+    return np.random.Generator(np.random.Philox(given))
+
+
+class _Given(ISeedSequence):
+    """A key as a seed: ``Philox(key=…)`` asks the operating system for a seed too, which costs more."""
+
+    def __init__(self, key: Array) -> None:
+        self._key = key
+
+    def generate_state(self, n_words: int, dtype: Any = np.uint32) -> Array:
+        """The key."""
+        return self._key
 
 
 def masks(key: bytes, size: int) -> Array:
@@ -77,4 +93,4 @@ def secret_from_seed(seed: int | str, *names: str | int) -> bytes:
 
 
 def _message(*names: str | int) -> bytes:
-    return json.dumps(names, separators=(",", ":"), ensure_ascii=False).encode()
+    return _JSON.encode(names).encode()

@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.machinery import PathFinder
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -27,6 +27,8 @@ from vflens.names import NAME, REMEDIES, did_you_mean
 
 _MODULE = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_IMPORTS = re.compile(r"^(?:from|import) ([\w.]+)(?: import (\w+))?", re.MULTILINE)
+_HERE = Path(__file__).parent
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s")
 
 
@@ -47,6 +49,13 @@ class Registry:
     def names(self) -> list[str]:
         """All names, sorted; imports nothing."""
         return sorted({*self._files(), *self._entry_points(), *self._given})
+
+    def without(self, package: str) -> list[str]:
+        """The names but those of our own files that import ``package``, themselves or by other modules of
+        ours; imports nothing.
+        """
+        ours = {name for name in self._files() if _needs(f"{self.package}.{name}", package)}
+        return [name for name in self.names() if name not in ours or name in self._given]
 
     @property
     def given(self) -> Mapping[str, type]:
@@ -264,6 +273,30 @@ def _source(module: str) -> Path | None:
             return None
         spec = PathFinder.find_spec(f"{spec.name}.{part}", spec.submodule_search_locations)
     return Path(spec.origin) if spec and spec.has_location and spec.origin else None
+
+
+@cache  # files of this installation: they stay
+def _needs(module: str, package: str) -> bool:
+    """Whether ``module``, or a module of ours that it imports, imports ``package`` at its margin."""
+    seen, left = {module}, [module]
+    while left:
+        named = _imported(left.pop())
+        if any(other.partition(".")[0] == package for other in named):
+            return True
+        left += named - seen
+        seen |= named
+    return False
+
+
+@cache
+def _imported(module: str) -> frozenset[str]:
+    """What a ``module`` of ours imports at its margin, by name; nothing of others'."""
+    top, *inner = module.split(".")
+    file = _HERE.joinpath(*inner).with_suffix(".py")
+    if top != _HERE.name or not file.is_file():
+        return frozenset()
+    found = _IMPORTS.findall(file.read_text(encoding="utf-8"))
+    return frozenset(name for of, part in found for name in (of, f"{of}.{part}"))
 
 
 def _class_words(tree: ast.Module, name: str) -> str:

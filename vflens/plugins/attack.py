@@ -319,7 +319,8 @@ def linear_estimate(values: Array, A: Array, b: Array) -> Estimate:
 
 def knowing(setting: Setting, *, linear: bool) -> dict[str, frozenset[str]]:
     """The installed attacks that are made for a defence of ``linear`` models, or networks, in ``setting``."""
-    kinds = {name: installed_attack(name) for name in ATTACKS.names()}
+    names = ATTACKS.without("torch") if linear else ATTACKS.names()
+    kinds = {name: installed_attack(name) for name in names}
     return {
         name: kind.knows
         for name, kind in kinds.items()

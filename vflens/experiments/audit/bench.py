@@ -11,8 +11,9 @@ import numpy as np
 from pydantic import Field
 
 from vflens.errors import ConfigError, KnowledgeError, PluginError
-from vflens.experiments.audit.models import World, simulate
+from vflens.experiments.audit.models import World, simulate, simulate_several
 from vflens.experiments.audit.subject import FEWEST_ROWS, AuditSubject, check_rows
+from vflens.models.stacked import MOST, side_by_side
 from vflens.numerics.estimators.affine import after_affine_map
 from vflens.plugins.attack import FAIR_GUESS, Attack, installed_attack, knowing
 from vflens.plugins.declared import Audited
@@ -28,16 +29,12 @@ Tell: TypeAlias = Callable[[str], None]
 MOST_COLUMNS = 128
 _FEW_COLUMNS = 16
 _MOST_LEAK = 0.2
+_CELLS, _KEPT = 2_000_000, 3  # of models made side by side; so many times as many are kept
 #: What the adversary of an audit has: scores, disclosed parameters, some rows, and its own data.
 KNOWN = frozenset(
     {
-        Knowledge.SCORES,
-        Knowledge.PARAMETERS,
-        Knowledge.OWN_FEATURES,
-        Knowledge.OWN_LABELS,
-        Knowledge.AUXILIARY,
-        Knowledge.MOMENTS,
-        Knowledge.METADATA,
+        *(Knowledge.SCORES, Knowledge.PARAMETERS, Knowledge.OWN_FEATURES, Knowledge.OWN_LABELS),
+        *(Knowledge.AUXILIARY, Knowledge.MOMENTS, Knowledge.METADATA),
     }
 )
 
@@ -127,6 +124,7 @@ class Bench:
     known: Array
     failed: dict[str, str] = field(default_factory=lambda: broken(ATTACKS))  # attacks, and what they raised
     read: dict[bytes, list[Answer]] = field(default_factory=dict)  # see of_training
+    made: dict[tuple[str, int], World] = field(default_factory=dict)  # see worlds
 
     @classmethod
     def set_up(cls, subject: AuditSubject, plan: Plan) -> Bench:
@@ -167,6 +165,27 @@ class Bench:
         """The best of them."""
         return min(self.blind, key=lambda name: self.blind[name])
 
+    def world(self, kind: str, model: int) -> World:
+        """One of the simulated models of a ``kind``, made beside others of the plan."""
+        count = 1 if kind == "given" else self.plan.models
+        several = next(of for of in side_by_side(count, self.together) if model in of)
+        return self.worlds(kind, several)[model - several.start]
+
+    def worlds(self, kind: str, models: range) -> list[World]:
+        """The simulated ``models`` of a ``kind``; the last ones are kept, as memory allows."""
+        new = [i for i in models if (kind, i) not in self.made]
+        made = simulate_several(self.subject, kind, [self.plan.rng(kind, i) for i in new])
+        self.made.update({(kind, i): world for i, world in zip(new, made, strict=True)})
+        found = [self.made[kind, i] for i in models]
+        for old in list(self.made)[: -_KEPT * self.together]:
+            del self.made[old]
+        return found
+
+    @property
+    def together(self) -> int:
+        """How many models are made side by side, as memory allows."""
+        return min(MOST, max(1, _CELLS // self.subject.x.size))
+
     @cached_property
     def _imputed(self) -> Array | None:
         """What the active party's own columns say of all rows (n, d), learnt from the known ones; None where
@@ -202,16 +221,24 @@ class Bench:
         """Whether its rows are enough for what ``kind`` needs."""
         return len(self.known) >= 2 or not kind.needs & {Knowledge.MOMENTS, Knowledge.AUXILIARY}
 
+    @cached_property
+    def _knowing(self) -> dict[str, frozenset[str]]:
+        return knowing(Setting.VERTICAL, linear=True)
+
+    def made_for(self, defense: str) -> list[str]:
+        """The installed attacks behind linear models that know how ``defense`` works."""
+        return [name for name, known in self._knowing.items() if defense in known]
+
     def knowing(self, defense: str, settings: Facts) -> dict[str, Attack]:
-        """The attacks :func:`made_for` ``defense`` that the adversary has enough for, told those of its
+        """The attacks :meth:`made_for` ``defense`` that the adversary has enough for, told those of its
         ``settings`` that they have too.
         """
         clear = frozenset({Knowledge.EMBEDDINGS} if self.plan.training == "clear" else ())
-        kinds = {name: kind for name in made_for(defense) if (kind := installed_attack(name)) is not None}
+        kinds = {name: installed_attack(name) for name in self.made_for(defense)}
         return {
             name: kind(**{key: value for key, value in settings.items() if key in kind.model_fields})
             for name, kind in kinds.items()
-            if kind.needs <= KNOWN | clear and self._informs(kind)
+            if kind and kind.needs <= KNOWN | clear and self._informs(kind)
         }
 
     def estimates(
@@ -282,11 +309,6 @@ def running(progress: Progress, stage: str, done: int, total: int) -> Tell:
     return lambda what: progress(f"{stage}: {what}", done, total)
 
 
-def made_for(defense: str) -> list[str]:
-    """The installed attacks on columns behind linear models that know how ``defense`` works."""
-    return [name for name, known in knowing(Setting.VERTICAL, linear=True).items() if defense in known]
-
-
 def blind_errors(x: Array, learnt: Mapping[str, Array]) -> dict[str, float]:
     """MSE per feature of blind guesses at ``x`` (n, d), those ``learnt`` from known rows too; "random" in
     expectation.
@@ -301,9 +323,11 @@ def blind_errors(x: Array, learnt: Mapping[str, Array]) -> dict[str, float]:
 
 
 def broken(registry: Registry) -> dict[str, str]:
-    """The installed plug-ins that cannot be imported, and why; without those whose extra is missing."""
+    """The installed plug-ins that cannot be imported, and why; not our own that need torch: no audit runs
+    them.
+    """
     found = {}
-    for name in registry.names():
+    for name in registry.without("torch"):
         try:
             registry.get(name)
         except ConfigError:
@@ -320,7 +344,7 @@ def audited(phase: Phase) -> Iterator[tuple[str, type[Attack], Audited]]:
     training in the clear. What needs nothing is a blind guess, beside which the others stand.
     """
     clear = frozenset({Knowledge.EMBEDDINGS} if phase is Phase.TRAIN else ())
-    for name in ATTACKS.names():
+    for name in ATTACKS.without("torch"):
         kind = installed_attack(name)
         if kind is None or kind.audited is None or kind.estimates != "features":
             continue

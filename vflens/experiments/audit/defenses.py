@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 
 import numpy as np
 
 from vflens.errors import VflensError
-from vflens.experiments.audit.bench import Bench, Tell, Wanted, blind_errors, made_for, running
-from vflens.experiments.audit.models import World, simulate
+from vflens.experiments.audit.bench import Bench, Tell, Wanted, blind_errors, running
+from vflens.experiments.audit.models import World, alone, simulate_several
 from vflens.experiments.audit.outcomes import shares, worst_column, wrong_of
 from vflens.experiments.pages.cost import Cost, Use, use_of
 from vflens.experiments.results.titles import describe
+from vflens.models.stacked import side_by_side
 from vflens.numerics.measures.intervals import interval
 from vflens.plugins.defense import Defense
 from vflens.registry import DEFENSES
@@ -113,7 +116,8 @@ def _loadable() -> tuple[dict[str, type[Defense]], dict[str, str]]:
     """The installed defences by name, and what :func:`left_out` returns."""
     loaded: dict[str, type[Defense]] = {}
     reasons: dict[str, str] = {}
-    for name in DEFENSES.names():
+    here = find_spec("torch") is not None  # those of ours that need it act on networks: see candidates
+    for name in DEFENSES.without("torch") if here else DEFENSES.names():
         try:
             loaded[name] = DEFENSES.get(name)
         except VflensError as error:
@@ -131,14 +135,18 @@ def try_defenses(bench: Bench, progress: Progress) -> tuple[tuple[Defended, ...]
     trials = [_Trial(fewer, *one) for one in candidates() if one[2].hooks() & acting]
     worth: list[dict[str, float]] = []
     stage, total = "defences tried on models", COST_MODELS * len(trials)
-    for i in range(COST_MODELS):
-        running(progress, stage, i * len(trials), total)("training without one")
-        plain = simulate(bench.subject, "trained", bench.plan.rng("trained", i))
-        alone = plain.alone(bench.plan.rng("alone", i))
-        by_itself = {f"{name}_alone": figure for name, figure in plain.figures(alone).items()}
-        worth.append({**plain.figures(plain.released), **by_itself})
-        for j, trial in enumerate(trials, i * len(trials)):
-            trial.on(plain, by_itself, i, running(progress, stage, j, total))
+    for models in side_by_side(COST_MODELS, bench.together):
+        tell = running(progress, stage, models.start * len(trials), total)
+        tell("training without one")
+        plain = bench.worlds("trained", models)
+        own = alone(plain, [bench.plan.rng("alone", i) for i in models])
+        for trial in trials:
+            trial.train(models, tell)
+        for i, world, scores in zip(models, plain, own, strict=True):
+            by_itself = {f"{name}_alone": figure for name, figure in world.figures(scores).items()}
+            worth.append({**world.figures(world.released), **by_itself})
+            for j, trial in enumerate(trials, i * len(trials)):
+                trial.on(world, by_itself, i, running(progress, stage, j, total))
     progress(stage, total, total)
     utility = {name: Mean(*interval([figures[name] for figures in worth])) for name in worth[0]}
     return tuple(trial.result() for trial in trials), utility
@@ -162,34 +170,43 @@ class _Trial:
         self._bench, self._kind = bench, kind
         at = "the coordinator" if "on_scores" in kind.hooks() else "you"
         self._place, self._reason, self._withheld = (name, settings, at), "", False
+        self._trained: dict[int, World] = {}  # under a defence that acts in training, until it is measured
         self._figures: list[tuple[float, float, float]] = []  # of classes
         self._worth: list[tuple[str, Use, Use]] = []  # measure, of the model before and after
         self._errors: dict[
             str, list[tuple[Array, Array, float]]
         ] = {}  # by column; taken of whole ones; blind
 
+    def train(self, models: Sequence[int], tell: Tell) -> None:
+        """The next ``models`` under the defence, if it acts in training."""
+        name, settings, _ = self._place
+        if self._reason or not self._kind.hooks() & _IN_TRAINING:
+            return
+        tell(f"training under {name}")
+        rngs = [self._bench.plan.rng("trained", i) for i in models]
+        with self._unharmed():
+            worlds = simulate_several(self._bench.subject, "trained", rngs, [(name, self._kind(**settings))])
+            self._trained = dict(zip(models, worlds, strict=True))
+
     def on(self, plain: World, alone: Facts, model: int, tell: Tell) -> None:
         """The next undefended model ``plain``; ``alone`` has the figures of the active party's own."""
-        name, *_ = self._place
         if self._reason:
             return
+        name, settings, _ = self._place
         tell(name)
-        try:
-            world = self._defended(plain, model)
+        with self._unharmed():
+            world = self._trained.pop(model, None) or plain.under((name, self._kind(**settings)))
             self._price(plain, world, alone)
             if model < min(ATTACKED_MODELS, self._bench.plan.models):
                 self._attack(world, model, lambda attack: tell(f"{name}, {attack}"))
-        except (
-            Exception
-        ) as error:  # a plug-in that needs more than this simulation has must not end the audit
-            self._reason = f"{type(error).__name__}: {error}".partition("\n")[0]
 
-    def _defended(self, plain: World, model: int) -> World:
-        name, settings, _ = self._place
-        named = (name, self._kind(**settings))
-        if not self._kind.hooks() & _IN_TRAINING:
-            return plain.under(named)
-        return simulate(self._bench.subject, "trained", self._bench.plan.rng("trained", model), [named])
+    @contextmanager
+    def _unharmed(self) -> Iterator[None]:
+        """A plug-in that needs more than this simulation has must not end the audit."""
+        try:
+            yield
+        except Exception as error:
+            self._reason = f"{type(error).__name__}: {error}".partition("\n")[0]
 
     def _price(self, plain: World, world: World, alone: Facts) -> None:
         scores, classes = (plain.released, world.released), self._bench.subject.classes
@@ -225,7 +242,7 @@ class _Trial:
         measures, before, after = zip(*self._worth, strict=True)
         cost = Cost.of(measures[0], dict(enumerate(after)), dict(enumerate(before)))
         priced: Document = {"cost": cost, "price": str(cost), "gain": cost.gain}
-        untested = _untested(self._place[0], strongest["tried"])
+        untested = _untested(self._bench.made_for(self._place[0]), strongest["tried"])
         figures = {**strongest, **priced, **of_classes}
         return Defended(*self._place, withheld=self._withheld, untested=untested, **figures)
 
@@ -250,9 +267,10 @@ class _Trial:
         return {"attack": attack, "mse": mse, "tried": tuple(ran), **worst}
 
 
-def _untested(defense: str, tried: Sequence[str]) -> str:
-    """Why nobody can say what ``defense`` hides after attacks were ``tried``; "" after one that knows it."""
-    knowing = made_for(defense)
+def _untested(knowing: Sequence[str], tried: Sequence[str]) -> str:
+    """Why nobody can say what a defence hides after attacks were ``tried``; "" after one of those ``knowing``
+    it.
+    """
     if set(knowing) & set(tried):
         return ""
     if knowing:

@@ -9,7 +9,7 @@ defended or not. The attacks read it through the usual view.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from hashlib import blake2b
@@ -22,7 +22,8 @@ from vflens.experiments.audit.subject import AuditSubject
 from vflens.member.adversary import reconstructed
 from vflens.models.part import Keys, Site, plain
 from vflens.models.settings import Training
-from vflens.models.softmax_regression import LinearBlock, as_targets, batches
+from vflens.models.softmax_regression import LinearBlock, as_targets
+from vflens.models.stacked import Course, fit, side_by_side
 from vflens.numerics.measures.fit import r2, rmse
 from vflens.numerics.measures.ranking import accuracy, auc
 from vflens.plugins.attack import Attack
@@ -143,7 +144,7 @@ class World:
         )
         return reconstructed(attack, view, rng)
 
-    @property
+    @cached_property
     def tested(self) -> Array:
         """The rows that did not train it, int32: what it is worth is measured on them."""
         return np.setdiff1d(np.arange(len(self.labels), dtype=np.int32), self.trained)
@@ -156,10 +157,6 @@ class World:
         unit = Scaler.of_bounds(self.subject.label).inverse
         return {Name.R2: r2(found[:, 0], truth), Name.RMSE: rmse(unit(found[:, 0]), unit(truth))}
 
-    def alone(self, rng: np.random.Generator) -> Array:
-        """Scores (n, k) of a model of the active party's columns alone, trained on the same rows."""
-        return _fitted(self.subject, self.other, self.labels, self.trained, rng=rng).forward(self.other)
-
     def under(self, defense: NamedDefense) -> World:
         """The same model under one defence, which must not act in training."""
         defended = _Defended(self.subject, [defense], self.secret)
@@ -168,7 +165,7 @@ class World:
 
 
 def simulate(
-    subject: AuditSubject, kind: str, rng: np.random.Generator, defenses: Iterable[NamedDefense] = ()
+    subject: AuditSubject, kind: str, rng: np.random.Generator, defenses: Sequence[NamedDefense] = ()
 ) -> World:
     """A world of ``subject``.
 
@@ -179,35 +176,88 @@ def simulate(
         defenses: by name, fold over inputs, partial logits (those of training too), parameters and scores,
             all with the passive party as owner.
     """
-    n, d = subject.x.shape
-    everything = np.arange(n, dtype=np.int32)
-    other = rng.random((n, d)) if subject.other is None else subject.other
-    weight, bias = _teacher(np.hstack([subject.x, other]), subject.classes, rng)
-    labels = _labels(subject, kind, np.hstack([subject.x, other]) @ weight.T + bias, rng)
-    secret: bytes = rng.bytes(32)
-    defended = _Defended(subject, defenses, secret)
-    inputs = defended.fold("on_inputs", subject.x, Phase.TRAIN)
-    drawn, sent = _NO_ROWS, list[Released]()
+    return simulate_several(subject, kind, [rng], defenses)[0]
+
+
+def simulate_several(
+    subject: AuditSubject,
+    kind: str,
+    rngs: Sequence[np.random.Generator],
+    defenses: Sequence[NamedDefense] = (),
+) -> list[World]:
+    """What :func:`simulate` makes with each of ``rngs``; models are trained side by side."""
+    drafts = [_Draft(subject, kind, rng, defenses) for rng in rngs]
+    parameters = [(draft.weight, draft.bias) for draft in drafts]
     if kind == "trained":
-        drawn = rng.permutation(everything)[: math.ceil(_TRAINING_SHARE * n)]
-        both = np.hstack([inputs, other])
-        logits = _sending(both, d, defended.chain, sent)
-        block = _fitted(subject, both, labels, drawn, rng=rng, logits=logits)
-        weight, bias = block.weight, block.parameters()["bias"]
-    mine = subject.weight if kind == "given" and subject.weight is not None else weight[:, :d]
-    return World(
-        subject,
-        inputs,
-        mine,
-        bias,
-        **defended.releases(inputs, mine, bias, other @ weight[:, d:].T),
-        other=other,
-        own_weight=weight[:, d:],
-        labels=labels,
-        secret=secret,
-        trained=np.sort(drawn),
-        sent=tuple(sent),
-    )
+        parameters = _fitted(subject, [draft.course for draft in drafts])
+    return [draft.world(*trained) for draft, trained in zip(drafts, parameters, strict=True)]
+
+
+def alone(worlds: Sequence[World], rngs: Sequence[np.random.Generator]) -> list[Array]:
+    """Scores (n, k) of a model of the active party's columns alone, trained on the same rows, for each of
+    ``worlds`` of one subject.
+    """
+    subject = worlds[0].subject
+    courses = [
+        Course(w.other, as_targets(w.labels, subject.classes), w.trained, rng, w.other.shape[1])
+        for w, rng in zip(worlds, rngs, strict=True)
+    ]
+    fitted = _fitted(subject, courses)
+    return [w.other @ weight.T + bias for w, (weight, bias) in zip(worlds, fitted, strict=True)]
+
+
+class _Draft:
+    """A world in the making: all but its trained model."""
+
+    def __init__(
+        self, subject: AuditSubject, kind: str, rng: np.random.Generator, defenses: Sequence[NamedDefense]
+    ) -> None:
+        n, d = subject.x.shape
+        self._subject, self._kind = subject, kind
+        self._other = rng.random((n, d)) if subject.other is None else subject.other
+        both = np.hstack([subject.x, self._other])
+        self.weight, self.bias = _teacher(both, subject.classes, rng)
+        self._labels = _labels(subject, kind, both @ self.weight.T + self.bias, rng)
+        self._secret: bytes = rng.bytes(32)
+        self._defended, self._sent = _Defended(subject, defenses, self._secret), list[Released]()
+        self._inputs = self._defended.fold("on_inputs", subject.x, Phase.TRAIN)
+        self._drawn, self._rng = _NO_ROWS, rng
+        if kind == "trained":
+            self._drawn = rng.permutation(np.arange(n, dtype=np.int32))[: math.ceil(_TRAINING_SHARE * n)]
+
+    @property
+    def course(self) -> Course:
+        """The training of its model: the party's partial logits leave as the defences leave them."""
+        both, d = np.hstack([self._inputs, self._other]), self._inputs.shape[1]
+        targets = as_targets(self._labels, self._subject.classes)
+        return Course(both, targets, self._drawn, self._rng, d, self._leaves)
+
+    def _leaves(self, partial: Array, rows: Array) -> Array:
+        exchange = Exchange("audit", Phase.TRAIN, 1, len(self._sent))
+        seen: Array = self._defended.chain.fold("on_embedding", partial, exchange, rows)
+        sent = Released("coordinator", exchange, Point.EMBEDDING, rows, tensors={"embedding": seen})
+        self._sent.append(sent)
+        return seen
+
+    def world(self, weight: Array, bias: Array) -> World:
+        """It, with the model of ``weight`` (k, d + m) and ``bias`` (k,)."""
+        subject, d = self._subject, self._inputs.shape[1]
+        given = subject.weight if self._kind == "given" else None
+        mine = weight[:, :d] if given is None else given
+        others = self._other @ weight[:, d:].T
+        return World(
+            subject,
+            self._inputs,
+            mine,
+            bias,
+            **self._defended.releases(self._inputs, mine, bias, others),
+            other=self._other,
+            own_weight=weight[:, d:],
+            labels=self._labels,
+            secret=self._secret,
+            trained=np.sort(self._drawn),
+            sent=tuple(self._sent),
+        )
 
 
 class _Defended:
@@ -235,48 +285,15 @@ class _Defended:
         }
 
 
-def _fitted(
-    subject: AuditSubject,
-    x: Array,
-    labels: Array,
-    rows: Array,
-    *,
-    rng: np.random.Generator,
-    logits: Callable[[LinearBlock, Array], Array] | None = None,
-) -> LinearBlock:
-    """The planned model of the columns ``x`` (n, d), trained on ``rows``.
-
-    ``logits`` gives those of a batch of rows (m, k) under the block so far; None: its own.
-    """
+def _fitted(subject: AuditSubject, courses: Sequence[Course]) -> list[tuple[Array, Array]]:
+    """The weight and the bias of the planned model after each of ``courses``."""
     training = _TRAINING[subject.family.label_kind]
-    size = {"features": x.shape[1], "classes": subject.classes, "holds_bias": True}
-    site = Site("audit", (), training=training, keys=Keys.under(bytes(32)), wrap=plain, **size)
+    site = Site("audit", (), 0, subject.classes, training, Keys.under(bytes(32)), plain)  # for its loss
     block = subject.family.active_part(site)
     assert isinstance(block, LinearBlock)
-    for _ in range(training.epochs):
-        for batch in batches(rows, training.batch_size, rng):
-            z = logits(block, batch) if logits else block.forward(x[batch])
-            block.learn(x[batch], block.loss_of(z, as_targets(labels[batch], subject.classes))[1])
-    return block
-
-
-def _sending(
-    x: Array, d: int, chain: DefenseChain, sent: list[Released]
-) -> Callable[[LinearBlock, Array], Array]:
-    """What gives the logits of a batch of rows of both parties' columns ``x``: those of the first ``d`` as
-    the defences leave them, which it puts into ``sent``, and those of the others.
-    """
-
-    def logits(block: LinearBlock, rows: Array) -> Array:
-        exchange = Exchange("audit", Phase.TRAIN, 1, len(sent))
-        assert block.bias is not None
-        partial = x[rows, :d] @ block.weight[:, :d].T + block.bias
-        seen = chain.fold("on_embedding", partial, exchange, rows)
-        sent.append(Released("coordinator", exchange, Point.EMBEDDING, rows, tensors={"embedding": seen}))
-        found: Array = seen + x[rows, d:] @ block.weight[:, d:].T
-        return found
-
-    return logits
+    several = side_by_side(len(courses))
+    parts = [fit(courses[of.start : of.stop], training, block.loss_of) for of in several]
+    return [parameters for part in parts for parameters in zip(*part, strict=True)]
 
 
 def _teacher(features: Array, classes: int, rng: np.random.Generator) -> tuple[Array, Array]:

@@ -16,7 +16,7 @@ import numpy as np
 from vflens.errors import ConfigError
 from vflens.experiments.audit.bench import Answer, Bench, Plan, Tell, audited, running
 from vflens.experiments.audit.defenses import ATTACKED_MODELS, fitting, left_out, try_defenses
-from vflens.experiments.audit.models import World, simulate
+from vflens.experiments.audit.models import World
 from vflens.experiments.audit.outcomes import AttackOutcome, ModelErrors, summary
 from vflens.experiments.audit.record import AuditRecord, Closed, EarlyBounds, NumericLabel, by_error
 from vflens.experiments.audit.subject import AuditSubject
@@ -136,7 +136,7 @@ def _answers(
     bench: Bench, phase: str, kind: str, model: int, tell: Tell = lambda what: None, *, only: str = ""
 ) -> Iterator[tuple[World, Answer]]:
     """What each attack, or the ``only`` one, says of one model."""
-    world = simulate(bench.subject, kind, bench.plan.rng(kind, model))
+    world = bench.world(kind, model)
     if phase == Phase.TRAIN:
         answers: Iterable[Answer] = bench.of_training(world, model, tell)
     else:
