@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, TypeAlias
 from vflens.experiments.outcome.decide import HARDLY
 from vflens.experiments.outcome.finding import Finding, Findings, Quantity, with_tries
 from vflens.experiments.results.folders import Metric, PartyRuns
-from vflens.experiments.results.results import Result, column_errors, final, half_width, is_baseline, results
+from vflens.experiments.results.results import Result, column_errors, final, is_baseline, results
 from vflens.experiments.results.titles import attacker, defenses, named, places
 from vflens.numerics.measures.advantage import Advantage, advantage
+from vflens.numerics.measures.intervals import ends_of, half_width
 from vflens.plugins.attack import is_blind
 from vflens.protocol.acts import together
 from vflens.score.worst import Shares
@@ -97,11 +98,6 @@ def _place(run: PartyRuns, r: Result) -> Document:
     """The fields of a finding that say where ``r`` was scored."""
     place = {"attack": r.attack, "target": r.target, "scored_set": r.scored_set, "rows": r.rows}
     return {**place, "label": run.label_of(r.target) is not None}
-
-
-def ends_of(error: float, half: float) -> dict[str, float]:
-    """The ends of the interval of an ``error``, ± ``half``."""
-    return {"low": max(0.0, error - half), "high": error + half}
 
 
 def _readers(run: RecordedRun) -> Reader:

@@ -25,8 +25,9 @@ from vflens.experiments.results.clear_training import (
     reads_training,
 )
 from vflens.experiments.results.record import RecordedRun
-from vflens.experiments.results.results import UTILITY, LargestLeak, Result, beside, worth
+from vflens.experiments.results.results import LargestLeak, Result, beside
 from vflens.experiments.results.titles import attacker, by_name, defenses, labels, named, things
+from vflens.experiments.results.utility import UTILITY, worth
 from vflens.storage.json_file import finite
 from vflens.storage.metrics import Name
 from vflens.types import Document, Phase

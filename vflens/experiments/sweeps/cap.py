@@ -6,7 +6,7 @@ Of a numeric label R² takes the place of accuracy.
 from collections.abc import Mapping, Sequence
 
 from vflens.experiments.pages.drawing import TextTable
-from vflens.experiments.results.results import UTILITY, worth
+from vflens.experiments.results.utility import UTILITY, worth
 from vflens.experiments.sweeps.pool import Rows
 from vflens.experiments.sweeps.sweep_page import attacked, errors
 from vflens.numerics.measures.intervals import spread

@@ -8,7 +8,7 @@ from vflens.experiments.outcome.words import number, rows_of
 from vflens.experiments.pages.drawing import Drawing
 from vflens.experiments.pages.plots import Plot, Series, heat_map, lines
 from vflens.experiments.pages.report_charts import percent
-from vflens.experiments.results.results import UTILITY
+from vflens.experiments.results.utility import UTILITY
 from vflens.experiments.sweeps.pool import Rows
 from vflens.numerics.measures.intervals import Pooled, interval, pooled
 from vflens.plugins.attack import up_to_renaming
