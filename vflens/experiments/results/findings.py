@@ -76,10 +76,7 @@ def _found(run: RecordedRun) -> Iterator[Finding]:
     scored = [r for r in run.results if not is_blind(r.attack)]
     yield from (replace(f, adversary=who(f.attack)) for f in found_columns(run))
     for r in scored:
-        ends = {} if r.half_width is None else ends_of(r.mse, r.half_width)
-        figures: Facts = {"value": r.mse, "blind": r.blind, "guess": r.blind_guess, **ends}
-        place = {**_place(run, r), "subject": "label" if run.label_of(r.target) else "columns"}
-        yield Finding(quantity=Quantity.ALL, **place, **figures, adversary=who(r.attack))
+        yield replace(of_result(run, r), adversary=who(r.attack))
     yield from (of_label(run, found) for found in run.labels)
     yield from (of_member(run, found) for found in run.membership)
     # Of rows that nobody trained on an attack may tell people apart: no leak of training.
@@ -92,6 +89,14 @@ def _found(run: RecordedRun) -> Iterator[Finding]:
         yield Finding.of_share(Quantity.NAMED, *of, **_of_pairs(run, m))
     for f in (f for case in run.worst_cases for f in case.findings):
         yield replace(f, adversary=who(f.attack), label=run.label_of(f.target) is not None)
+
+
+def of_result(run: PartyRuns, r: Result) -> Finding:
+    """The error over all columns."""
+    ends = {} if r.half_width is None else ends_of(r.mse, r.half_width)
+    figures: Facts = {"value": r.mse, "blind": r.blind, "guess": r.blind_guess, **ends}
+    place = {**_place(run, r), "subject": "label" if run.label_of(r.target) else "columns"}
+    return Finding(quantity=Quantity.ALL, **place, **figures)
 
 
 def _place(run: PartyRuns, r: Result) -> Document:
