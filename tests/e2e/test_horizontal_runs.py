@@ -12,7 +12,7 @@ from laboratory import transcripts
 from processes import ENVIRONMENT, VFLENS
 
 from vflens.experiments.results.record import read_runs
-from vflens.experiments.results.results import clients, utility
+from vflens.experiments.results.utility import clients, utility
 from vflens.experiments.run.horizontal.experiment import HorizontalExperiment
 from vflens.experiments.run.run import run
 from vflens.storage.files import load_arrays

@@ -16,6 +16,7 @@ from vflens.api.estimates import Estimate, estimates_of
 from vflens.api.html import paragraphs, table
 from vflens.config import Plugin, build_plugins, validate
 from vflens.errors import ConfigError, DataError
+from vflens.experiments.outcome import table as outcome
 from vflens.experiments.outcome.finding import Finding
 from vflens.experiments.outcome.words import number, rows_of
 from vflens.experiments.pages.report_charts import heat_cells, percent
@@ -35,21 +36,6 @@ from vflens.experiments.sweeps.sweep_file import load_sweep, sweep_kind
 from vflens.plugins.attack import Attack
 from vflens.registry import ATTACKS
 from vflens.types import Document
-
-_RESULTS = pa.schema(
-    [(name, pa.string()) for name in ("scenario", "attack", "target", "scored_set")]
-    + [("rows", pa.int64())]
-    + [(name, pa.float64()) for name in ("mse", "blind", "relative", "psnr", "ssim")]
-    + [("better", pa.bool_())]
-)
-
-_CLIENTS = pa.schema(
-    [(name, pa.string()) for name in ("scenario", "client")]
-    + [(name, pa.float64()) for name in ("accuracy", "alone")]
-)
-
-
-_OF_ALL = pa.schema([(name, pa.string()) for name in ("folder", "run", "defenses")] + list(_RESULTS)[1:])
 
 
 @dataclass(frozen=True)
@@ -88,7 +74,7 @@ class Run:
             for scenario, run in zip(self.scenarios, self._runs, strict=True)
             for result in run.results
         ]
-        return pa.Table.from_pylist(rows, schema=_RESULTS)
+        return outcome.arrow(rows, ("scenario", *outcome.RESULTS))
 
     @cached_property
     def findings(self) -> list[Finding]:
@@ -101,11 +87,11 @@ class Run:
         with the others, and ``alone``, by a model of its own rows; no row for a vertical run.
         """
         rows = [
-            dict(zip(_CLIENTS.names, (scenario, *client), strict=True))
+            {"scenario": scenario, **client._asdict()}
             for scenario, run in zip(self.scenarios, self._runs, strict=True)
             for client in run.clients
         ]
-        return pa.Table.from_pylist(rows, schema=_CLIENTS)
+        return outcome.arrow(rows, ("scenario", "client", "accuracy", "alone"))
 
     @cached_property
     def estimates(self) -> dict[tuple[str, ...], Estimate]:
@@ -180,11 +166,11 @@ def results(pattern: str | Path) -> pa.Table:
         for run in read_runs(list(folders))
         for result in run.results
     ]
-    return pa.Table.from_pylist(rows, schema=_OF_ALL)
+    return outcome.arrow(rows, ("folder", "run", "defenses", *outcome.RESULTS))
 
 
 def _figures(result: Result) -> Document:
-    return {name: getattr(result, name) for name in _RESULTS.names[1:]}
+    return {name: getattr(result, name) for name in outcome.RESULTS}
 
 
 def _cell(result: Result | None) -> str:

@@ -178,6 +178,12 @@ def up_to_renaming(attack: str) -> bool:
     return kind is not None and kind.up_to_renaming
 
 
+def up_to_affine(attack: str) -> bool:
+    """Whether the values of ``attack`` are the columns up to an affine map: plain MSE has no meaning."""
+    kind = installed_attack(attack)
+    return kind is not None and kind.up_to_affine
+
+
 def is_blind(attack: str) -> bool:
     """Whether ``attack`` is a blind guess; False if it is not installed."""
     kind = installed_attack(attack)

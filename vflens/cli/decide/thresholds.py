@@ -41,18 +41,18 @@ TableFile = Annotated[
 def check_table(file: Path | None) -> None:
     """Refuse another file than .csv and .parquet, before the work."""
     if file is not None:
-        from vflens.experiments.evidence import tables
+        from vflens.experiments.outcome import table
 
-        tables.check_table(file)
+        table.check_table(file)
 
 
 def write_table(file: Path | None, evidence: Callable[[], Sequence[Findings]]) -> Document:
     """Write the table where one is asked for; its name for a command's JSON."""
     if file is None:
         return {}
-    from vflens.experiments.evidence import tables
+    from vflens.experiments.outcome import table
 
-    tables.write_table(file, evidence())
+    table.write_table(file, evidence())
     return {"table": str(file)}
 
 

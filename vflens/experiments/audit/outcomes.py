@@ -12,9 +12,9 @@ from vflens.experiments.audit.subject import AuditSubject, category
 from vflens.experiments.outcome import words
 from vflens.experiments.outcome.decide import State
 from vflens.experiments.outcome.finding import Finding, Quantity
-from vflens.experiments.results.results import half_width
 from vflens.numerics.entropy import conditional_entropy, nearest_letters
 from vflens.numerics.measures.advantage import exact
+from vflens.numerics.measures.intervals import half_width
 from vflens.score.worst import Tolerance, most_frequent
 from vflens.storage.json_file import Rows, Share, Size, Word
 from vflens.types import Array, Document, Facts, Phase

@@ -19,10 +19,10 @@ from vflens.experiments.audit.defenses import Chosen, Defended, Mean
 from vflens.experiments.audit.outcomes import AttackOutcome, by_column, column_blind, columns_json
 from vflens.experiments.outcome.finding import Finding
 from vflens.experiments.results.findings import WorstCase
-from vflens.experiments.results.results import up_to_affine
 from vflens.experiments.results.theory import TOLERANCE
 from vflens.names import HEX_64
 from vflens.numerics.theory.closed_forms import Bounds
+from vflens.plugins.attack import up_to_affine
 from vflens.storage.json_file import Rows, Size, Word, in_words, read_as
 from vflens.types import ColumnInfo, Document, Phase
 from vflens.words import counted

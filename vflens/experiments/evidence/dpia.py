@@ -42,7 +42,7 @@ from vflens.experiments.outcome.finding import Finding, Findings
 from vflens.experiments.outcome.words import figures
 from vflens.experiments.results.findings import of_runs
 from vflens.experiments.results.record import RecordedRun, read_runs
-from vflens.experiments.results.results import UTILITY
+from vflens.experiments.results.utility import UTILITY
 from vflens.storage.arrow import parquet_table
 from vflens.storage.json_file import in_words
 from vflens.storage.metrics import Name

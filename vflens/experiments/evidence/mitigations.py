@@ -16,8 +16,8 @@ from vflens.experiments.outcome.finding import Finding
 from vflens.experiments.outcome.words import in_own_unit
 from vflens.experiments.results.findings import run_source
 from vflens.experiments.results.record import RecordedRun
-from vflens.experiments.results.results import UTILITY, worth
 from vflens.experiments.results.titles import defenses, places, tells_defenses
+from vflens.experiments.results.utility import UTILITY, worth
 from vflens.numerics.measures.advantage import wilson
 from vflens.numerics.measures.intervals import interval
 from vflens.plugins.attack import is_blind

@@ -12,8 +12,7 @@ from vflens.experiments.audit.outcomes import AttackOutcome
 from vflens.experiments.audit.record import AuditRecord
 from vflens.experiments.evidence.measured import RELEASE, TRAFFIC
 from vflens.experiments.outcome.finding import Finding, Findings, Quantity, with_tries
-from vflens.experiments.results.findings import ends_of
-from vflens.experiments.results.results import half_width
+from vflens.numerics.measures.intervals import ends_of, half_width
 from vflens.plugins.attack import installed_attack
 from vflens.storage.arrow import REFUSED
 from vflens.types import Document, Facts, Phase

@@ -18,10 +18,10 @@ from vflens.experiments.offline.given_labels import score_labels
 from vflens.experiments.offline.given_trees import TREE_ATTACKS
 from vflens.experiments.offline.score_readings import fits, one_versus_rest, other_orders, unscaled
 from vflens.experiments.offline.tree_recordings import numbers_of
-from vflens.experiments.results.results import half_width
 from vflens.experiments.weights.numbers import checked_numbers, checked_shapes
 from vflens.experiments.weights.pickles import refuse_pickle
 from vflens.numerics.linear_system import LinearSystem
+from vflens.numerics.measures.intervals import half_width
 from vflens.plugins.attack import LinearAttack, no_equations
 from vflens.randomness import secret_from_seed, stream
 from vflens.registry import ATTACKS

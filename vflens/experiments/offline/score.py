@@ -13,9 +13,8 @@ from vflens.errors import ConfigError, DataError
 from vflens.experiments.offline.command import fair_guess_file, states_of
 from vflens.experiments.offline.vertical.operator_attacks import score_answers
 from vflens.experiments.outcome.finding import Finding, Findings, Quantity, with_tries
-from vflens.experiments.results.findings import ends_of
 from vflens.experiments.results.folders import Metric, PartyRun, read_party
-from vflens.experiments.results.results import half_width
+from vflens.numerics.measures.intervals import ends_of, half_width
 from vflens.plugins.attack import is_blind
 from vflens.protocol.acts import Guess, Submission, together
 from vflens.recorded.agreements import AGREEMENTS

@@ -33,6 +33,7 @@ class Quantity(StrEnum):
     SITES = "sites"  # the share of training rows of all clients that are named as their own client's
 
 
+SITE = "which client a training row is from"  # the subject of SITES
 _ERRORS = {Quantity.ERROR, Quantity.ALL, Quantity.MEAN}
 _PEOPLE = {Quantity.WHOLE, Quantity.ALONE}
 _BY_ROWS = {*_PEOPLE, Quantity.LABELS}  # those of training and of predictions are two things
@@ -88,6 +89,11 @@ class Finding:
     def is_share(self) -> bool:
         """Whether value and guess are shares of right answers."""
         return self.quantity not in _ERRORS
+
+    @property
+    def errors(self) -> tuple[float, float]:
+        """The error and the blind guess's, of one unit: of a share 1 less it."""
+        return (1 - self.value, 1 - self.blind) if self.is_share else (self.value, self.blind)
 
     @property
     def guessed(self) -> float:
@@ -276,8 +282,9 @@ def _family(f: Finding) -> str:
         return f"{f.quantity} {f.subject}"
     if f.quantity in _PEOPLE:
         return Quantity.WHOLE
-    return Quantity.ALL if f.quantity in OVERALL else f.quantity
+    return Quantity.ALL if f.quantity in _TOGETHER else f.quantity
 
 
+_TOGETHER = (Quantity.ALL, Quantity.LABELS, Quantity.MEMBERS)
 #: What is judged of a whole federation, beside a blind guess.
-OVERALL: Sequence[Quantity] = (Quantity.ALL, Quantity.LABELS, Quantity.MEMBERS)
+OVERALL: Sequence[Quantity] = (*_TOGETHER, Quantity.SITES)

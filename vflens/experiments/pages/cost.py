@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from vflens.experiments.outcome.words import number
-from vflens.experiments.results.results import UTILITY, worth
+from vflens.experiments.results.utility import UTILITY, worth
 from vflens.numerics.measures.intervals import interval
 from vflens.storage.json_file import Number
 from vflens.storage.metrics import Name

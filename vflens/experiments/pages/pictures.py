@@ -10,8 +10,8 @@ from vflens.errors import DataError
 from vflens.experiments.outcome.words import rows_of
 from vflens.experiments.results.folders import PartyRun
 from vflens.experiments.results.record import RecordedRun
-from vflens.experiments.results.results import up_to_affine
 from vflens.experiments.results.titles import ranking
+from vflens.plugins.attack import up_to_affine
 from vflens.roles import ROLES
 from vflens.tables.pixels import pixel_places, too_wide
 from vflens.types import Array, Document

@@ -29,8 +29,9 @@ from vflens.experiments.results.files import FederationFile
 from vflens.experiments.results.folders import PartyRun
 from vflens.experiments.results.ledger import absent, in_bytes, sampled
 from vflens.experiments.results.record import RecordedRun, read_runs
-from vflens.experiments.results.results import UTILITY, NotRun
+from vflens.experiments.results.results import NotRun
 from vflens.experiments.results.titles import labels, targets
+from vflens.experiments.results.utility import UTILITY
 from vflens.models.family import (
     HORIZONTAL_IN_THE_CLEAR,
     IN_THE_CLEAR,

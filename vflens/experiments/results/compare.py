@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vflens.errors import ConfigError
+from vflens.experiments.outcome.table import differences, sides
 from vflens.experiments.outcome.words import number, rows_of
 from vflens.experiments.results.record import RecordedRun, read_run
-from vflens.experiments.results.results import ColumnError, Result
 from vflens.storage.metrics import Name
 from vflens.types import Document, Facts
 
@@ -89,8 +89,8 @@ def table(comparison: Facts) -> Table:
     grid.add_section()
     for e in (e for e in comparison["errors"] if not e["column"]):
         what = f"MSE of {e['attack']} on {e['target']} ({e['rows']} {rows_of(e['scored_set'])})"
-        sides = (f"{number(e[side])} (blind {number(e[f'blind_{side}'])})" for side in "ab")
-        grid.add_row(what, *sides, number(e["difference"]))
+        both = (f"{number(e[side])} (blind {number(e[f'blind_{side}'])})" for side in "ab")
+        grid.add_row(what, *both, number(e["difference"]))
     for kind in ("figures", "metrics"):
         grid.add_section()
         for m in comparison[kind]:
@@ -149,25 +149,16 @@ def _flat(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _errors(a: RecordedRun, b: RecordedRun) -> Iterator[Document]:
-    one, other = _final_errors(a), _final_errors(b)
-    for key in dict.fromkeys([*one, *other]):
-        mse = [side[key].mse if key in side else None for side in (one, other)]
-        blind = [side[key].blind if key in side else None for side in (one, other)]
-        if mse[0] != mse[1]:
-            yield {
-                **dict(zip(_ERROR_KEY, key, strict=True)),
-                **_sides(*mse),
-                "blind_a": blind[0],
-                "blind_b": blind[1],
-            }
+    for key, figures in differences(_final_errors(a), _final_errors(b)):
+        yield {**dict(zip(_ERROR_KEY, key, strict=True)), **figures}
 
 
-def _final_errors(run: RecordedRun) -> dict[tuple[str | int, ...], Result | ColumnError]:
-    found: dict[tuple[str | int, ...], Result | ColumnError] = {}
+def _final_errors(run: RecordedRun) -> dict[tuple[str | int, ...], tuple[float, float]]:
+    found: dict[tuple[str | int, ...], tuple[float, float]] = {}
     for r in run.results:
         key = (r.attack, r.target, r.scored_set, r.rows)
-        found[(*key, "")] = r
-        found |= {(*key, c.column): c for c in run.columns(r)}
+        found[(*key, "")] = r.mse, r.blind
+        found |= {(*key, c.column): (c.mse, c.blind) for c in run.columns(r)}
     return found
 
 
@@ -176,8 +167,8 @@ def _metrics(a: RecordedRun, b: RecordedRun) -> Iterator[Document]:
     for key in dict.fromkeys([*one, *other]):
         mine, theirs = one.get(key), other.get(key)
         if mine is None or theirs is None or not np.array_equal(mine, theirs, equal_nan=True):
-            sides = _sides(mine[0] if mine else None, theirs[0] if theirs else None)
-            yield {**dict(zip(_METRIC_KEY, key, strict=True)), **sides}
+            both = sides(mine[0] if mine else None, theirs[0] if theirs else None)
+            yield {**dict(zip(_METRIC_KEY, key, strict=True)), **both}
 
 
 def _other_metrics(run: RecordedRun) -> dict[tuple[str | int, ...], tuple[float, ...]]:
@@ -192,8 +183,3 @@ def _other_metrics(run: RecordedRun) -> dict[tuple[str | int, ...], tuple[float,
 
 def _of_an_attack(metric: Name) -> bool:
     return metric in _ATTACK_METRICS or metric.startswith("theory_")
-
-
-def _sides(a: float | None, b: float | None) -> dict[str, float | None]:
-    """Both figures and b − a, None if one is missing."""
-    return {"a": a, "b": b, "difference": None if a is None or b is None else b - a}

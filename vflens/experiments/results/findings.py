@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, TypeAlias
 from vflens.experiments.outcome.decide import HARDLY
 from vflens.experiments.outcome.finding import Finding, Findings, Quantity, with_tries
 from vflens.experiments.results.folders import Metric, PartyRuns
-from vflens.experiments.results.results import Result, column_errors, final, half_width, is_baseline, results
+from vflens.experiments.results.results import Result, column_errors, final, is_baseline, results
 from vflens.experiments.results.titles import attacker, defenses, named, places
 from vflens.numerics.measures.advantage import Advantage, advantage
+from vflens.numerics.measures.intervals import ends_of, half_width
 from vflens.plugins.attack import is_blind
 from vflens.protocol.acts import together
 from vflens.score.worst import Shares
@@ -75,10 +76,7 @@ def _found(run: RecordedRun) -> Iterator[Finding]:
     scored = [r for r in run.results if not is_blind(r.attack)]
     yield from (replace(f, adversary=who(f.attack)) for f in found_columns(run))
     for r in scored:
-        ends = {} if r.half_width is None else ends_of(r.mse, r.half_width)
-        figures: Facts = {"value": r.mse, "blind": r.blind, "guess": r.blind_guess, **ends}
-        place = {**_place(run, r), "subject": "label" if run.label_of(r.target) else "columns"}
-        yield Finding(quantity=Quantity.ALL, **place, **figures, adversary=who(r.attack))
+        yield replace(of_result(run, r), adversary=who(r.attack))
     yield from (of_label(run, found) for found in run.labels)
     yield from (of_member(run, found) for found in run.membership)
     # Of rows that nobody trained on an attack may tell people apart: no leak of training.
@@ -93,15 +91,18 @@ def _found(run: RecordedRun) -> Iterator[Finding]:
         yield replace(f, adversary=who(f.attack), label=run.label_of(f.target) is not None)
 
 
+def of_result(run: PartyRuns, r: Result) -> Finding:
+    """The error over all columns."""
+    ends = {} if r.half_width is None else ends_of(r.mse, r.half_width)
+    figures: Facts = {"value": r.mse, "blind": r.blind, "guess": r.blind_guess, **ends}
+    place = {**_place(run, r), "subject": "label" if run.label_of(r.target) else "columns"}
+    return Finding(quantity=Quantity.ALL, **place, **figures)
+
+
 def _place(run: PartyRuns, r: Result) -> Document:
     """The fields of a finding that say where ``r`` was scored."""
     place = {"attack": r.attack, "target": r.target, "scored_set": r.scored_set, "rows": r.rows}
     return {**place, "label": run.label_of(r.target) is not None}
-
-
-def ends_of(error: float, half: float) -> dict[str, float]:
-    """The ends of the interval of an ``error``, ± ``half``."""
-    return {"low": max(0.0, error - half), "high": error + half}
 
 
 def _readers(run: RecordedRun) -> Reader:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from vflens.experiments.outcome.decide import State
-from vflens.experiments.outcome.finding import Finding, Quantity
+from vflens.experiments.outcome.finding import SITE, Finding, Quantity
 from vflens.experiments.outcome.words import deciding, percent
 from vflens.experiments.results.findings import figures_of
 from vflens.experiments.results.folders import Metric, PartyRuns
@@ -22,7 +22,6 @@ from vflens.storage.metrics import Name
 from vflens.types import Facts, Phase
 from vflens.words import counted
 
-SITE = "which client a training row is from"
 _RATES = {f"{rate:g}" for rate in FALSE_POSITIVE_RATES}
 
 

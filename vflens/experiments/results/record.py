@@ -46,12 +46,10 @@ from vflens.experiments.results.protection import (
     releases,
 )
 from vflens.experiments.results.results import (
-    ClientAccuracy,
     ColumnError,
     LargestLeak,
     NotRun,
     Result,
-    clients,
     column_errors,
     explained,
     failed,
@@ -60,9 +58,9 @@ from vflens.experiments.results.results import (
     leaking_columns,
     results,
     skipped,
-    utility,
 )
 from vflens.experiments.results.theory import Comparison, Disorder, alarms, comparisons, disorders, milestones
+from vflens.experiments.results.utility import ClientAccuracy, clients, utility
 from vflens.roles import ROLES
 from vflens.words import counted
 

@@ -1,4 +1,4 @@
-"""Results of runs as data: each attack's error beside its blind baseline, and the utility of a run.
+"""Results of runs as data: each attack's error beside its blind baseline.
 
 A result is an attack's mean squared error per feature, in units of columns scaled to [0, 1], with that of the
 best blind guess on the same rows. An error without a blind one is no result. An attack is better than blind
@@ -8,14 +8,14 @@ if the upper end of its 95 % interval (1.96 standard errors over rows) is below 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
 from vflens.experiments.results.folders import Metric, PartyRuns
-from vflens.numerics.measures.intervals import least_first, over_blind
-from vflens.plugins.attack import installed_attack, is_blind
+from vflens.numerics.measures.intervals import half_width, least_first, over_blind
+from vflens.plugins.attack import is_blind, up_to_affine
 from vflens.protocol.acts import together
 from vflens.score.service import MIN_ROWS
 from vflens.storage.metrics import Name
@@ -27,19 +27,6 @@ BLIND_GUESSES = {
     "random": "uniformly random values",
     "column_means": "the column means",
     "imputation": "imputation from the adversary's own columns",
-}
-#: What tells of a run's utility, in words.
-UTILITY: Mapping[str, str] = {
-    **{Name.ACCURACY: "accuracy", Name.ACCURACY_ALONE: "accuracy alone", "accuracy_gain": "accuracy gained"},
-    Name.ACCURACY_RELEASED: "accuracy, released tables",
-    Name.ACCURACY_CLEAR: "accuracy, trained in the clear",
-    **{Name.AUC: "AUC", Name.AUC_ALONE: "AUC alone", "auc_gain": "AUC gained"},
-    **{Name.AUC_RELEASED: "AUC, released tables", Name.AUC_CLEAR: "AUC, trained in the clear"},
-    **{Name.R2: "R²", Name.R2_ALONE: "R² alone", "r2_gain": "R² gained"},
-    **{Name.R2_RELEASED: "R², released tables", Name.R2_CLEAR: "R², trained in the clear"},
-    **{Name.RMSE: "RMSE in the label's unit", Name.RMSE_ALONE: "RMSE alone"},
-    **{Name.RMSE_RELEASED: "RMSE, released tables", Name.RMSE_CLEAR: "RMSE, trained in the clear"},
-    **{Name.MEAN_KL: "mean KL, nats", Name.ARGMAX_KEPT: "arg-max kept"},
 }
 
 
@@ -138,17 +125,6 @@ def _can_make(guess: Metric, adversary: str) -> bool:
     return len(they) == 1 or set(they) <= set(together(adversary))
 
 
-def half_width(stderr: float) -> float:
-    """Half the width of the 95 % interval of a mean with this standard error."""
-    return 1.96 * stderr
-
-
-def up_to_affine(attack: str) -> bool:
-    """Whether the values of ``attack`` are the columns up to an affine map: plain MSE has no meaning."""
-    plugin = installed_attack(attack)
-    return plugin is not None and plugin.up_to_affine
-
-
 def explained(run: PartyRuns) -> dict[tuple[str, str], float]:
     """(attack, target) → R² on training rows after the best affine map, for attacks that need one."""
     found = _first(run, Name.AFFINE_R2).values()
@@ -243,54 +219,6 @@ def leaking_columns(run: PartyRuns, target: str, scored_set: str = "") -> tuple[
             if e.relative < 0.5 and (e.column not in least or e.relative < least[e.column].relative):
                 least[e.column] = e
     return tuple(sorted(least.values(), key=lambda e: e.relative))
-
-
-def utility(run: PartyRuns) -> dict[str, float]:
-    """Accuracy and AUC, of a number R² and RMSE, alone, gained, of a protected run's clear twin; mean KL
-    (nats), arg-max kept; means over clients.
-    """
-    found: dict[str, float] = {}
-    for name in UTILITY:
-        together = name.removesuffix("_gain")
-        if together == name and (value := _mean(run, Name[name.upper()])) is not None:
-            found[name] = value
-        elif together != name and {together, f"{together}_alone"} <= found.keys():
-            found[name] = found[together] - found[f"{together}_alone"]
-    return found
-
-
-def worth(utility: Mapping[str, float]) -> Name:
-    """The name of the first measure in ``utility``: R² of a number, else accuracy; :data:`UTILITY` has the
-    words.
-    """
-    return Name.R2 if Name.R2 in utility else Name.ACCURACY
-
-
-def _mean(run: PartyRuns, metric: Name) -> float | None:
-    """The last figure called ``metric`` of each party that measured it, on average."""
-    values = list(_by_party(run, metric).values())
-    return sum(values) / len(values) if values else None
-
-
-def _by_party(run: PartyRuns, metric: Name) -> dict[str, float]:
-    """Party → its last figure called ``metric``, of those that measured it."""
-    return {p.name: m.value for p in run.parties for m in p.metrics if m.name == metric}
-
-
-class ClientAccuracy(NamedTuple):
-    """The accuracy of ``client`` on its own prediction rows: with the others, and by a model of its own rows
-    ``alone``.
-    """
-
-    client: str
-    accuracy: float
-    alone: float
-
-
-def clients(run: PartyRuns) -> list[ClientAccuracy]:
-    """Each client of a horizontal run, in name order."""
-    together, alone = _by_party(run, Name.ACCURACY), _by_party(run, Name.ACCURACY_ALONE)
-    return [ClientAccuracy(name, together[name], alone[name]) for name in run.alike if name in alone]
 
 
 class NotRun(NamedTuple):

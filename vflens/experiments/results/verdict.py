@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from vflens.experiments.outcome import table
 from vflens.experiments.outcome.decide import HARDLY
 from vflens.experiments.outcome.finding import Finding
 from vflens.experiments.outcome.words import number, rows_of, title
@@ -25,8 +26,9 @@ from vflens.experiments.results.clear_training import (
     reads_training,
 )
 from vflens.experiments.results.record import RecordedRun
-from vflens.experiments.results.results import UTILITY, LargestLeak, Result, beside, worth
+from vflens.experiments.results.results import LargestLeak, Result, beside
 from vflens.experiments.results.titles import attacker, by_name, defenses, labels, named, things
+from vflens.experiments.results.utility import UTILITY, worth
 from vflens.storage.json_file import finite
 from vflens.storage.metrics import Name
 from vflens.types import Document, Phase
@@ -163,7 +165,7 @@ def _run_json(run: RecordedRun, label: str) -> Document:
                 **{k: finite(v) for k, v in vars(r).items() if v or k not in ("granted", "adversary")},
                 "relative": finite(r.relative),
                 "better_than_blind": r.better,
-                "own_units": [_own_json(f) for f in run.own_units(r)],
+                "own_units": [table.own_unit(f) for f in run.own_units(r)],
             }
             for r in run.results
         ],
@@ -171,7 +173,7 @@ def _run_json(run: RecordedRun, label: str) -> Document:
             {"attack": attack, "target": target, "r2": r2} for (attack, target), r2 in run.explained.items()
         ],
         "worst_cases": [case.json for case in run.worst_cases],
-        "column_means": [_mean_json(f) for f in run.column_means],
+        "column_means": [table.mean(f) for f in run.column_means],
         "findings": run.findings.json,
         **{"skipped": [f._asdict() for f in run.skipped], "failed": [f._asdict() for f in run.failed]},
         "hijacking_suspected": run.hijacked,
@@ -181,17 +183,6 @@ def _run_json(run: RecordedRun, label: str) -> Document:
         "privacy": [{k: finite(v) for k, v in vars(found).items()} for found in run.privacy],
         **theory.to_json(run),
     }
-
-
-def _own_json(f: Finding) -> Document:
-    """Under the keys of version 0.2, as :func:`_mean_json`: ``findings`` has all."""
-    place = {"target": f.target, "attack": f.attack, "column": f.subject}
-    return {**place, "error": f.value, "blind": f.blind, "right": f.is_share}
-
-
-def _mean_json(f: Finding) -> Document:
-    place = {"attack": f.attack, "target": f.target, "scored_set": f.scored_set, "rows": f.rows}
-    return {**place, "column": f.subject, "error": f.value, "blind": f.blind}
 
 
 def _leak_json(run: RecordedRun, leak: LargestLeak) -> Document:

@@ -5,10 +5,12 @@ Of a numeric label R² takes the place of accuracy.
 
 from collections.abc import Mapping, Sequence
 
+from vflens.experiments.outcome.finding import Quantity
+from vflens.experiments.outcome.table import errors_of, quantity_of
 from vflens.experiments.pages.drawing import TextTable
-from vflens.experiments.results.results import UTILITY, worth
+from vflens.experiments.results.utility import UTILITY, worth
 from vflens.experiments.sweeps.pool import Rows
-from vflens.experiments.sweeps.sweep_page import attacked, errors
+from vflens.experiments.sweeps.sweep_page import attacked
 from vflens.numerics.measures.intervals import spread
 from vflens.numerics.theory.fedadob import Cap, DefenseStrength, against_best
 from vflens.storage.metrics import Name
@@ -26,7 +28,7 @@ def scored(row: Facts) -> Document:
     """``row`` with "error" and "blind" of one unit, MSE or the share of wrong labels; of a number R² stands
     as its "accuracy", 0 where it is negative.
     """
-    error, blind = errors(row)
+    error, blind = errors_of(row)
     number = {"accuracy": max(row[Name.R2], 0.0)} if row.get(Name.R2) is not None else {}
     return {**row, "error": error, "blind": blind, **number}
 
@@ -74,12 +76,12 @@ def tables(rows: Rows, varied: Mapping[str, str]) -> list[TextTable]:
     """
     subjects: dict[str, Rows] = {}
     for r in rows:
-        if all(r.get(name) is None for name in ("membership_auc", "source_right")):
+        if quantity_of(r) in (Quantity.ALL, Quantity.LABELS):
             subjects.setdefault(attacked(r), []).append(scored(r))
     found = []
     for where, here in subjects.items():
         if all(r.get("accuracy") is not None for r in here):
-            unit = "MSE per column" if here[0].get("label_accuracy") is None else "share of wrong labels"
+            unit = "MSE per column" if quantity_of(here[0]) is Quantity.ALL else "share of wrong labels"
             found.append(_table(f"{where}: CAP, error = {unit}", here, varied))
     return found
 

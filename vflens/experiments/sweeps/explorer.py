@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from vflens.experiments.results.results import UTILITY
+from vflens.experiments.results.utility import UTILITY
 from vflens.experiments.sweeps.pool import Rows
 from vflens.experiments.sweeps.sweep_page import OF_ROUNDS
 from vflens.numerics.measures.intervals import quantile

@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING
 
 from vflens.errors import ConfigError, DefenseError
 from vflens.experiments.outcome.finding import Finding, Quantity
+from vflens.experiments.outcome.table import overall
 from vflens.experiments.pages.drawing import Drawing
 from vflens.experiments.pages.page import plotly, templates, write_page
-from vflens.experiments.results.findings import of_label, of_member
+from vflens.experiments.results.findings import of_label, of_member, of_result
 from vflens.experiments.run.dealer import data_set
 from vflens.experiments.run.loading import experiment_kind
 from vflens.experiments.sweeps import cap
@@ -29,13 +30,11 @@ from vflens.experiments.sweeps.explorer import explained, packed
 from vflens.experiments.sweeps.pool import Cell, Pool, Rows, Share, write_rows
 from vflens.experiments.sweeps.sweep_file import AnySweep, SweepFile, cells
 from vflens.experiments.sweeps.sweep_page import called, drawing, of_variant
-from vflens.numerics.measures.intervals import over_blind
 from vflens.storage.files import write_whole
 from vflens.storage.metrics import Name
-from vflens.types import ColumnInfo, Document, Facts
+from vflens.types import Document, Facts
 
 if TYPE_CHECKING:
-    from vflens.experiments.results.labels_membership import LabelResult, MembershipResult
     from vflens.experiments.results.record import RecordedRun
     from vflens.experiments.results.results import Result
 
@@ -97,20 +96,25 @@ def _cell_rows(place: Document, done: RecordedRun, adversary: str) -> Rows:
     absent |= {(attack, adversary): reason for attack, reason in _partly_named(done)}
     unscored = {attack: reason for (attack, party), reason in absent.items() if (attack, party) not in found}
     without = [{**place, "attack": attack, "refused": reason} for attack, reason in unscored.items()]
-    named = [{**place, **_label_row(r), **_findings([of_label(done, r)]), **use} for r in labels]
-    named += [{**place, **_membership_row(r), **_findings([of_member(done, r)]), **use} for r in ranked]
-    named += [{**place, **_site_row(f, adversary), **_findings([f]), **use} for f in sites]
+    of_labels = ((of_label(done, r), r.adversary, {"label_auc": r.auc}) for r in labels)
+    named = [(f, overall(f, thief, **auc)) for f, thief, auc in of_labels]
+    of_pairs = ((of_member(done, m), m) for m in ranked)
+    named += [
+        (f, {**overall(f, m.adversary), "rows": m.rows, "scored_set": "candidate"}) for f, m in of_pairs
+    ]
+    named += [(f, overall(f, adversary)) for f in sites]
+    told = [{**place, **row, **_findings([f]), **use} for f, row in named]
     reconstructed = [
         {
             **place,
-            **_column_row(r, done.label_of(r.target)),
+            **_column_row(done, r),
             **_findings(_of_columns(done, r)),
             **theory.get((r.attack, r.target, r.scored_set), {}),
             **use,
         }
         for r in scored
     ]
-    return without + named + reconstructed
+    return without + told + reconstructed
 
 
 def _partly_named(run: RecordedRun) -> Iterator[tuple[str, str]]:
@@ -140,30 +144,11 @@ def _stated(run: RecordedRun) -> dict[tuple[str, str, str], Document]:
     return found
 
 
-def _label_row(r: LabelResult) -> Document:
-    row = {"attack": r.attack, "adversary": r.adversary, "target": r.target, "scored_set": r.scored_set}
-    errors = {"label_accuracy": r.accuracy, "label_auc": r.auc, "blind": r.blind, "relative": r.relative}
-    return {**row, "rows": r.rows, **errors}
-
-
-def _membership_row(r: MembershipResult) -> Document:
-    row = {"attack": r.attack, "adversary": r.adversary, "target": r.target, "scored_set": "candidate"}
-    relative = over_blind(1 - r.auc, 1 - r.blind)
-    return {**row, "rows": r.rows, "membership_auc": r.auc, "blind": r.blind, "relative": relative}
-
-
-def _site_row(f: Finding, adversary: str) -> Document:
-    row = {"attack": f.attack, "adversary": adversary, "target": f.target, "scored_set": f.scored_set}
-    relative = over_blind(1 - f.value, 1 - f.blind)
-    return {**row, "rows": f.rows, "source_right": f.value, "blind": f.blind, "relative": relative}
-
-
-def _column_row(r: Result, label: ColumnInfo | None) -> Document:
-    """A numeric ``label`` is the column."""
-    row = {"attack": r.attack, "target": r.target, "scored_set": r.scored_set, "rows": r.rows}
-    errors = {"mse": r.mse, "blind": r.blind, "relative": r.relative}
+def _column_row(run: RecordedRun, r: Result) -> Document:
+    """A numeric label is the column."""
+    label = run.label_of(r.target)
     of_label = {"label": label.name} if label else {}
-    return {**row, **errors, "half_width": r.half_width, **of_label}
+    return {**overall(of_result(run, r)), "half_width": r.half_width, **of_label}
 
 
 def _of_columns(run: RecordedRun, r: Result) -> Iterator[Finding]:

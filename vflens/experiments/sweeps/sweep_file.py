@@ -12,13 +12,13 @@ from typing import Any, TypeAlias
 from pydantic import Field, FiniteFloat, StrictBool, StrictInt, TypeAdapter, model_validator
 
 from vflens.config import Name, Plugin, Settings, read_toml, validate
-from vflens.experiments.results.results import up_to_affine
 from vflens.experiments.run.any_experiment import AnyPartiesExperiment, DefenseAt, Scenario
 from vflens.experiments.run.horizontal.experiment import HorizontalExperiment
 from vflens.experiments.run.loading import experiment_kind, load_as
 from vflens.experiments.run.vertical.experiment import Experiment
 from vflens.experiments.sweeps.pool import Cell
 from vflens.experiments.sweeps.sweep_page import OF_ROUNDS, UNDEFENDED
+from vflens.plugins.attack import up_to_affine
 from vflens.types import Document, Facts, Setting
 
 _MOST_SEEDS = 10_000  # each is a cell of every defence

@@ -4,11 +4,13 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
+from vflens.experiments.outcome.finding import Quantity
+from vflens.experiments.outcome.table import errors_of, quantity_of
 from vflens.experiments.outcome.words import number, rows_of
 from vflens.experiments.pages.drawing import Drawing
 from vflens.experiments.pages.plots import Plot, Series, heat_map, lines
 from vflens.experiments.pages.report_charts import percent
-from vflens.experiments.results.results import UTILITY
+from vflens.experiments.results.utility import UTILITY
 from vflens.experiments.sweeps.pool import Rows
 from vflens.numerics.measures.intervals import Pooled, interval, pooled
 from vflens.plugins.attack import up_to_renaming
@@ -71,19 +73,11 @@ class SubjectRows:
 
     def pooled(self, attack: str, place: Place) -> Pooled:
         """The relative error of ``attack`` at ``place``, over seeds."""
-        return pooled(errors(r) for r in self._at.get((attack, place), ()))
+        return pooled(errors_of(r) for r in self._at.get((attack, place), ()))
 
     def is_finite(self, name: str, place: Place) -> bool:
         """Whether no figure called ``name`` at ``place`` is infinite."""
         return all(math.isfinite(r[name]) for r in self._at.get((None, place), ()))
-
-
-def errors(row: Facts) -> tuple[float, float]:
-    """The error of a row and of its blind guess, of one unit: MSE, a share of wrong answers, or 1 − AUC."""
-    for name in ("label_accuracy", "membership_auc", "source_right"):
-        if row.get(name) is not None:
-            return 1 - row[name], 1 - row["blind"]
-    return row["mse"], row["blind"]
 
 
 def drawing(rows: Rows, notes: Sequence[str]) -> Drawing:
@@ -127,10 +121,10 @@ def attacked(row: Facts) -> str:
     """The subject of a row: a party's columns, or its labels or training rows and the party that guesses
     them; with the settings that vary beside the defences.
     """
-    thief, what = row.get("adversary"), row["target"]
-    if row.get("membership_auc") is not None:
+    thief, what, quantity = row.get("adversary"), row["target"], quantity_of(row)
+    if quantity is Quantity.MEMBERS:
         what = f"membership in {what}, guessed by {thief}"
-    elif row.get("source_right") is not None:
+    elif quantity is Quantity.SITES:
         what = f"whose row it is, of {what}, named by {thief}"
     elif row.get("label"):
         what = f"{row['label']}, the label of {what}"

@@ -13,8 +13,8 @@ from vflens.experiments.results import verdict
 from vflens.experiments.results.clear_training import explained_number
 from vflens.experiments.results.ledger import absent, sampled, shown
 from vflens.experiments.results.record import RecordedRun
-from vflens.experiments.results.results import UTILITY
 from vflens.experiments.results.titles import defenses, describe
+from vflens.experiments.results.utility import UTILITY
 from vflens.experiments.watch import charts
 from vflens.experiments.watch.events import sentence
 from vflens.plugins.defense import installed_defense

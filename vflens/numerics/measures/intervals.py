@@ -22,6 +22,16 @@ def least_first(relative: float) -> float:
     return math.inf if math.isnan(relative) else relative
 
 
+def half_width(stderr: float) -> float:
+    """Half the width of the 95 % interval of a mean with this standard error."""
+    return 1.96 * stderr
+
+
+def ends_of(error: float, half: float) -> dict[str, float]:
+    """The ends of the interval of an ``error``, ± ``half``."""
+    return {"low": max(0.0, error - half), "high": error + half}
+
+
 def finite_pair(error: float, blind: float) -> bool:
     """Whether both errors are known: AUC is nan on rows of one class."""
     return math.isfinite(error) and math.isfinite(blind)

@@ -16,7 +16,7 @@ from vflens.experiments.evidence.thresholds import (
 from vflens.experiments.outcome.decide import State
 from vflens.experiments.outcome.finding import Finding, Quantity
 from vflens.experiments.outcome.words import column
-from vflens.experiments.results.results import half_width
+from vflens.numerics.measures.intervals import half_width
 
 # --- no more than a guess: every finding of a column
 

@@ -10,8 +10,7 @@ import pytest
 from vflens.experiments.evidence.matrix import rows, sentence
 from vflens.experiments.evidence.measured import measured, target, what
 from vflens.experiments.outcome.decide import State
-from vflens.experiments.outcome.finding import Finding, Findings, Quantity
-from vflens.experiments.results.labels_membership import SITE
+from vflens.experiments.outcome.finding import SITE, Finding, Findings, Quantity
 
 SHARE: dict[str, Any] = {"quantity": Quantity.WITHIN, "value": 0.97, "low": 0.95, "high": 0.99, "blind": 0.55}
 ERROR: dict[str, Any] = {"quantity": Quantity.ERROR, "value": 3.0, "low": 2.5, "high": 3.5, "blind": 17.0}

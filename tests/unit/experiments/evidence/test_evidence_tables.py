@@ -14,8 +14,8 @@ from commandline import Refused, Run, refused, strict, vflens
 from nonempty import nonempty
 from processes import experiment_file
 
-from vflens.experiments.evidence.tables import COLUMNS, long_rows, write_table
 from vflens.experiments.outcome.finding import Finding, Findings, Quantity
+from vflens.experiments.outcome.table import COLUMNS, long_rows, write_table
 
 _FIXTURES = (refused, vflens)  # used by name
 PLACE: dict[str, Any] = {"target": "passive", "scored_set": "predict"}

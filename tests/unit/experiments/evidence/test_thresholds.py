@@ -31,7 +31,7 @@ from vflens.experiments.offline.score import of_score
 from vflens.experiments.outcome.decide import State
 from vflens.experiments.outcome.finding import OVERALL, Finding, Quantity
 from vflens.experiments.results.findings import of_runs
-from vflens.experiments.results.results import half_width
+from vflens.numerics.measures.intervals import half_width
 
 
 @pytest.mark.parametrize(

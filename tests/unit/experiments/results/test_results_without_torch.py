@@ -7,8 +7,8 @@ import pytest
 from vflens.errors import ConfigError
 from vflens.experiments.audit import words
 from vflens.experiments.pages import report
-from vflens.experiments.results import clear_training, ledger, results
-from vflens.plugins.attack import installed_attack
+from vflens.experiments.results import clear_training, ledger
+from vflens.plugins.attack import installed_attack, up_to_affine
 from vflens.plugins.defense import installed_defense
 from vflens.registry import Registry
 
@@ -27,6 +27,6 @@ def test_what_cannot_be_loaded_is_left_out() -> None:
     assert installed_defense("passport") is None
     assert report._declared("wmi")["summary"] == "not installed here"
     assert ledger._hooks("passport") == frozenset()
-    assert not results.up_to_affine("wmi")
+    assert not up_to_affine("wmi")
     assert not clear_training.reads_training("wmi")
     assert words._knows("wmi", 3) == ""

@@ -16,8 +16,9 @@ from vflens.experiments.outcome.words import number
 from vflens.experiments.pages.report import render
 from vflens.experiments.results import clear_training
 from vflens.experiments.results.record import RecordedRun, read_runs
-from vflens.experiments.results.results import final, results, utility
+from vflens.experiments.results.results import final, results
 from vflens.experiments.results.titles import labels
+from vflens.experiments.results.utility import utility
 from vflens.experiments.results.verdict import baseline, omissions, result_table, to_json, verdict
 from vflens.experiments.watch.page import RunsPage
 from vflens.registry import Registry
