@@ -5,24 +5,27 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from statistics import NormalDist
 from typing import NamedTuple
 
-from vflens.experiments.outcome.decide import State
+import numpy as np
+
 from vflens.experiments.outcome.finding import Finding, Quantity
-from vflens.experiments.outcome.words import deciding, percent
+from vflens.experiments.outcome.words import deciding, number, percent
 from vflens.experiments.results.findings import figures_of
 from vflens.experiments.results.folders import Metric, PartyRuns
 from vflens.experiments.results.results import Result, final, is_baseline
 from vflens.numerics.measures.advantage import exact
 from vflens.numerics.measures.intervals import over_blind
-from vflens.plugins.attack import is_blind, means_only
+from vflens.numerics.measures.permuted import permuted
+from vflens.plugins.attack import installed_attack, is_blind, means_only
 from vflens.score.membership import FALSE_POSITIVE_RATES
 from vflens.storage.metrics import Name
 from vflens.types import Facts, Phase
 from vflens.words import counted
 
-SITE = "which client a training row is from"
+SITE, CASE = "which client a training row is from", "which client a prediction row is from"
 _RATES = {f"{rate:g}" for rate in FALSE_POSITIVE_RATES}
 
 
@@ -157,16 +160,38 @@ def _average(figures: Mapping[str, float]) -> float:
 
 def sites(run: PartyRuns) -> tuple[Finding, ...]:
     """By attack, of the training rows of all clients the share that is named as their own client's; then of
-    rows that nobody trained on. A guess is right in 1/K. Nothing of a run whose clients are not all here:
-    naming one client always is right there.
+    rows that nobody trained on. A guess is right in 1/K. An attack that does not read training is judged by
+    the second alone, beside the permutation null. Nothing of a run whose clients are not all here: naming one
+    client always is right there.
     """
     parts = {Name.SOURCE_RIGHT: Phase.TRAIN, Name.SOURCE_RIGHT_OTHERS: Phase.PREDICT}
-    return tuple(
+    found = [
         _together(attack, scored, shares)
         for name, scored in parts.items()
         for attack, shares in _by_attack(run, name).items()
         if len(shares) == len(run.alike)
+    ]
+    outside = {f.attack for f in found if not _reads_training(f.attack)}
+    return tuple(
+        _beside_null(run, f) if f.attack in outside else f
+        for f in found
+        if f.attack not in outside or f.scored_set == Phase.PREDICT
     )
+
+
+def _reads_training(attack: str) -> bool:
+    kind = installed_attack(attack)
+    return kind is None or Phase.TRAIN in kind.phases
+
+
+def _beside_null(run: PartyRuns, f: Finding) -> Finding:
+    """``f`` beside what it would be if the rows of each class had exchanged their clients."""
+    counts: dict[str, dict[str, tuple[float, ...]]] = defaultdict(dict)
+    for m in (m for m in run.metrics(Name.SOURCE_NAMED) if m.attack == f.attack):
+        counts[m.detail][m.target] = m.values
+    clients, none = sorted(run.alike), (0.0,) * len(run.alike)
+    null = permuted(np.array([[of.get(name, none) for name in clients] for of in counts.values()]))
+    return replace(f, subject=CASE, blind=null.mean, deviation=null.deviation)
 
 
 def _by_attack(run: PartyRuns, name: Name) -> dict[str, dict[str, tuple[float, int]]]:
@@ -200,17 +225,28 @@ def _together(attack: str, scored: str, shares: dict[str, tuple[float, int]]) ->
 def sites_told(findings: Sequence[Finding], where: str = "") -> list[str]:
     """A sentence for each attack, from :func:`sites`, which begins with ``where``."""
     beside = {f.attack: f for f in findings if f.scored_set == Phase.PREDICT}
-    return [_begun(where + _sentence(f, beside[f.attack])) for f in findings if f.scored_set == Phase.TRAIN]
+    trained = [f for f in findings if f.scored_set == Phase.TRAIN]
+    said = [
+        _sentence(f, f", and of {percent(beside[f.attack].value)} of rows that nobody trained on")
+        for f in trained
+    ]
+    said += [_sentence(f, _by_chance(f)) for f in findings if f.deviation is not None]
+    return [_begun(where + words) for words in said]
 
 
-def _sentence(trained: Finding, others: Finding) -> str:
-    rows = counted(trained.rows, "training row", ",")
-    states = {State.FOUND: "found", State.UNDECIDED: f"not decided{deciding(trained.rows_needed)}"}
+def _sentence(f: Finding, more: str) -> str:
+    rows = counted(f.rows, f"{'training' if f.scored_set == Phase.TRAIN else 'prediction'} row", ",")
     return (
-        f"{SITE}: {states.get(trained.state, 'not found')}, {trained.attack} names the client of "
-        f"{percent(trained.value)} of {rows} rightly (a guess: {percent(trained.blind)}), and of "
-        f"{percent(others.value)} of rows that nobody trained on."
+        f"{f.subject}: {f.state}{deciding(f.rows_needed)}, {f.attack} names the client of "
+        f"{percent(f.value)} of {rows} rightly (a guess: {percent(f.blind)}){more}."
     )
+
+
+def _by_chance(f: Finding) -> str:
+    """The p-value of a finding beside its permutation null, by the normal law."""
+    beyond = (f.value - f.blind) / f.deviation if f.deviation else 0.0
+    chance = number(NormalDist().cdf(-beyond))
+    return f"; as many with the clients permuted within each class: p = {chance}"
 
 
 def _begun(sentence: str) -> str:

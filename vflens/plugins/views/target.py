@@ -93,14 +93,14 @@ class TargetView(CheckedReads, SharedFindings):
             raise KnowledgeError(f"party {self.target!r} withheld its parameters")
         return disclosed.tensors
 
-    def auxiliary(self) -> tuple[Array, Array]:
-        """The target's rows that were granted: positions int32 (m,) and features float64 (m, d), scaled as
-        the model's.
+    def auxiliary(self, party: str = "") -> tuple[Array, Array]:
+        """The rows of ``party``, or of the target, that were granted: positions int32 (m,) and features
+        float64 (m, d), scaled as the model's.
 
         Raises:
             KnowledgeError: none were granted.
         """
-        granted = self._only(Point.AUXILIARY, self.target, "features")
+        granted = self._only(Point.AUXILIARY, party or self.target, "features")
         return granted.rows, granted.tensor("features")
 
     def known_labels(self) -> tuple[Array, Array]:
