@@ -98,7 +98,7 @@ def test_it_reads_no_update(tmp_path: Path) -> None:
     """So masks do not hide it."""
     tables = {"a": table(1), "b": table(2, 0.3), "c": table(3, 0.6)}
     secure = {"rounds": 5, "local_epochs": 5, "secure_aggregation": True}
-    found = judged(ran(tmp_path, tables, horizontal=secure))
+    found = judged(ran(tmp_path, tables, horizontal=secure, secure_aggregation=True))
     assert found.state is State.FOUND
 
 
