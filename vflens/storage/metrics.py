@@ -115,6 +115,10 @@ class Name(StrEnum):
     BLIND_LABEL_ACCURACY = "blind_label_accuracy", "share of the most frequent class of training rows"
     MATCHED_LABEL_ACCURACY = "matched_label_accuracy", "share of a round's labels found, in any order"
     BLIND_MATCHED_LABEL_ACCURACY = "blind_matched_label_accuracy", "share of that class in the round"
+    LABELS_ANEW = (
+        "labels_anew",
+        "what it finds of labels that are dealt anew after training, of what a guess leaves open",
+    )
     MEMBERSHIP_AUC = "membership_auc", "area under the ROC curve of training rows against other rows"
     MEMBERSHIP_TPR = (
         "membership_tpr",

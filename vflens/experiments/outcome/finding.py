@@ -51,7 +51,9 @@ class Finding:
     model lets out. ``imputation``: what a guess from other columns finds, None where it did not run;
     ``tolerance``: how far from the truth a value counts as found. ``reason``: why nobody knows. ``label``:
     the subject is the target's label. ``deviation``: the standard one of a permutation null around
-    ``blind``; None where a guess knows nothing. ``where`` and ``source`` are those of its :class:`Findings`.
+    ``blind``; None where a guess knows nothing. ``anew``: what the attack finds of labels dealt anew after
+    training, of what a guess leaves open; None where that was not tried. ``where`` and ``source`` are those
+    of its :class:`Findings`.
     """
 
     quantity: Quantity
@@ -76,6 +78,7 @@ class Finding:
     reason: str = ""
     label: bool = False
     deviation: float | None = None
+    anew: float | None = None
     where: str = ""
     source: str = ""
 
@@ -134,6 +137,13 @@ class Finding:
             return State.UNDECIDED
         state = self._at(self.rows)
         return State.UNDECIDED if self.reason and state is State.NOT_FOUND else state
+
+    @property
+    def beyond_anew(self) -> State:
+        """Whether it finds more of the labels than of labels dealt anew, which training never saw."""
+        if self.anew is None:
+            return State.UNTESTED
+        return above_guess(self.value, self.blind + max(0.0, self.anew) * (1 - self.blind), self.rows)
 
     @property
     def rows_needed(self) -> int:

@@ -114,9 +114,7 @@ def _readers(run: RecordedRun) -> Reader:
 
 def of_label(run: RecordedRun, r: LabelResult) -> Finding:
     """The share of right labels."""
-    place: Facts = {"attack": r.attack, "adversary": _reader(run, r), "target": r.target, "rows": r.rows}
-    of: Facts = {**place, "subject": "labels", "scored_set": r.scored_set, "label": True}
-    return Finding.of_share(Quantity.LABELS, r.accuracy, blind=r.blind, **of)
+    return r.finding(_reader(run, r))
 
 
 def of_member(run: RecordedRun, m: MembershipResult) -> Finding:

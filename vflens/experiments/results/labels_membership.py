@@ -38,7 +38,8 @@ _LABELS = {
 @dataclass(frozen=True)
 class LabelResult:
     """Shares of right labels on ``rows`` rows of ``scored_set``: of an attack in the party ``adversary`` on
-    ``target`` and of the blind guess; AUC of the attack, None of a round's rows, which have no order.
+    ``target`` and of the blind guess; AUC of the attack, None of a round's rows, which have no order;
+    ``anew``: what it finds of labels dealt anew, of what a guess leaves open, None where that was not tried.
     """
 
     attack: str
@@ -49,6 +50,7 @@ class LabelResult:
     accuracy: float
     blind: float
     auc: float | None = None
+    anew: float | None = None
 
     @property
     def relative(self) -> float:
@@ -60,17 +62,26 @@ class LabelResult:
         """The kind of rows: "training", "prediction", or a round's: "round-0"."""
         return {"train": "training", "predict": "prediction"}.get(self.scored_set, self.scored_set)
 
+    def finding(self, adversary: str) -> Finding:
+        """It, as ``adversary`` in words finds it."""
+        place: Facts = {"attack": self.attack, "adversary": adversary, "target": self.target}
+        of: Facts = {**place, "subject": "labels", "scored_set": self.scored_set, "label": True}
+        figures: Facts = {"rows": self.rows, "blind": self.blind, "anew": self.anew}
+        return Finding.of_share(Quantity.LABELS, self.accuracy, **figures, **of)
+
 
 def label_results(run: PartyRuns) -> tuple[LabelResult, ...]:
     """The targets' scores of attacks on their labels, the most successful first."""
-    auc = {_on_labels(m): m.value for m in run.metrics(Name.LABEL_AUC)}
+    auc, anew = (
+        {_on_labels(m): m.value for m in run.metrics(name)} for name in (Name.LABEL_AUC, Name.LABELS_ANEW)
+    )
     found: dict[tuple[str, str, str, str, int], LabelResult] = {}
     for name, of_a_guess in _LABELS.items():
         blind = {_on_labels(m)[1:]: m.value for m in run.metrics(of_a_guess)}
         for m in run.metrics(name):
             key = _on_labels(m)
             if key[1:] in blind and (name is not Name.LABEL_ACCURACY or key in auc):
-                found[key] = LabelResult(*key, m.value, blind[key[1:]], auc.get(key))
+                found[key] = LabelResult(*key, m.value, blind[key[1:]], auc.get(key), anew.get(key))
     return tuple(sorted(found.values(), key=lambda r: -r.accuracy))
 
 

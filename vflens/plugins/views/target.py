@@ -31,6 +31,7 @@ class TargetView(CheckedReads, SharedFindings):
 
     #: What was read that crosses the wire by a grant alone.
     granted: Set[Point] = frozenset()
+    _dealt: Array | None = None
 
     def __init__(
         self,
@@ -113,7 +114,12 @@ class TargetView(CheckedReads, SharedFindings):
         granted = self._disclosed(Point.AUXILIARY, self.target, "labels")
         if granted is None:
             raise KnowledgeError(f"party {self.target!r} granted no labels to {self.party!r}")
-        return granted.rows, granted.tensor("labels")
+        labels = granted.tensor("labels") if self._dealt is None else self._dealt[granted.rows]
+        return granted.rows, labels
+
+    def deal(self, labels: Array) -> None:
+        """Let the granted labels be those of ``labels`` (N,) of all rows: the control of an attack."""
+        self._dealt = labels
 
     def _moments_of(self, sender: str) -> Moments:
         disclosed = self._disclosed(Point.MOMENTS, sender)
