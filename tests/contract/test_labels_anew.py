@@ -45,8 +45,8 @@ def test_the_table_of_known_truth(value: float, anew: float, state: State, end: 
 def test_the_sentence_has_both_shares_of_what_a_guess_leaves_open() -> None:
     """A guess that is right more often leaves less open: shares of right labels would not compare."""
     assert words.anew(of(0.9, 0.1, blind=0.8)) == (
-        "it finds 50 % of what a guess leaves open, the same attack 10 % after labels are dealt anew: training "
-        "leaks the rest"
+        "it finds 50 % of what a guess leaves open, the same attack 10 % after labels are dealt anew: "
+        "training leaks the rest"
     )
 
 
@@ -100,8 +100,8 @@ def test_gradients_tell_what_no_other_labels_do(tmp_path: Path) -> None:
     names = ("similarity", "direction_scoring")
     run = ran(tmp_path, {"epochs": 8, "learning_rate": 0.05}, *names)
     assert states(run) == dict.fromkeys(names, State.FOUND)
-    (said,) = (p for p in str(verdict([run])).split(". ") if "similarity at passive" in p)
-    assert said.endswith("after labels are dealt anew: training leaks the rest")
+    said = [p for p in str(verdict([run])).split(". ") if "direction_scoring at passive" in p]
+    assert [p.endswith("after labels are dealt anew: training leaks the rest") for p in said] == [True]
 
 
 def test_what_columns_tell_of_any_label_is_no_leak_of_training(tmp_path: Path) -> None:

@@ -37,9 +37,9 @@ def found_anew(
     own: Array,
     rng: np.random.Generator,
 ) -> float | None:
-    """How much ``attack`` finds of labels dealt anew from the ``own`` columns (N, d), of what the most frequent
-    of them leaves open; None where it does not run on them. What it ``found`` without a known label stands
-    for these too.
+    """How much ``attack`` finds of labels dealt anew from the ``own`` columns (N, d), of what the most
+    frequent of them leaves open; None where it does not run on them. What it ``found`` without a known label
+    stands for these too.
     """
     view, supervised = see(attack), Knowledge.KNOWN_LABELS in attack.declared().needs
     k, known = view.n_classes, np.arange(len(own))

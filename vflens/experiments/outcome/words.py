@@ -127,8 +127,8 @@ def _scored_column(f: Finding, rows: str) -> str:
 
 
 def anew(finding: Finding) -> str:
-    """What training leaks beyond what the same attack finds of labels dealt anew; "" where it finds nothing, or
-    nobody tried.
+    """What training leaks beyond what the same attack finds of labels dealt anew; "" where it finds
+    nothing, or nobody tried.
     """
     ends = {
         State.FOUND: "training leaks the rest",
