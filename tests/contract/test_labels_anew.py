@@ -111,3 +111,7 @@ def test_what_columns_tell_of_any_label_is_no_leak_of_training(tmp_path: Path) -
         assert r.finding("").state is State.FOUND
         assert r.finding("").beyond_anew is not State.FOUND
     assert NO_MORE in str(verdict([run]))
+
+
+def test_less_than_a_guess_of_labels_dealt_anew_is_no_more_than_a_guess() -> None:
+    assert of(0.55, -0.4).beyond_anew is of(0.55, 0.0).beyond_anew is State.UNDECIDED
