@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from vflens.clients.candidates import drawn_candidates
+from vflens.clients.candidates import Candidates, drawn_candidates
 from vflens.clients.horizontal.local_run import LocalRun
 from vflens.config import ClientConfig, Disclosure
 from vflens.errors import ConfigError
@@ -81,9 +81,9 @@ class Grants:
         )
 
     @property
-    def scored(self) -> tuple[Array, Array]:
-        """The attacked rows, and which candidates are training rows."""
-        return self.attacked, self.candidates.members
+    def scored(self) -> tuple[Array, Candidates]:
+        """The attacked rows, and the candidates."""
+        return self.attacked, self.candidates
 
     def released(self, granted: Disclosure, gate: ReleaseGate) -> Released:
         """What is ``granted``, as it leaves through ``gate``."""

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 from structlog.typing import FilteringBoundLogger
 
+from vflens.clients.candidates import Candidates
 from vflens.clients.horizontal.local_run import LocalRun, local_batches
 from vflens.config import ClientConfig
 from vflens.errors import ProtocolError
@@ -57,14 +58,14 @@ def _check_matched(act: Submission) -> None:
 
 class ClientScoring:
     """The services of ``client`` in ``run``, which scores the ``attacked`` rows int32 (n,), a round's, or its
-    candidates, of which the ``members`` bool (n,) trained.
+    ``candidates``.
     """
 
-    def __init__(self, client: ScoredClient, run: LocalRun, attacked: Array, members: Array) -> None:
+    def __init__(self, client: ScoredClient, run: LocalRun, attacked: Array, candidates: Candidates) -> None:
         self._client, self._run = client, run
-        candidates = np.arange(len(members), dtype=np.int32)
+        places = np.arange(len(candidates.rows), dtype=np.int32)
         self._scored = {"features": attacked, "labels": attacked}
-        self._scored |= {"membership": candidates, "source": candidates}
+        self._scored |= {"membership": places, "source": places}
         federation, config = run.federation, client.config
         train = federation.rows_of(client.name, Phase.TRAIN)
         service: dict[str, Any] = {
@@ -83,8 +84,13 @@ class ClientScoring:
         self._of_rows: dict[str, ScoringService] = {
             "features": ColumnScoring(**columns, pictured="train"),
             "labels": LabelScoring(**labels),
-            "membership": MembershipScoring(members=members, **service),
-            "source": SourceScoring(members=members, clients=names, **service),
+            "membership": MembershipScoring(members=candidates.members, **service),
+            "source": SourceScoring(
+                members=candidates.members,
+                classes=run.labels[candidates.rows],
+                clients=names,
+                **service,
+            ),
         }
         self._of_rounds: dict[str, ScoringService] = {
             "features": BatchColumnScoring(**columns, rows_of=self.rows_of),

@@ -14,6 +14,7 @@ import numpy as np
 from vflens.clients.vertical.aligned_run import LabelledRun, PartyHost
 from vflens.errors import KnowledgeError
 from vflens.member.adversary import Adversary
+from vflens.member.dealt import found_anew
 from vflens.models.part import Copied, Predicting
 from vflens.numerics.theory.distortion_theory import logit_moment
 from vflens.plugins.attack import FAIR_GUESS, Attack
@@ -22,6 +23,7 @@ from vflens.plugins.malicious import Replaced
 from vflens.plugins.views.own_reads import NETWORK
 from vflens.plugins.views.reads import read_only
 from vflens.protocol.checks import MODEL_VERSION
+from vflens.randomness import stream
 from vflens.recorded.vertical.view import knows_rows, scored_training_rows, view_of
 from vflens.registry import ATTACKS
 from vflens.storage.journal import Reader
@@ -31,7 +33,7 @@ from vflens.types import Array, Estimate, Exchange, Phase, Point, Role
 if TYPE_CHECKING:
     from torch.nn import Module
 
-Reconstruct: TypeAlias = Callable[[str, str, Array], Estimate | None]  # attack, target and rows
+Reconstruct: TypeAlias = Callable[[str, str, Phase, Array], Estimate | None]  # attack, target and rows
 
 _AT_ONCE = 4096  # rows of a network's forward pass: its memory has a bound
 
@@ -84,7 +86,7 @@ class VerticalAdversary(Adversary):
         able = [name for name, attack in self.attacks.items() if scored in attack.declared().rows]
         asked = [name for name in able if name not in self._where_known]
         able = able if asked and knows_rows(self.received, target) else asked
-        estimates = {n: e for n in able if (e := reconstruct(n, target, rows)) is not None}
+        estimates = {n: e for n in able if (e := reconstruct(n, target, scored, rows)) is not None}
         if keep:
             self.save(target, scored, estimates)
         if keep and scored is Phase.PREDICT:
@@ -155,7 +157,14 @@ class VerticalAdversary(Adversary):
         return np.concatenate(parts)
 
     def _reconstruct(
-        self, name: str, target: str, rows: Array, *, own: Mapping[str, Array], joint: Joint
+        self,
+        name: str,
+        target: str,
+        scored: Phase,
+        rows: Array,
+        *,
+        own: Mapping[str, Array],
+        joint: Joint,
     ) -> Estimate | None:
         party = self._party
         see = partial(
@@ -171,7 +180,19 @@ class VerticalAdversary(Adversary):
             joint=joint,
             own_model=self.own_model if party.role is Role.PASSIVE else None,
         )
-        return self.estimated(name, target, see)
+        found, attack = self.estimated(name, target, see), self.attacks[name]
+        if (
+            found is not None
+            and len(rows)
+            and attack.estimates == "labels"
+            and attack.label_kind == "classes"
+        ):
+            rng = stream(party.secret, "labels dealt anew", name, target)
+            gain = found_anew(attack, partial(see, joint=[]), found, own["features"], rng)
+            if gain is not None:
+                add = partial(party.metrics.add, Name.LABELS_ANEW, gain, adversary=party.name)
+                add(attack=name, target=target, scored_set=scored, rows=len(rows))
+        return found
 
     def _record_guessed_scores(self, target: str, rows: Array, estimates: Mapping[str, Estimate]) -> None:
         """Distance of the scores that an attack guessed from those received, for VAR's (13) and (21)."""

@@ -4,12 +4,15 @@ From the loss alone (Yeom et al., 2018), or beside shadow models, which were tra
 (Carlini et al., 2022, LiRA). :mod:`vflens.numerics.measures.ranking` measures how well they tell them apart.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from scipy.special import entr, logsumexp
 
 from vflens.array import Array
 from vflens.words import counted
 
+_NEVER = -1e60  # a belief
 _LEAST_VARIANCE = 1e-12  # of confidences: shadow models that agree exactly
 
 
@@ -33,6 +36,30 @@ def sureness(log_p: Array, *, entropy: bool = False) -> Array:
     """
     found: Array = -entr(np.exp(log_p)).sum(axis=-1) if entropy else log_p.max(axis=-1)
     return found
+
+
+def source_beliefs(scores: Array, known: Sequence[Array]) -> Array:
+    """A belief (n, K) in each of K sites, from the ``scores`` (n, k) of rows and of ``known`` rows (m, k) of
+    each site, in log-probabilities: larger where the mean of its known rows is nearer, among rows of one
+    largest score, in units of their spread within sites. A class without known rows of a site is not its.
+    """
+    asked, others = _odds(scores), [_odds(k) for k in known]
+    beliefs, named = np.full((len(scores), len(known)), _NEVER), scores.argmax(axis=1)
+    for c in np.unique(named):
+        of_class = {i: o[k.argmax(axis=1) == c] for i, (k, o) in enumerate(zip(known, others, strict=True))}
+        means = {i: rows.mean(axis=0) for i, rows in of_class.items() if len(rows)}
+        spread = np.concatenate([asked[:0], *(of_class[i] - mean for i, mean in means.items())])
+        inverse = np.linalg.pinv(spread.T @ spread / max(1, len(spread)), rcond=1e-9, hermitian=True)
+        for i, mean in means.items():
+            beside = asked[named == c] - mean
+            beliefs[named == c, i] = -((beside @ inverse) * beside).sum(axis=1)
+    return beliefs
+
+
+def _odds(scores: Array) -> Array:
+    """Log-odds (n, k − 1) against the first class."""
+    odds: Array = scores[:, 1:] - scores[:, :1]
+    return odds
 
 
 def scaled_confidences(logits: Array, labels: Array) -> Array:

@@ -54,13 +54,17 @@ class SourceScoring(ScoringService):
 
     Args:
         members: which candidates are training rows, bool (n,).
+        classes: of the candidates (n,).
         clients: the names of all, sorted: an estimate (n, K) has a belief in each.
         service: see :class:`vflens.score.service.ScoringService`.
     """
 
-    def __init__(self, *, members: Array, clients: Sequence[str], party: str, **service: Any) -> None:
+    def __init__(
+        self, *, members: Array, classes: Array, clients: Sequence[str], party: str, **service: Any
+    ) -> None:
         super().__init__(width=len(clients), party=party, **service)
         self._members, self._own, self._count = members, clients.index(party), len(clients)
+        self._others = {f"{c:g}": (classes == c) & ~members for c in np.unique(classes)}
 
     def keep_errors(self, submission: Submission) -> dict[str, float]:
         """See :meth:`vflens.score.service.ScoringService.keep_errors`; errors are shares named wrongly."""
@@ -68,7 +72,11 @@ class SourceScoring(ScoringService):
         add(Name.BLIND_SOURCE_RIGHT, 1 / self._count)
         errors = {}
         for guess in submission.guesses:
-            named = np.argmax(guess.values, axis=1) == self._own
+            place = np.argmax(guess.values, axis=1)
+            named = place == self._own
+            for c, rows in self._others.items():
+                counts = np.bincount(place[rows], minlength=self._count).tolist()
+                add(Name.SOURCE_NAMED, sum(counts), attack=guess.attack, detail=c, values=counts)
             right = float(named[members].mean())
             add(Name.SOURCE_RIGHT, right, attack=guess.attack)
             add(Name.SOURCE_RIGHT_OTHERS, float(named[~members].mean()), attack=guess.attack)

@@ -115,6 +115,10 @@ class Name(StrEnum):
     BLIND_LABEL_ACCURACY = "blind_label_accuracy", "share of the most frequent class of training rows"
     MATCHED_LABEL_ACCURACY = "matched_label_accuracy", "share of a round's labels found, in any order"
     BLIND_MATCHED_LABEL_ACCURACY = "blind_matched_label_accuracy", "share of that class in the round"
+    LABELS_ANEW = (
+        "labels_anew",
+        "what it finds of labels that are dealt anew after training, of what a guess leaves open",
+    )
     MEMBERSHIP_AUC = "membership_auc", "area under the ROC curve of training rows against other rows"
     MEMBERSHIP_TPR = (
         "membership_tpr",
@@ -123,6 +127,10 @@ class Name(StrEnum):
     BLIND_MEMBERSHIP_AUC = "blind_membership_auc", "`membership_auc` of a guess: ½"
     SOURCE_RIGHT = "source_right", "share of a client's training rows that are named as its own"
     SOURCE_RIGHT_OTHERS = "source_right_others", "the same of its rows that nobody trained on"
+    SOURCE_NAMED = (
+        "source_named",
+        "such rows of class `detail`; how many are named as each client's, by name, in `values`",
+    )
     BLIND_SOURCE_RIGHT = "blind_source_right", "`source_right` of a guess, on average over K clients: 1/K"
 
     GRANTED = "granted", "1: the attack read what no round sends; `detail` names it"
@@ -166,7 +174,7 @@ class Metrics:
     """A party's metrics, added to those in ``file``: metric, value (float64) and the labels attack, adversary
     (its party), target, scored_set, column, detail (a reason, a statement, a detector: see :class:`Name`),
     rows, step. ``values`` has a figure for each of the target's columns where they are pixels, or the upper
-    triangle of a matrix: ``value`` is then their mean.
+    triangle of a matrix: ``value`` is then their mean; or counts, of which ``value`` is the sum.
 
     A figure with the metric and the labels of an earlier one takes its place: after a restart a party repeats
     what it had not finished.

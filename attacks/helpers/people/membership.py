@@ -15,7 +15,7 @@ from vflens.models.part import Keys, Site, plain
 from vflens.models.whole import WholeModel
 from vflens.plugins.attack import Attack, Estimated
 from vflens.plugins.declared import Audited
-from vflens.plugins.views.horizontal import ServerView
+from vflens.plugins.views.horizontal import Parameters, ServerView
 from vflens.types import Array, Estimate, Exchange, Knowledge, Phase, Setting, statuses
 
 
@@ -87,6 +87,15 @@ def clients_log_scores(view: ServerView, client: str, x: Array, rng: np.random.G
     for name, start in view.parameters(exchange.round).items():
         learned = start + update[name].astype(start.dtype)
         own[name] = np.maximum(learned, 0) if name.endswith("running_var") else learned
+    return log_scores(view, own, x, rng)
+
+
+def log_scores(view: ServerView, parameters: Parameters, x: Array, rng: np.random.Generator) -> Array:
+    """Log-probabilities (n, k) of rows ``x`` (n, d) by the whole model of these ``parameters``.
+
+    Raises:
+        KnowledgeError: as :func:`site_of`.
+    """
     model = WholeModel(view.agreement.model, site_of(view, rng))
-    model.take(own)
-    return model.log_scores(x, Exchange(exchange.run, Phase.PREDICT, 1, 0))
+    model.take(parameters)
+    return model.log_scores(x, Exchange("", Phase.PREDICT, 1, 0))

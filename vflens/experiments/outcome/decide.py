@@ -71,6 +71,17 @@ def above_guess(share: float, guess: float, n: int, tries: int = 1) -> State:
     return State.NOT_FOUND if advantage(share, guess, n, exact).high <= HARDLY else State.UNDECIDED
 
 
+def beyond_null(share: float, guess: float, deviation: float, tries: int = 1) -> State:
+    """Whether ``share`` is beyond a permutation null, by its mean ``guess`` and standard ``deviation``.
+
+    Held: it takes hardly more, as :func:`above_guess`.
+    """
+    if share > guess + normal_quantile(tries) * deviation:
+        return State.FOUND
+    most = share + normal_quantile() * deviation
+    return State.NOT_FOUND if most - guess <= HARDLY * (1 - guess) else State.UNDECIDED
+
+
 def better(error: float, half_width: float | None, blind: float, n: int, tries: int = 1) -> State:
     """Whether an ``error`` over ``n`` rows, ± ``half_width`` at 95 %, is less than the ``blind`` guess's.
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
-from vflens.experiments.outcome.decide import HARDLY, State, above_guess, better, needed
+from vflens.experiments.outcome.decide import HARDLY, State, above_guess, better, beyond_null, needed
 from vflens.numerics.measures.advantage import wilson
 from vflens.score.service import MIN_ROWS
 from vflens.types import Document, Facts
@@ -30,10 +30,11 @@ class Quantity(StrEnum):
     NAMED = "named"  # the share of training rows named at 10 % false alarms
     WHOLE = "whole"  # the share of rows with all columns to within their tolerances
     ALONE = "alone"  # the share of these that fit nobody else
-    SITES = "sites"  # the share of training rows of all clients that are named as their own client's
+    SITES = "sites"  # the share of rows of all clients that are named as their own client's
 
 
-SITE = "which client a training row is from"  # the subject of SITES
+#: The subjects of SITES.
+SITE, CASE = "which client a training row is from", "which client a prediction row is from"
 _ERRORS = {Quantity.ERROR, Quantity.ALL, Quantity.MEAN}
 _PEOPLE = {Quantity.WHOLE, Quantity.ALONE}
 _BY_ROWS = {*_PEOPLE, Quantity.LABELS}  # those of training and of predictions are two things
@@ -51,7 +52,10 @@ class Finding:
     rows would hold enough of its other values, 0 of a column that never varies. ``released``: what a given
     model lets out. ``imputation``: what a guess from other columns finds, None where it did not run;
     ``tolerance``: how far from the truth a value counts as found. ``reason``: why nobody knows. ``label``:
-    the subject is the target's label. ``where`` and ``source`` are those of its :class:`Findings`.
+    the subject is the target's label. ``deviation``: the standard one of a permutation null around
+    ``blind``; None where a guess knows nothing. ``anew``: what the attack finds of labels dealt anew after
+    training, of what a guess leaves open; None where that was not tried. ``where`` and ``source`` are those
+    of its :class:`Findings`.
     """
 
     quantity: Quantity
@@ -75,6 +79,8 @@ class Finding:
     tolerance: float | None = None
     reason: str = ""
     label: bool = False
+    deviation: float | None = None
+    anew: float | None = None
     where: str = ""
     source: str = ""
 
@@ -150,6 +156,13 @@ class Finding:
         return self.low > math.sqrt(1 + HARDLY) * self.blind > 0
 
     @property
+    def beyond_anew(self) -> State:
+        """Whether it finds more of the labels than of labels dealt anew, which training never saw."""
+        if self.anew is None:
+            return State.UNTESTED
+        return above_guess(self.value, self.blind + max(0.0, self.anew) * (1 - self.blind), self.rows)
+
+    @property
     def rows_needed(self) -> int:
         """How many rows would decide, if figures stay; 0 where none or too many would."""
         doubted = self.reason or self.is_misled  # more rows do not take this away
@@ -163,6 +176,9 @@ class Finding:
 
     def _at(self, rows: int) -> State:
         """The state of these figures on ``rows`` rows."""
+        if self.deviation is not None:
+            narrowed = self.deviation * math.sqrt(self.rows / rows)
+            return beyond_null(self.value, self.blind, narrowed, self.tries)
         if self.is_share:
             return above_guess(self.value, self.guessed, rows, self.tries)
         square, half = 2 if self.quantity is Quantity.ERROR else 1, self.half_width

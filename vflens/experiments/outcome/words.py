@@ -126,6 +126,24 @@ def _scored_column(f: Finding, rows: str) -> str:
     )
 
 
+def anew(finding: Finding) -> str:
+    """What training leaks beyond what the same attack finds of labels dealt anew; "" where it finds
+    nothing, or nobody tried.
+    """
+    ends = {
+        State.FOUND: "training leaks the rest",
+        State.NOT_FOUND: "no leak of training beyond that",
+        State.UNDECIDED: "whether training leaks more is not decided",
+    }
+    if finding.state is not State.FOUND or finding.beyond_anew not in ends:
+        return ""
+    control = percent(max(0.0, finding.anew or 0.0))
+    return (
+        f"it finds {percent(finding.share)} of what a guess leaves open, the same attack {control} after "
+        f"labels are dealt anew: {ends[finding.beyond_anew]}"
+    )
+
+
 def reader(finding: Finding) -> str:
     """Who finds it, as a sentence begins."""
     if finding.scored_set == Phase.TRAIN:

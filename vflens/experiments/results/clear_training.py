@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from vflens.experiments.outcome.decide import HARDLY
+from vflens.experiments.outcome.words import anew
 from vflens.experiments.results.labels_membership import LabelResult, sites_told
 from vflens.experiments.results.record import RecordedRun
 from vflens.experiments.results.results import LargestLeak
@@ -200,6 +201,11 @@ def _named_labels(found: Sequence[LabelResult]) -> list[str]:
         f"{r.attack} at {r.adversary} names {100 * r.accuracy:.1f} % of {r.rows:,} {r.kind} labels"
         f"{f' of {r.target}' if several else ''} rightly"
         f"{_AS_CLUSTERS if up_to_renaming(r.attack) else ''} "
-        f"(the most frequent class: {100 * r.blind:.1f} %)."
+        f"(the most frequent class: {100 * r.blind:.1f} %){_beside_anew(r)}."
         for r in found
     ]
+
+
+def _beside_anew(r: LabelResult) -> str:
+    told = anew(r.finding(r.adversary))
+    return f"; {told}" if told else ""

@@ -22,7 +22,7 @@ from vflens.protocol.acts import together
 from vflens.score.worst import Shares
 from vflens.storage.json_file import Rows, Share, Size, Word
 from vflens.storage.metrics import Name
-from vflens.types import Document, Facts, Phase
+from vflens.types import Document, Facts, Phase, Role
 
 if TYPE_CHECKING:
     from vflens.experiments.results.labels_membership import LabelResult, MembershipResult
@@ -81,6 +81,7 @@ def _found(run: RecordedRun) -> Iterator[Finding]:
     yield from (of_member(run, found) for found in run.membership)
     # Of rows that nobody trained on an attack may tell people apart: no leak of training.
     sites = (f for f in run.sites if f.scored_set == Phase.TRAIN)
+    yield from (replace(f, adversary=named(run, Role.OPERATOR)) for f in run.sites if f.deviation is not None)
     yield from _affine(run, who)
     for f in (*sites, *(f for r in scored for f in (*errors(run, r), *rights(run, r)))):
         yield replace(f, adversary=who(f.attack))
@@ -114,9 +115,7 @@ def _readers(run: RecordedRun) -> Reader:
 
 def of_label(run: RecordedRun, r: LabelResult) -> Finding:
     """The share of right labels."""
-    place: Facts = {"attack": r.attack, "adversary": _reader(run, r), "target": r.target, "rows": r.rows}
-    of: Facts = {**place, "subject": "labels", "scored_set": r.scored_set, "label": True}
-    return Finding.of_share(Quantity.LABELS, r.accuracy, blind=r.blind, **of)
+    return r.finding(_reader(run, r))
 
 
 def of_member(run: RecordedRun, m: MembershipResult) -> Finding:

@@ -5,18 +5,21 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from statistics import NormalDist
 from typing import NamedTuple
 
-from vflens.experiments.outcome.decide import State
-from vflens.experiments.outcome.finding import SITE, Finding, Quantity
-from vflens.experiments.outcome.words import deciding, percent
+import numpy as np
+
+from vflens.experiments.outcome.finding import CASE, SITE, Finding, Quantity
+from vflens.experiments.outcome.words import deciding, number, percent
 from vflens.experiments.results.findings import figures_of
 from vflens.experiments.results.folders import Metric, PartyRuns
 from vflens.experiments.results.results import Result, final, is_baseline
 from vflens.numerics.measures.advantage import exact
 from vflens.numerics.measures.intervals import over_blind
-from vflens.plugins.attack import is_blind, means_only
+from vflens.numerics.measures.permuted import permuted
+from vflens.plugins.attack import installed_attack, is_blind, means_only
 from vflens.score.membership import FALSE_POSITIVE_RATES
 from vflens.storage.metrics import Name
 from vflens.types import Facts, Phase
@@ -34,7 +37,8 @@ _LABELS = {
 @dataclass(frozen=True)
 class LabelResult:
     """Shares of right labels on ``rows`` rows of ``scored_set``: of an attack in the party ``adversary`` on
-    ``target`` and of the blind guess; AUC of the attack, None of a round's rows, which have no order.
+    ``target`` and of the blind guess; AUC of the attack, None of a round's rows, which have no order;
+    ``anew``: what it finds of labels dealt anew, of what a guess leaves open, None where that was not tried.
     """
 
     attack: str
@@ -45,6 +49,7 @@ class LabelResult:
     accuracy: float
     blind: float
     auc: float | None = None
+    anew: float | None = None
 
     @property
     def relative(self) -> float:
@@ -56,17 +61,26 @@ class LabelResult:
         """The kind of rows: "training", "prediction", or a round's: "round-0"."""
         return {"train": "training", "predict": "prediction"}.get(self.scored_set, self.scored_set)
 
+    def finding(self, adversary: str) -> Finding:
+        """It, as ``adversary`` in words finds it."""
+        place: Facts = {"attack": self.attack, "adversary": adversary, "target": self.target}
+        of: Facts = {**place, "subject": "labels", "scored_set": self.scored_set, "label": True}
+        figures: Facts = {"rows": self.rows, "blind": self.blind, "anew": self.anew}
+        return Finding.of_share(Quantity.LABELS, self.accuracy, **figures, **of)
+
 
 def label_results(run: PartyRuns) -> tuple[LabelResult, ...]:
     """The targets' scores of attacks on their labels, the most successful first."""
-    auc = {_on_labels(m): m.value for m in run.metrics(Name.LABEL_AUC)}
+    auc, anew = (
+        {_on_labels(m): m.value for m in run.metrics(name)} for name in (Name.LABEL_AUC, Name.LABELS_ANEW)
+    )
     found: dict[tuple[str, str, str, str, int], LabelResult] = {}
     for name, of_a_guess in _LABELS.items():
         blind = {_on_labels(m)[1:]: m.value for m in run.metrics(of_a_guess)}
         for m in run.metrics(name):
             key = _on_labels(m)
             if key[1:] in blind and (name is not Name.LABEL_ACCURACY or key in auc):
-                found[key] = LabelResult(*key, m.value, blind[key[1:]], auc.get(key))
+                found[key] = LabelResult(*key, m.value, blind[key[1:]], auc.get(key), anew.get(key))
     return tuple(sorted(found.values(), key=lambda r: -r.accuracy))
 
 
@@ -156,16 +170,38 @@ def _average(figures: Mapping[str, float]) -> float:
 
 def sites(run: PartyRuns) -> tuple[Finding, ...]:
     """By attack, of the training rows of all clients the share that is named as their own client's; then of
-    rows that nobody trained on. A guess is right in 1/K. Nothing of a run whose clients are not all here:
-    naming one client always is right there.
+    rows that nobody trained on. A guess is right in 1/K. An attack that does not read training is judged by
+    the second alone, beside the permutation null. Nothing of a run whose clients are not all here: naming one
+    client always is right there.
     """
     parts = {Name.SOURCE_RIGHT: Phase.TRAIN, Name.SOURCE_RIGHT_OTHERS: Phase.PREDICT}
-    return tuple(
+    found = [
         _together(attack, scored, shares)
         for name, scored in parts.items()
         for attack, shares in _by_attack(run, name).items()
         if len(shares) == len(run.alike)
+    ]
+    outside = {f.attack for f in found if not _reads_training(f.attack)}
+    return tuple(
+        _beside_null(run, f) if f.attack in outside else f
+        for f in found
+        if f.attack not in outside or f.scored_set == Phase.PREDICT
     )
+
+
+def _reads_training(attack: str) -> bool:
+    kind = installed_attack(attack)
+    return kind is None or Phase.TRAIN in kind.phases
+
+
+def _beside_null(run: PartyRuns, f: Finding) -> Finding:
+    """``f`` beside what it would be if the rows of each class had exchanged their clients."""
+    counts: dict[str, dict[str, tuple[float, ...]]] = defaultdict(dict)
+    for m in (m for m in run.metrics(Name.SOURCE_NAMED) if m.attack == f.attack):
+        counts[m.detail][m.target] = m.values
+    clients, none = sorted(run.alike), (0.0,) * len(run.alike)
+    null = permuted(np.array([[of.get(name, none) for name in clients] for of in counts.values()]))
+    return replace(f, subject=CASE, blind=null.mean, deviation=null.deviation)
 
 
 def _by_attack(run: PartyRuns, name: Name) -> dict[str, dict[str, tuple[float, int]]]:
@@ -199,17 +235,28 @@ def _together(attack: str, scored: str, shares: dict[str, tuple[float, int]]) ->
 def sites_told(findings: Sequence[Finding], where: str = "") -> list[str]:
     """A sentence for each attack, from :func:`sites`, which begins with ``where``."""
     beside = {f.attack: f for f in findings if f.scored_set == Phase.PREDICT}
-    return [_begun(where + _sentence(f, beside[f.attack])) for f in findings if f.scored_set == Phase.TRAIN]
+    trained = [f for f in findings if f.scored_set == Phase.TRAIN]
+    said = [
+        _sentence(f, f", and of {percent(beside[f.attack].value)} of rows that nobody trained on")
+        for f in trained
+    ]
+    said += [_sentence(f, _by_chance(f)) for f in findings if f.deviation is not None]
+    return [_begun(where + words) for words in said]
 
 
-def _sentence(trained: Finding, others: Finding) -> str:
-    rows = counted(trained.rows, "training row", ",")
-    states = {State.FOUND: "found", State.UNDECIDED: f"not decided{deciding(trained.rows_needed)}"}
+def _sentence(f: Finding, more: str) -> str:
+    rows = counted(f.rows, f"{'training' if f.scored_set == Phase.TRAIN else 'prediction'} row", ",")
     return (
-        f"{SITE}: {states.get(trained.state, 'not found')}, {trained.attack} names the client of "
-        f"{percent(trained.value)} of {rows} rightly (a guess: {percent(trained.blind)}), and of "
-        f"{percent(others.value)} of rows that nobody trained on."
+        f"{f.subject}: {f.state}{deciding(f.rows_needed)}, {f.attack} names the client of "
+        f"{percent(f.value)} of {rows} rightly (a guess: {percent(f.blind)}){more}."
     )
+
+
+def _by_chance(f: Finding) -> str:
+    """The p-value of a finding beside its permutation null, by the normal law."""
+    beyond = (f.value - f.blind) / f.deviation if f.deviation else 0.0
+    chance = number(NormalDist().cdf(-beyond))
+    return f"; as many with the clients permuted within each class: p = {chance}"
 
 
 def _begun(sentence: str) -> str:

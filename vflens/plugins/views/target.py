@@ -31,6 +31,7 @@ class TargetView(CheckedReads, SharedFindings):
 
     #: What was read that crosses the wire by a grant alone.
     granted: Set[Point] = frozenset()
+    _dealt: Array | None = None
 
     def __init__(
         self,
@@ -93,14 +94,14 @@ class TargetView(CheckedReads, SharedFindings):
             raise KnowledgeError(f"party {self.target!r} withheld its parameters")
         return disclosed.tensors
 
-    def auxiliary(self) -> tuple[Array, Array]:
-        """The target's rows that were granted: positions int32 (m,) and features float64 (m, d), scaled as
-        the model's.
+    def auxiliary(self, party: str = "") -> tuple[Array, Array]:
+        """The rows of ``party``, or of the target, that were granted: positions int32 (m,) and features
+        float64 (m, d), scaled as the model's.
 
         Raises:
             KnowledgeError: none were granted.
         """
-        granted = self._only(Point.AUXILIARY, self.target, "features")
+        granted = self._only(Point.AUXILIARY, party or self.target, "features")
         return granted.rows, granted.tensor("features")
 
     def known_labels(self) -> tuple[Array, Array]:
@@ -113,7 +114,12 @@ class TargetView(CheckedReads, SharedFindings):
         granted = self._disclosed(Point.AUXILIARY, self.target, "labels")
         if granted is None:
             raise KnowledgeError(f"party {self.target!r} granted no labels to {self.party!r}")
-        return granted.rows, granted.tensor("labels")
+        labels = granted.tensor("labels") if self._dealt is None else self._dealt[granted.rows]
+        return granted.rows, labels
+
+    def deal(self, labels: Array) -> None:
+        """Let the granted labels be those of ``labels`` (N,) of all rows: the control of an attack."""
+        self._dealt = labels
 
     def _moments_of(self, sender: str) -> Moments:
         disclosed = self._disclosed(Point.MOMENTS, sender)
