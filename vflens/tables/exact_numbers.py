@@ -114,7 +114,8 @@ def fault(error: Exception, block_bytes: int, after: int) -> str:
         if int(width[2]) == 1:
             return (
                 f"its header is one column, but {place} has {counted(int(width[3]), 'cell')}: "
-                "separate columns by commas, and write decimals with a point or in quotes"
+                "separate columns by commas, write decimals with a point or in quotes, and begin the file "
+                "with the names of columns: no title above them"
             )
         return (
             f"{place} has {counted(int(width[3]), 'cell')}, the header {counted(int(width[2]), 'name')}: "

@@ -53,7 +53,7 @@ def test_what_is_no_text_is_refused(
         (
             "id;x;y\na;1,5;2\n",
             {},
-            "its header is one column, but data row 1 has 2 cells: separate columns by commas, and write dec",
+            "its header is one column, but data row 1 has 2 cells: separate columns by commas, write dec",
         ),
         ("key,x\na,1\n", {}, "column 'id' is missing: the file has key, x: set id_column to the column that"),
         ("id,x\na,1\n", {"columns": ["x", "z"]}, "column 'z' is missing: the file has id, x"),
