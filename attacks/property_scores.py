@@ -3,6 +3,7 @@
 Zhang, Tople and Ohrimenko, 2021. It reads no message of training: protected training does not hinder it.
 """
 
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -50,7 +51,8 @@ class PropertyScores(PropertyAttack):
             ask = train_alone(view.model, site, table.__getitem__, labels, rows, rng=rng)
             return averages(ask(rows), own[rows])
 
-        return Features(averages(view.scores(), view.own("features")), shadow)
+        of_known = partial(np.apply_along_axis, shadow, 1)
+        return Features(averages(view.scores(), view.own("features")), of_known)
 
 
 def averages(log_scores: Array, own: Array) -> Array:
