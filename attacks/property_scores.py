@@ -9,8 +9,8 @@ import numpy as np
 from pydantic import Field
 
 from vflens.attacks.helpers.people.property import OWN, Features, PropertyAttack
-from vflens.models.alone import train_alone
 from vflens.models.part import Keys, Site, plain
+from vflens.models.together import scores_of_own_rows
 from vflens.plugins.views.vertical import AdversaryView
 from vflens.types import Array, Estimate, Knowledge, Phase, RowStatus
 
@@ -45,12 +45,12 @@ class PropertyScores(PropertyAttack):
         table = np.concatenate([own, x], axis=1)
         site = site_of(view, table.shape[1], rng)
 
-        def shadow(chosen: Array) -> Array:
+        def shadows(chosen: Array) -> Array:
             rows = np.asarray(chosen, np.int32)
-            ask = train_alone(view.model, site, table.__getitem__, labels, rows, rng=rng)
-            return averages(ask(rows), own[rows])
+            scores = scores_of_own_rows(view.model, site, table, labels, rows, rng=rng)
+            return np.stack([averages(*both) for both in zip(scores, own[rows], strict=True)])
 
-        return Features(averages(view.scores(), view.own("features")), shadow)
+        return Features(averages(view.scores(), view.own("features")), shadows)
 
 
 def averages(log_scores: Array, own: Array) -> Array:

@@ -70,6 +70,12 @@ def run(jobs: int, only: Sequence[str], federations: Sequence[str]) -> None:
     write_rows(RESULTS, renewed(old, rows) if only else [*rows, *filter(is_apart, old)])
 
 
+def gather() -> None:
+    """Take into the file what calls that were interrupted left in the folder."""
+    rows = kept(ScoreboardGrid(data=readable()), Pool(ROOT / ".scoreboard"))
+    write_rows(RESULTS, renewed(parquet_rows(RESULTS), rows))
+
+
 def tune(jobs: int, data: Sequence[str], federations: Sequence[str]) -> None:
     """Try the settings of attacks that have several, and run the best of them."""
     with CellBar("settings") as bar:
@@ -85,7 +91,7 @@ def main() -> None:
     parser.add_argument(
         "--as-is",
         action="store_true",
-        help="run nothing: write the page, and into the file what its attacks estimate",
+        help="run nothing: write the page, and into the file what is there and what its attacks estimate",
     )
     parser.add_argument("--since", help="a commit: write what changed since its results")
     parser.add_argument(
@@ -109,7 +115,9 @@ def main() -> None:
     given = parser.parse_args()
     if given.tuned:
         tune(given.jobs, given.tuned, given.federations)
-    elif not given.as_is:
+    elif given.as_is:
+        gather()
+    else:
         run(given.jobs, given.only, given.federations)
     rows, records = described(parquet_rows(RESULTS)), recorded()
     write_rows(RESULTS, rows)

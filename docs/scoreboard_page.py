@@ -57,10 +57,12 @@ Every installed attack against every installed defence. `make scoreboard` writes
   means were granted and nothing shifts, so that guess is near already: the ranks tell who errs less.
 - "–": no result; the reasons stand below each table.
 - **Again**: all results stand in [scoreboard.parquet](scoreboard.parquet), each under a digest of its
-  settings and of the code that its plug-ins reach, without docstrings and comments. So an interrupted call
-  resumes, and a new attack or defence costs its own runs only. A result of earlier code stays here until a
-  call has run it again. Remove that file and the folder `.scoreboard` after a change of the protocol that
-  changes results. Bank comes from the folder `VFLENS_DATA`.
+  settings and one of the code that its plug-ins reach, without docstrings and comments, other families of
+  models, and protected training where it is clear. So an interrupted call resumes, and a new attack or
+  defence costs its own runs only. Where code changed, a call runs the first seed again: if it gives the same
+  bits, the results of other seeds stand. A result of earlier code stays here until a call has run it again.
+  Remove that file and the folder `.scoreboard` after a change of the protocol that changes results. Bank
+  comes from the folder `VFLENS_DATA`.
 {age}
 - **Read on**: `vflens scoreboard --page FILE.html` writes all results as one page to find, sort and draw.
   [What changed](scoreboard-changes.md) compares two versions of the file.
@@ -79,7 +81,7 @@ def page(grid: ScoreboardGrid, rows: Rows, records: Mapping[str, Facts] = NOTHIN
     work = ", ".join(f"{most} `{name}`" for name, most in MOST_WORK.items())
     head = {"rows": ROWS, "seeds": grid.seeds, "known": KNOWN_ROWS, "work": work, "rule": RULE}
     head |= {"cost_rows": COST_ROWS, "cost_seeds": grid.cost_seeds, "attacked": ATTACKED}
-    head["age"] = item(f"**Age**: {age(rows)}")
+    head["age"] = item(f"**Age**: when this page was written, {age(rows)}")
     apart, rows = [r for r in rows if is_apart(r)], [r for r in rows if not is_apart(r)]
     every = boards(rows, grid)
     run = sorted({row["defense"] for row in rows} - {UNDEFENDED})

@@ -16,19 +16,23 @@ from vflens.types import Array
 #: Penalties that are tried, over the sum of squares of the standardised features; infinity: the known mean.
 STRENGTHS = (*(10.0 ** (k / 2) for k in range(-12, 5)), np.inf)
 
-#: Returns the features (q,) of a population of the given rows, positions int (m,), with repetition.
+#: Returns the features (p, q) of populations of the given rows, positions int (p, m), with repetition.
 Featured: TypeAlias = Callable[[Array], Array]
 
 
-def draws(column: Array, shift: float, rng: np.random.Generator) -> Array:
-    """Positions int (m,) of as many rows as ``column`` (m,) has, drawn with weights exp(λ z).
+def draws(column: Array, shift: float, populations: int, rng: np.random.Generator) -> Array:
+    """Positions int (p, m) of as many rows as ``column`` (m,) has, drawn with weights exp(λ z), p times.
 
     z is the standardised column and λ normal with deviation ``shift``: about so many of the column's
-    deviations the population's mean lies from its own.
+    deviations a population's mean lies from its own. A population's draws come before those of the next.
     """
     z = (column - column.mean()) / max(float(column.std()), 1e-12)
-    weights = np.exp(rng.normal(0, shift) * z)
-    return rng.choice(len(column), len(column), p=weights / weights.sum())
+    each = [(rng.normal(0, shift), rng.random(len(column))) for _ in range(populations)]
+    weights = np.exp(np.array([[factor] for factor, _ in each]) * z)
+    below = (weights / weights.sum(axis=1, keepdims=True)).cumsum(axis=1)
+    below /= below[:, -1:]
+    rows = zip(below, each, strict=True)
+    return np.stack([own.searchsorted(uniform, side="right") for own, (_, uniform) in rows])
 
 
 def told_mean(
@@ -51,10 +55,9 @@ def told_mean(
     halves = np.array_split(rng.permutation(len(column)), 2)
 
     def drawn(rows: Array) -> _Drawn:
-        chosen = [rows[draws(column[rows], shift, rng)] for _ in range(populations)]
-        means = np.array([column[c].mean() for c in chosen])
-        features = np.stack([featured(c) for c in chosen])
-        return _Drawn(features, means, featured(rows), float(column[rows].mean()))
+        chosen = rows[draws(column[rows], shift, populations, rng)]
+        means = column[chosen].mean(axis=1)
+        return _Drawn(featured(chosen), means, featured(rows[None])[0], float(column[rows].mean()))
 
     first, second = map(drawn, halves)
     errors = np.zeros(len(STRENGTHS))

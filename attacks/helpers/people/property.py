@@ -12,6 +12,8 @@ from vflens.plugins.declared import Audited
 from vflens.plugins.views.vertical import AdversaryView
 from vflens.types import Array, Estimate, Knowledge, Phase, statuses
 
+_AT_ONCE = 2**18  # numbers that are gathered at a time: they stay in the cache
+
 
 class Features(NamedTuple):
     """The features ``attacked`` (q,) of the attacked population, and what gives those of known rows."""
@@ -22,7 +24,12 @@ class Features(NamedTuple):
 
 def means_of(attacked: Array, known: Array) -> Features:
     """Features that are means over rows: of the attacked ones (N, q) and of ``known`` ones (m, q)."""
-    return Features(attacked.mean(axis=0), lambda chosen: known[chosen].mean(axis=0))
+
+    def means(chosen: Array) -> Array:
+        parts = np.array_split(chosen, 1 + chosen.size * known.shape[1] // _AT_ONCE)
+        return np.concatenate([known[part].mean(axis=1) for part in parts])
+
+    return Features(attacked.mean(axis=0), means)
 
 
 class PropertyAttack(Attack):

@@ -9,7 +9,7 @@ import pytest
 
 from vflens.attacks.helpers.people import populations
 from vflens.attacks.helpers.people.populations import draws, told_mean
-from vflens.attacks.helpers.people.property import PropertyAttack
+from vflens.attacks.helpers.people.property import PropertyAttack, means_of
 from vflens.attacks.property_embeddings import PropertyEmbeddings
 from vflens.attacks.property_guess import PropertyGuess
 from vflens.attacks.property_scores import PropertyScores, site_of
@@ -113,8 +113,8 @@ def test_what_populations_teach_follows_from_their_means(monkeypatch: pytest.Mon
     """The heart of it: with the populations' means in another order nothing is learnt."""
     honest = _errors(PropertyEmbeddings())[0]
 
-    def shuffled(column: Array, *rest: Any) -> Array:
-        return np.random.default_rng(len(column)).permutation(len(column))
+    def shuffled(column: Array, shift: float, n: int, rest: Any) -> Array:
+        return np.tile(np.random.default_rng(len(column)).permutation(len(column)), (n, 1))
 
     monkeypatch.setattr(populations, "draws", shuffled)
     assert _errors(PropertyEmbeddings())[0] > 20 * honest
@@ -141,10 +141,29 @@ def test_scores_of_a_shifted_population_tell_its_share(share: float) -> None:
     assert guess > 0.2
 
 
+@pytest.mark.parametrize("m", [2, 30, 151])
+def test_populations_are_drawn_together_as_one_after_the_other(m: int) -> None:
+    """To the bit, and so are the means that are their features: by numpy's own weighted choice."""
+    column, known = np.random.default_rng(m).random(m) < 0.4, np.random.default_rng(m + 1).random((m, 5))
+    column[0] = not column[1]
+    one, z = np.random.default_rng(8), (column - column.mean()) / column.std()
+    each = []
+    for _ in range(200):
+        weights = np.exp(one.normal(0, 1.5) * z)
+        each.append(one.choice(m, m, p=weights / weights.sum()))
+    together = np.random.default_rng(8)
+    chosen = draws(column.astype(float), 1.5, 200, together)
+    np.testing.assert_array_equal(chosen, each)
+    assert together.random() == one.random()  # what is drawn next is the same too
+    for q in (0, 1, 5):
+        expected = [known[c, :q].mean(axis=0) for c in each]
+        np.testing.assert_array_equal(means_of(known[:, :q], known[:, :q]).of_known(chosen), expected)
+
+
 def test_populations_lie_as_far_as_asked() -> None:
     """By weights exp(λ z), λ ~ N(0, s²), means lie s deviations away, to first order in s."""
     rng, column = np.random.default_rng(2), np.random.default_rng(4).random(2000)
-    means = np.array([column[draws(column, 0.2, rng)].mean() for _ in range(400)])
+    means = np.array([column[c].mean() for c in draws(column, 0.2, 400, rng)])
     assert means.std() == pytest.approx(0.2 * column.std(), rel=0.15)
     assert means.mean() == pytest.approx(column.mean(), abs=0.01)
 
@@ -155,7 +174,7 @@ def test_regression_through_the_known_mean_is_the_closed_form() -> None:
     f = rng.normal(size=(200, 3))
     x = f @ [0.3, -0.2, 0.1] + 0.5
     told = np.array([0.4, 0.1, -0.3])
-    found = told_mean(x, lambda c: f[c].mean(axis=0), told, populations=200, shift=1.0, rng=rng)
+    found = told_mean(x, lambda c: f[c].mean(axis=1), told, populations=200, shift=1.0, rng=rng)
     assert found == pytest.approx(0.5 + told @ [0.3, -0.2, 0.1], abs=1e-3)
 
 
@@ -165,7 +184,7 @@ def test_the_penalty_is_chosen_on_rows_that_were_not_fitted_to(monkeypatch: pyte
     def moved(seed: int) -> float:
         rng = np.random.default_rng(seed)
         x, f, told = (rng.random(80) < 0.4).astype(float), rng.normal(size=(80, 60)), rng.normal(0, 0.3, 60)
-        found = told_mean(x, lambda c: f[c].mean(axis=0), told, populations=100, shift=1.0, rng=rng)
+        found = told_mean(x, lambda c: f[c].mean(axis=1), told, populations=100, shift=1.0, rng=rng)
         return float(abs(found - x.mean()))
 
     chosen = np.mean([moved(seed) for seed in range(6)])

@@ -81,13 +81,18 @@ class Board:
         """
         undefended = None if defense == UNDEFENDED else self.of_family(UNDEFENDED, family)
         found = self.of_family(defense, family)
-        missing = [a for a in self._without_result(defense) if estimated(a) == family]
+        missing = [text for a, text in self._without_result(defense).items() if estimated(a) == family]
         return words(found, undefended, on_grants_only=self.on_grants_only(defense), missing=missing)
 
-    def _without_result(self, defense: str) -> list[str]:
-        """The attacks that are made for ``defense`` and of which there is no result."""
+    def _without_result(self, defense: str) -> dict[str, str]:
+        """The attacks that are made for ``defense`` and of which there is no result, in words."""
         made_for = FEDERATIONS[self.federation].made_for(defense)
-        return [attack for attack in made_for if attack not in self.found.get(defense, {})]
+        refused = {row["attack"] for row in self.rows if row["defense"] == defense and row.get("reason")}
+        return {
+            attack: f"{attack}, which cannot run here" if attack in refused else attack
+            for attack in made_for
+            if attack not in self.found.get(defense, {})
+        }
 
     def summary(self, family: str) -> str:
         """What attacks of one family achieve where nothing defends."""

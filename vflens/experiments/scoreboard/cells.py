@@ -11,6 +11,7 @@ import hashlib
 import json
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from statistics import fmean
@@ -22,7 +23,7 @@ from vflens.experiments.run.loading import experiment_kind
 from vflens.experiments.run.run import begun
 from vflens.experiments.scoreboard.grid import FEDERATIONS, UNDEFENDED, Place, ScoreboardGrid
 from vflens.experiments.scoreboard.sources import digest
-from vflens.experiments.sweeps.pool import Cell, Pool, Rows
+from vflens.experiments.sweeps.pool import Cell, Pool, Rows, write_rows
 from vflens.experiments.sweeps.sweep import finished
 from vflens.plugins.attack import installed_attack, means_only
 from vflens.plugins.malicious import breaks_protocol
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
 #: Attack → the key of its result, and its table in the experiment; :data:`COST` has none.
 Keyed = dict[str, tuple[str, Document]]
 COST = "cost"  # stands for an attack in rows of runs without attacks
+#: The code of protected training: it decides nothing elsewhere.
+_PROTECTION = "vflens.numerics.shares."
 
 
 def scored(grid: ScoreboardGrid, pool: Pool, only: Collection[str] = ()) -> Rows:
@@ -46,13 +49,60 @@ def scored(grid: ScoreboardGrid, pool: Pool, only: Collection[str] = ()) -> Rows
         VflensError: a data set is damaged, or a result cannot be kept.
     """
     with pool.alone(), tempfile.TemporaryDirectory(prefix="vflens-scoreboard-") as scratch:
-        cells = [
-            Cell({"keys": [k for k, _ in shared.values()]}, (place, shared))
-            for place, left in missing(grid, pool, only).items()
-            for shared in _runs_of(left)
-        ]
-        pool.run(partial(measured, scratch=scratch), cells)
+        if asked := _earlier(grid, pool, only):
+            _fill(asked, pool, scratch)
+            if same := unchanged(grid, pool, only):
+                write_rows(pool.folder / Cell({"same": sorted({row["key"] for row in same})}).file(), same)
+        _fill(missing(grid, pool, only), pool, scratch)
     return kept(grid, pool, only)
+
+
+def _fill(left: Mapping[Place, Keyed], pool: Pool, scratch: str) -> None:
+    """Run the attacks ``left`` of each place."""
+    cells = [
+        Cell({"keys": [k for k, _ in shared.values()]}, (place, shared))
+        for place, attacks in left.items()
+        for shared in _runs_of(attacks)
+    ]
+    pool.run(partial(measured, scratch=scratch), cells)
+
+
+def _earlier(grid: ScoreboardGrid, pool: Pool, only: Collection[str]) -> dict[Place, Keyed]:
+    """What is :func:`missing` of the first seeds, of which earlier code has the results with the same
+    settings.
+    """
+    have = {key.partition("-")[0] for key in by_key(pool.folder)}
+    first = replace(grid, seeds=min(grid.seeds, 1), cost_seeds=min(grid.cost_seeds, 1))
+    left = missing(first, pool, only).items()
+    asked = {p: {n: one for n, one in of.items() if one[0].partition("-")[0] in have} for p, of in left}
+    return {place: attacks for place, attacks in asked.items() if attacks}
+
+
+def unchanged(grid: ScoreboardGrid, pool: Pool, only: Collection[str] = ()) -> Rows:
+    """Kept rows of earlier code, under today's keys, where today's code gave those of the first seed again to
+    the bit: one training and one view of each attack stand for its other seeds.
+    """
+    have, trusted, found = by_key(pool.folder), dict[tuple[Place, str], set[str]](), Rows()
+    earlier: dict[str, list[str]] = {}
+    for key in have:
+        earlier.setdefault(key.partition("-")[0], []).append(key)
+    for place, attacks in _wanted(grid, only).items():  # the first seed comes first
+        for name, (key, _) in attacks.items():
+            codes = trusted.setdefault((place._replace(seed=0), name), set())
+            for old in earlier.get(key.partition("-")[0], ()):
+                code = old.partition("-")[2]
+                if key in have and _bits(have[key]) == _bits(have[old]):
+                    codes.add(code)
+                elif key not in have and code in codes:
+                    found += [{**row, "key": key} for row in have[old]]
+                    break
+    return found
+
+
+def _bits(rows: Rows) -> list[str]:
+    """What ``rows`` say, without their keys."""
+    told = [{n: v for n, v in row.items() if n != "key" and v is not None} for row in rows]
+    return sorted(json.dumps(row, sort_keys=True) for row in told)
 
 
 def kept(grid: ScoreboardGrid, pool: Pool, only: Collection[str] = ()) -> Rows:
@@ -107,14 +157,14 @@ def sends(attack: str) -> bool:
     return kind is not None and breaks_protocol(kind)
 
 
-def _experiment(place: Place, attacks: Iterable[str]) -> Document:
-    """The experiment of ``place``, which says so if one of ``attacks`` breaks the protocol."""
-    return {**place.settings(), **({"malicious": True} if any(map(sends, attacks)) else {})}
+def _experiment(settings: Document, attacks: Iterable[str]) -> Document:
+    """The experiment of a place's ``settings``, which says so if one of ``attacks`` breaks the protocol."""
+    return {**settings, **({"malicious": True} if any(map(sends, attacks)) else {})}
 
 
 def keyed(place: Place, attacks: Sequence[str]) -> Keyed:
-    """Those of ``attacks`` that fit ``place``, each with the key of its result there: a digest of settings
-    and of the code of its plug-ins.
+    """Those of ``attacks`` that fit ``place``, each with the key of its result there: a digest of settings,
+    "-", and one of the code of its plug-ins.
     """
     tables = {name: _table(place.federation, place.data, name) for name in attacks}
     return with_keys(place, {name: table for name, table in tables.items() if table is not None})
@@ -124,13 +174,23 @@ def with_keys(place: Place, tables: Mapping[str, Document]) -> Keyed:
     """As :func:`keyed`, of attacks by their ``tables``."""
     settings = place.settings()
     family = settings.get("model", {}).get("family", "softmax_regression")
-    code = [_code(DATASETS, place.data), _code(MODELS, family)]
+    apart = _apart(family, protected="protection" in settings["training"])
+    code = [_code(DATASETS, place.data, apart), _code(MODELS, family, apart)]
     if place.defense != UNDEFENDED:
-        code.append(_code(DEFENSES, place.defense))
-    return {
-        name: (_key(_experiment(place, [name]), table, [*code, _code(ATTACKS, name) if table else ""]), table)
-        for name, table in tables.items()
-    }
+        code.append(_code(DEFENSES, place.defense, apart))
+
+    def key(name: str, table: Document) -> str:
+        own = _code(ATTACKS, name, apart) if table else ""
+        return f"{_digest([_experiment(settings, [name]), table])}-{_digest([*code, own])}"
+
+    return {name: (key(name, table), table) for name, table in tables.items()}
+
+
+@cache
+def _apart(family: str, *, protected: bool) -> tuple[str, ...]:
+    """The modules that decide nothing where ``family`` is trained: other families, and protected training."""
+    others = (MODELS.get(name).__module__ for name in MODELS.names() if name != family)
+    return (*others, *(() if protected else (_PROTECTION,)))
 
 
 @cache  # a scoreboard asks for thousands, and a registry reads its folder each time
@@ -139,17 +199,16 @@ def _table(federation: str, data: str, attack: str) -> Document | None:
 
 
 @cache
-def _code(registry: Registry, name: str) -> str:
+def _code(registry: Registry, name: str, apart: tuple[str, ...]) -> str:
     """A digest of the code of a plug-in; "" where it needs an extra that is not installed."""
     try:
-        return digest(registry.get(name))
+        return digest(registry.get(name), apart)
     except ConfigError:
         return ""
 
 
-def _key(settings: Document, attack: Document, code: Sequence[str]) -> str:
-    text = json.dumps([settings, attack, code], sort_keys=True)
-    return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
+def _digest(parts: Sequence[Any]) -> str:
+    return hashlib.blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=12).hexdigest()
 
 
 def by_key(folder: Path) -> dict[str, Rows]:
@@ -179,7 +238,7 @@ def _refusals(place: Place, attacks: Keyed, scratch: str) -> dict[str, Document]
     where the defence is.
     """
     tables = [table for _, table in attacks.values() if table]
-    error = _refusal({**_experiment(place, attacks), "attacks": tables}, scratch)
+    error = _refusal({**_experiment(place.settings(), attacks), "attacks": tables}, scratch)
     if error is None:
         return {}
     whole = _refusal(place.settings(), scratch) is not None
@@ -229,7 +288,7 @@ def _runs(place: Place, scratch: str) -> bool:
 def _run(place: Place, attacks: Keyed, scratch: str) -> Rows:
     """The rows of one run, without place and key."""
     tables = [table for _, table in attacks.values() if table]
-    with finished({**_experiment(place, attacks), "attacks": tables}, scratch) as done:
+    with finished({**_experiment(place.settings(), attacks), "attacks": tables}, scratch) as done:
         scores = (
             {**row, "granted": done.reads_grants(row["attack"], row["target"])}
             for row in _scores(done)

@@ -32,25 +32,35 @@ class _Source(NamedTuple):
 
 
 @cache
-def digest(plugin: type) -> str:
-    """A digest of the code that the class ``plugin`` reaches."""
-    text = f"{plugin.__module__} {sorted(_reached(plugin).items())}"
+def digest(plugin: type, apart: tuple[str, ...] = ()) -> str:
+    """A digest of the code that the class ``plugin`` reaches, but for modules ``apart`` and what only they
+    reach.
+    """
+    text = f"{plugin.__module__} {sorted(_reached(plugin, apart).items())}"
     return hashlib.blake2b(text.encode(), digest_size=12).hexdigest()
 
 
-def _reached(plugin: type) -> dict[tuple[str, str], str]:
+def _reached(plugin: type, apart: tuple[str, ...] = ()) -> dict[tuple[str, str], str]:
     """What decides something of each definition that is reached, by module and name."""
     own = plugin.__module__
-    found, left = dict[tuple[str, str], str](), _meant(own, plugin.__qualname__, own)
+    found, left = dict[tuple[str, str], str](), [*_meant(own, plugin.__qualname__, own)]
     while left:
         module, name = left.pop()
-        if (module, name) not in found and (source := _source(module)):
-            node = ast.Module(source.named.get(name, []), [])
-            used = sorted({"*", *_names(node)})
-            origins = [source.imported.get(one.partition(".")[0]) for one in used]
-            found[module, name] = f"{ast.unparse(node)} {origins}"
+        if (module, name) not in found and not module.startswith(apart):
+            found[module, name], used = _deciding(module, name)
             left += [other for one in used for other in _meant(module, one, own)]
     return found
+
+
+@cache
+def _deciding(module: str, name: str) -> tuple[str, list[str]]:
+    """What decides something of one definition, and the names that it uses."""
+    source = _source(module)
+    assert source is not None, "a definition has a source"
+    node = ast.Module(source.named.get(name, []), [])
+    used = sorted({"*", *_names(node)})
+    origins = [source.imported.get(one.partition(".")[0]) for one in used]
+    return f"{ast.unparse(node)} {origins}", used
 
 
 @cache

@@ -34,7 +34,8 @@ as *undefined*. An attack **beats a blind guess** if the 95 % interval of its re
 - **hides nothing**: the best attack's relative error is at most {HIDES} larger than without a defence;
 - **hides part**: it is larger by more; **nothing or part**: the interval of the difference holds {HIDES};
 - is **not decided**: none beats a blind guess, but one that did without it is below {1 - HIDES} on average;
-- is **not decided without** an attack that is made for it: one is installed and has no result here;
+- is **not decided without** an attack that is made for it: one is installed and has no result here; where it
+  cannot run, the reason stands below the table;
 - **acts on what is granted only**: it changes nothing that training or predictions send, so it gets no
   verdict on that; one on what is granted follows where attacks that read it ran.
 
@@ -135,7 +136,7 @@ def words(
 ) -> str:
     """What attacks of one family achieve: where nothing defends, or against a defence beside what they
     achieve ``undefended``; ``on_grants_only``: the defence acts on nothing else; ``missing``: attacks that
-    are made for the defence and have no result.
+    are made for the defence and have no result, in words.
     """
     if undefended is None:
         return _success(found)

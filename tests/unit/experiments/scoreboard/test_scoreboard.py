@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,14 @@ import pytest
 from scoreboard_page import page
 from sklearn.datasets import load_digits
 
+from vflens.experiments.run.in_process import LocalFederation
 from vflens.experiments.scoreboard import cells as module
+from vflens.experiments.scoreboard import sources
 from vflens.experiments.scoreboard.cells import kept, keyed, missing, scored
 from vflens.experiments.scoreboard.grid import FEDERATIONS, NUMBER, UNDEFENDED, Place, ScoreboardGrid
 from vflens.experiments.scoreboard.sources import digest
 from vflens.experiments.sweeps.pool import Pool, Rows, write_rows
-from vflens.registry import ATTACKS, DEFENSES
+from vflens.registry import ATTACKS, DEFENSES, MODELS
 from vflens.storage.arrow import parquet_rows
 
 DOCS = Path(__file__).parents[4] / "docs"
@@ -82,6 +85,63 @@ def test_results_of_another_checkout_are_not_run_again(
     assert len({r["key"] for r in rows}) == 9  # three defences: two seeds with an attack, one for costs
 
 
+@pytest.mark.parametrize("changed", [[], ["half"], ["half", "zero"]])
+def test_code_that_gives_the_bits_of_the_first_seed_again_keeps_the_others(
+    changed: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another digest of the code: what gives other bits on the first seed runs on all, else on that alone."""
+    ran: list[tuple[int, str]] = []
+    moved: list[str] = []
+
+    def told(place: Place, attacks: Any, *, scratch: str) -> Rows:
+        ran.extend((place.seed, name) for name in attacks)
+        return [
+            {
+                **place._asdict(),
+                "key": key,
+                "attack": name,
+                "figure": place.seed / 7 + 1e-16 * (name in moved),
+            }
+            for name, (key, _) in attacks.items()
+        ]
+
+    monkeypatch.setattr(module, "measured", told)
+    small = ScoreboardGrid(("digits",), ("vertical-lr",), ("half", "zero"), (), seeds=3, cost_seeds=0)
+    pool = Pool(tmp_path / "kept")
+    before = scored(small, pool)
+    assert len(ran) == 6
+    ran.clear()
+    moved.extend(changed)
+    monkeypatch.setattr(module, "_code", lambda registry, name, apart: f"new {name}")
+    rows = scored(small, pool)
+    again = [(seed, name) for seed in (1, 2, 3) for name in ("half", "zero") if seed == 1 or name in changed]
+    assert sorted(ran) == sorted(again)
+    assert [r["attack"] for r in rows] == [r["attack"] for r in before]
+    assert not {r["key"] for r in rows} & {r["key"] for r in before}
+    assert {r["key"] for r in rows} == {
+        key for p in small.places("vertical-lr", "digits") for key, _ in keyed(p, small.attacks).values()
+    }
+    assert len(scored(small, pool)) == 6
+    assert len(ran) == len(again)
+
+
+def test_a_key_has_the_code_of_its_family_alone() -> None:
+    """A clear place has nothing of protected training, and no place the code of another family."""
+    for name, cast in FEDERATIONS.items():
+        settings = Place(cast.data[0], name, UNDEFENDED, 1).settings()
+        family = settings.get("model", {}).get("family", "softmax_regression")
+        protected = "protection" in settings["training"]
+        apart = module._apart(family, protected=protected)
+        found = [
+            {unit[0] for unit in sources._reached(registry.get(one), apart)}
+            for registry, one in ((MODELS, family), (ATTACKS, "property_scores"), (ATTACKS, "dlg"))
+        ]
+        assert MODELS.get(family).__module__ in found[0]
+        others = {MODELS.get(one).__module__ for one in MODELS.names() if one != family}
+        assert not set.union(*found) & others
+        assert any(one.startswith("vflens.numerics.shares.") for one in found[0]) is protected
+
+
 def _said(rows: Rows) -> Rows:
     """``rows`` without the empty cells of their table."""
     return [{name: value for name, value in row.items() if value is not None} for row in rows]
@@ -100,8 +160,9 @@ def test_an_attack_that_sends_has_a_run_to_itself(tmp_path: Path, monkeypatch: p
         Pool(tmp_path / "kept"),
     )
     assert sorted(ran) == [["fsha"], ["half", "zero"]]
-    assert module._experiment(Place("digits", "vertical-split", UNDEFENDED, 1), ["fsha"])["malicious"] is True
-    assert "malicious" not in module._experiment(Place("digits", "vertical-split", UNDEFENDED, 1), ["half"])
+    settings = Place("digits", "vertical-split", UNDEFENDED, 1).settings()
+    assert module._experiment(settings, ["fsha"])["malicious"] is True
+    assert "malicious" not in module._experiment(settings, ["half"])
 
 
 def test_a_section_that_was_not_run_is_named() -> None:
@@ -130,7 +191,9 @@ def test_the_committed_page_is_made_of_the_committed_results() -> None:
     rows = parquet_rows(DOCS / "scoreboard.parquet")
     assert len({row["key"] for row in rows}) > 1000
     records = {file.stem: json.loads(file.read_text()) for file in (DOCS / "reproduced").glob("*.json")}
-    assert page(ScoreboardGrid(), rows, records) == (DOCS / "scoreboard.md").read_text()
+    written = (page(ScoreboardGrid(), rows, records), (DOCS / "scoreboard.md").read_text())
+    ours, committed = (re.sub(r"(?s)when this page was written.*?not known", "", text) for text in written)
+    assert ours == committed  # but for the age: the code has changed since
 
 
 def test_attacks_and_defences_find_their_places_by_what_they_declare() -> None:
@@ -181,6 +244,26 @@ def test_a_guess_that_nobody_asked_for_has_no_row(tmp_path: Path) -> None:
     place = Place("digits", "vertical-lr", UNDEFENDED, 1, 200)
     rows = module.measured(place, keyed(place, ["half_star"]), scratch=str(tmp_path))
     assert {row["attack"] for row in rows} == {"half_star"}
+
+
+def test_a_place_trains_once_for_all_that_read_and_once_for_each_that_sends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Counted where parties train, refused attacks among the others."""
+    trained: list[object] = []
+    run = LocalFederation.run
+
+    def counted(self: LocalFederation) -> None:
+        trained.append(self)
+        run(self)
+
+    monkeypatch.setattr(LocalFederation, "run", counted)
+    names = ("confidence", "half", "zero", "gradient_sign", "known_scores", "fsha", "urvfl")
+    scored(
+        ScoreboardGrid(("digits",), ("vertical-split",), names, (), seeds=1, cost_seeds=0),
+        Pool(tmp_path / "kept"),
+    )
+    assert len(trained) == 3
 
 
 @pytest.mark.parametrize("defense", [UNDEFENDED, "marvell"])

@@ -89,7 +89,7 @@ def edited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Edited]:
         text = FILES.get(name, "")
         assert old in text
         (package / f"{name}.py").write_text(text.replace(old, new) if old else text + new)
-        for cached in (sources.digest, sources._meant, sources._source):
+        for cached in (sources.digest, sources._deciding, sources._meant, sources._source):
             cached.cache_clear()
         found = sources.digest(plugin)
         (package / f"{name}.py").write_text(text)
@@ -161,6 +161,16 @@ def test_names_that_cannot_be_resolved_count_whole(
     monkeypatch.setitem(FILES, "plugin", PLUGIN.replace("import math\n", f"import math\n{text}"))
     changed = ("far", "return x\n", "return x + 1\n") if name == "star" else ("far", "", f"\n\n{new}")
     assert edited(*changed) != edited()
+
+
+def test_what_stands_apart_is_in_no_digest(edited: Edited) -> None:
+    """Nor what only it reaches; and a digest leaves the next one as it is."""
+    plugin = sys.modules["whole_of_test.plugin"].Plugin
+    apart = ("whole_of_test.tools", "whole_of_test.near")
+    edited()
+    units = {module.rpartition(".")[2] for module, _ in sources._reached(plugin, apart)}
+    assert units == {"plugin", "names", "far", "late", "shared", "values"}
+    assert {"tools", "near"} <= {module.rpartition(".")[2] for module, _ in sources._reached(plugin)}
 
 
 def test_a_refusal_of_a_family_leaves_what_only_names_its_type() -> None:
