@@ -26,6 +26,13 @@ def in_unit(values: Array) -> Array:
     return scaled
 
 
+def distinct(rows: Array) -> Array:
+    """The different integers of ``rows`` (n,), sorted; ``np.unique`` hashes them one by one."""
+    ordered = np.sort(rows)
+    found: Array = ordered[np.concatenate([np.ones(min(1, len(rows)), bool), ordered[1:] != ordered[:-1]])]
+    return found
+
+
 @dataclass(frozen=True, eq=False)
 class ScaledColumns:
     """Columns (N, d) scaled to [0, 1], which are read by rows.

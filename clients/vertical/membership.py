@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from vflens.array import distinct
 from vflens.clients.membership import check_limits, check_settings, described, unknown
 from vflens.config import ActiveConfig, PassiveConfig, check_protection
 from vflens.errors import ConfigError, ProtocolError
@@ -83,7 +84,7 @@ def check_order(order: Array, federation: VerticalAgreement, rows: int) -> None:
     Raises:
         ProtocolError: names the misfit.
     """
-    if len(order) != federation.rows or len(np.unique(order)) != len(order):
+    if len(order) != federation.rows or len(distinct(order)) != len(order):
         raise ProtocolError(
             f"the aligned order names {counted(len(order), 'row')}, {federation.rows} distinct ones were "
             "announced"
@@ -94,7 +95,7 @@ def check_order(order: Array, federation: VerticalAgreement, rows: int) -> None:
         )
     split = np.concatenate([federation.train, federation.predict])
     if (
-        len(split) != len(np.unique(split))
+        len(split) != len(distinct(split))
         or split.min(initial=0) < 0
         or split.max(initial=-1) >= federation.rows
     ):

@@ -16,13 +16,14 @@ from typing import NamedTuple
 import numpy as np
 from pydantic import BaseModel, NonNegativeInt
 
+from vflens.array import distinct
 from vflens.storage.index import index_lines
 from vflens.storage.regular import opened
 from vflens.storage.release_digests import FILE, RECORD_BYTES, digests
 from vflens.storage.transcript import left_out
 from vflens.types import Array, Phase, Point
 
-_PENDING = 1 << 20  # row numbers held before repeated ones are dropped: 4 MB
+_PENDING = 1 << 20  # row numbers held before repeated ones are first dropped: 4 MB
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,7 @@ class _Count:
     complete: bool = True  # the bytes of all rows are there
     pending: list[Array] = field(default_factory=list)
     size: int = 0
+    most: int = _PENDING  # of the size, before repeated rows are dropped
 
     def add(self, line: _Line, rows: Array | None) -> None:
         """One recorded message that names ``rows`` int32 (n,); None: they are not there."""
@@ -86,7 +88,7 @@ class _Count:
             return
         self.pending.append(rows)
         self.size += len(rows)
-        if self.size > _PENDING:
+        if self.size > self.most:
             self._drop_repeated()
 
     def rows(self) -> int | None:
@@ -108,8 +110,9 @@ class _Count:
 
     def _drop_repeated(self) -> None:
         if self.pending:
-            self.pending = [np.unique(np.concatenate(self.pending))]
+            self.pending = [distinct(np.concatenate(self.pending))]
             self.size = len(self.pending[0])
+            self.most = max(_PENDING, 2 * self.size)  # else each message sorts all that stay
 
 
 class Logs:

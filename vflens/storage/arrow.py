@@ -49,9 +49,13 @@ def in_numpy(cells: pa.Array | pa.ChunkedArray) -> Array:
 
 def strings(values: Sequence[str]) -> pa.StringArray:
     """``values`` as Arrow's strings; pa.array would load pandas to test for its series."""
+    return utf_8([value.encode() for value in values])
+
+
+def utf_8(cells: Sequence[bytes]) -> pa.StringArray:
+    """The texts ``cells`` in UTF-8 as Arrow's strings."""
     import pyarrow as pa
 
-    cells = [value.encode() for value in values]
     ends = np.cumsum([0, *map(len, cells)], dtype=np.int32)
     return pa.StringArray.from_buffers(len(cells), pa.py_buffer(ends), pa.py_buffer(b"".join(cells)))
 

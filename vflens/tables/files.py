@@ -15,7 +15,7 @@ from typing import Any
 
 from vflens.errors import DataError, StorageError
 from vflens.names import repeated
-from vflens.storage.arrow import numbers, strings
+from vflens.storage.arrow import numbers, strings, utf_8
 from vflens.storage.json_file import in_words
 from vflens.storage.regular import sha256
 from vflens.tables.cells import TableFile, of_file
@@ -122,7 +122,7 @@ def write_party_table(table: Table, folder: Path) -> PartyFile:
     import pyarrow.parquet as pq
 
     spec = _description(table)
-    data = {"id": strings([name.decode() for name in table.ids.tolist()])}
+    data = {"id": utf_8(table.ids.tolist())}
     data |= {c.name: numbers(table.features[:, j]) for j, c in enumerate(table.columns)}
     if spec.label_column is not None and table.labels is not None:
         is_number, names = table.label is not None, table.class_names

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import sha256
 
 import numpy as np
 
@@ -26,6 +27,7 @@ AT_ONCE: Mapping[AlignMode, int] = {"hmac": 1 << 17, "psi": 1 << 14}
 #: What else may be the reason where the parties share no row.
 _SHARED: Mapping[AlignMode, str] = {"hmac": " and that all use the same alignment_key", "psi": ""}
 _CHUNK = 1 << 13
+_BLOCK_BYTES = 64  # of SHA-256
 _MOST_PARTIES = 256
 
 
@@ -90,12 +92,27 @@ def check_salts(salts: bytes) -> bytes:
 def digests(ids: Array, secret: bytes) -> bytes:
     """HMAC-SHA256 of every id (UTF-8) under ``secret``, one after the other."""
     chunks = (ids[start : start + _CHUNK].tolist() for start in range(0, len(ids), _CHUNK))
-    return b"".join([b"".join([hmac.digest(secret, i, "sha256") for i in chunk]) for chunk in chunks])
+    return b"".join(_of_chunk(chunk, *_pads(secret)) for chunk in chunks)
+
+
+def _pads(secret: bytes) -> tuple[bytes, bytes]:
+    """The blocks before the inner and the outer message of HMAC (RFC 2104): 64 bytes each."""
+    key = (sha256(secret).digest() if len(secret) > _BLOCK_BYTES else secret).ljust(_BLOCK_BYTES, b"\0")
+    return bytes(byte ^ 0x36 for byte in key), bytes(byte ^ 0x5C for byte in key)
+
+
+def _of_chunk(ids: list[bytes], inner: bytes, outer: bytes) -> bytes:
+    """Those of ``ids``; ``hmac.digest`` takes two to three times as long, since it looks up the hash anew."""
+    return b"".join([sha256(outer + sha256(inner + i).digest()).digest() for i in ids])
 
 
 def sorted_places(found: bytes) -> Array:
     """The rows int32 (n,) in the order of their digests."""
-    return np.argsort(_comparable(found)).astype(np.int32)
+    heads = np.frombuffer(found, ">u8").reshape(-1, DIGEST_BYTES // 8)[:, 0].astype(np.uint64)
+    places = np.argsort(heads)
+    if _repeated(heads[places]):  # their rests decide
+        places = np.argsort(_comparable(found))
+    return places.astype(np.int32)
 
 
 def repeated_digests(found: bytes) -> int:
@@ -176,6 +193,8 @@ class _Keys:
         """The row int32 of each of ``keys``, −1 where there is none."""
         if not len(self.ordered):
             return np.full(len(keys), -1, np.int32)
+        if np.array_equal(keys, self.ordered):  # the parties have the same rows: no search
+            return self.places
         at = np.minimum(np.searchsorted(self.ordered, keys), len(self.ordered) - 1)
         return np.where(self.ordered[at] == keys, self.places[at], np.int32(-1))
 
