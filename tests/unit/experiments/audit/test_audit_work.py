@@ -115,6 +115,33 @@ def test_models_side_by_side_have_the_bits_that_each_has_alone(number: bool, def
     )
 
 
+def test_a_sweep_solves_stacks_however_many_steps_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two sizes of batches, one of them with fewer rows than columns."""
+    called = Counter[str]()
+    for name in ("solve", "pinv", "lstsq", "qr", "svd"):
+        real = getattr(np.linalg, name)
+
+        def counting(*of: Any, name: str = name, real: Any = real, **more: Any) -> Any:
+            called[name] += 1
+            return real(*of, **more)
+
+        monkeypatch.setattr(np.linalg, name, counting)
+    rng = np.random.default_rng(0)
+    counts = []
+    for epochs in (6, 24):
+        steps = []
+        for _ in range(epochs):
+            order = rng.permutation(86).astype(np.int32)
+            steps += [
+                (order[i : i + 20], rng.normal(size=(len(order[i : i + 20]), 2))) for i in range(0, 86, 20)
+            ]
+        called.clear()
+        factorize(steps, 86, 7, 5)
+        counts.append(called.copy())
+    assert counts[0] == counts[1]
+    assert sum(counts[0].values()) <= 6 * 6
+
+
 def test_stacks_are_of_a_power_of_two() -> None:
     for count in range(1, 60):
         for most in (1, 3, 16, 99):
