@@ -16,6 +16,8 @@ from pathlib import Path
 from statistics import median
 from time import monotonic
 
+import numpy as np
+import pandas as pd
 import tomli_w
 
 from benchmarks.guarded import GUARDED, Guarded
@@ -109,6 +111,8 @@ def _started(guarded: Guarded, checkout: Path, folder: Path) -> subprocess.Popen
     folder.mkdir(exist_ok=True)
     if guarded.experiment is not None:
         (folder / f"{guarded.name}.toml").write_text(tomli_w.dumps(guarded.experiment), encoding="utf-8")
+    if guarded.columns:
+        _made_up(folder / f"{guarded.name}.csv", guarded.columns)
     environment = os.environ | {"PYTHONPATH": str(checkout)}
     with (folder / "errors").open("wb") as errors:
         return subprocess.Popen(
@@ -119,6 +123,15 @@ def _started(guarded: Guarded, checkout: Path, folder: Path) -> subprocess.Popen
             stdout=subprocess.DEVNULL,
             stderr=errors,
         )
+
+
+def _made_up(file: Path, columns: int) -> None:
+    """2,000 rows of correlated columns, and a label y of two classes that some of them tell."""
+    rng = np.random.default_rng(columns)
+    x = rng.normal(size=(2_000, 5)) @ rng.normal(size=(5, columns)) + rng.normal(size=(2_000, columns))
+    table = pd.DataFrame(x.round(4), columns=[f"c{j}" for j in range(columns)])
+    table["y"] = (x[:, :4].sum(axis=1) + rng.normal(size=2_000) > 0).astype(int)
+    table.to_csv(file, index_label="id")
 
 
 def judge(rounds: Sequence[Mapping[str, Seconds]], limit: float) -> tuple[list[str], list[str]]:

@@ -19,7 +19,8 @@ class Guarded:
     """A figure: the processor seconds of ``vflens *command``, over ``count``.
 
     ``less`` names the figure of the same command with less to do: its seconds are subtracted first, so that
-    only what ``count`` counts is left. ``experiment`` is written to ``NAME.toml`` in the command's folder.
+    only what ``count`` counts is left. ``experiment`` is written to ``NAME.toml`` in the command's folder, a
+    made-up table of so many ``columns`` to ``NAME.csv``.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Guarded:
     experiment: Mapping[str, Any] | None = None
     count: int = 1
     less: str | None = None
+    columns: int = 0
 
 
 def _run(name: str, flags: tuple[str, ...], count: int = 1, less: str | None = None, **more: Any) -> Guarded:
@@ -80,5 +82,9 @@ GUARDED = (
     _run("step-processes", _PROCESSES, 29 * _PER_EPOCH, "run-processes", epochs=30),
     _run("rows-predicted", _HERE, 140_000, "run-in-process", **_PREDICTED),
     _run("rounds-in-process", _HERE, **_rounds(60)),
+    *(
+        Guarded(f"audit-{d}", ("audit", f"audit-{d}.csv", "--label", "y", "--json"), columns=d)
+        for d in (10, 40)
+    ),
     Guarded("report", ("report", "run-in-process/guard", "--out", "report.html")),
 )

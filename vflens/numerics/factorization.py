@@ -8,17 +8,20 @@ components of all logits of a row, epoch beside epoch, which would be exact if W
 epoch. Columns of X that are known make the unknown ones fewer.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from scipy.sparse import csr_matrix
 
 from vflens.array import Array
 
 _PULL = 1e-10  # share of the mean diagonal, pulls to the previous rows: directions without evidence stay
 _FAINT = 1e-10  # share of the largest singular value: below it is rounding, no column
+_ROUNDING, _STEEP = 1e-14, 1e-4  # of normal equations: makes them definite; less steep ones are decomposed
+_CELLS = 4_000_000  # of the models of rows together
 _EXACT = 1e-12  # relative residual at which the sweeps end
 
 
@@ -58,7 +61,8 @@ def factorize(
     spread = float(np.sqrt(((logits - logits.mean(axis=0)) ** 2).mean())) or 1.0
     own = np.zeros((n, 0)) if known is None else known
     x = _whitened(_principal(steps, n, d, own))
-    stacks = list(_stacked(steps, n))
+    stacks = list(_stacked(steps))
+    places = _Places.of(stacks, n)
     misfit = np.full(n, np.inf)
     for _ in range(sweeps):
         both = np.hstack([x, own])
@@ -66,7 +70,7 @@ def factorize(
         misfit = _misfit(both, stacks, models) / spread
         if np.sqrt((misfit**2).mean()) < _EXACT:
             break
-        x = _whitened(_rows(x, own, stacks, models))
+        x = _whitened(_rows(x, own, stacks, places, models))
         done()
     return Factors(x, misfit)
 
@@ -101,54 +105,81 @@ def _whitened(x: Array) -> Array:
 
 
 class _Steps(NamedTuple):
-    """T steps of one size B: positions ``rows`` (T, B), logits ``z`` (T, B, k), and what sums over rows: each
-    step's once (``seen``, (n, T)), each place's (``places``, (n, T·B)).
-    """
+    """T steps of one size B: positions ``rows`` (T, B), logits ``z`` (T, B, k)."""
 
     rows: Array
     z: Array
-    seen: csr_matrix
-    places: csr_matrix
 
 
-def _stacked(steps: Sequence[tuple[Array, Array]], n: int) -> Iterator[_Steps]:
+def _stacked(steps: Sequence[tuple[Array, Array]]) -> Iterator[_Steps]:
     """``steps`` by their size."""
     sizes: dict[int, list[tuple[Array, Array]]] = {}
     for step in steps:
         sizes.setdefault(len(step[0]), []).append(step)
-    for size, same in sizes.items():
-        rows, count = np.stack([rows for rows, _ in same]), len(same)
-        cells, ones = rows.ravel(), np.ones(count * size)
-        seen = csr_matrix((ones, (cells, np.repeat(np.arange(count), size))), shape=(n, count))
-        places = csr_matrix((ones, (cells, np.arange(len(cells)))), shape=(n, len(cells)))
-        yield _Steps(rows, np.stack([z for _, z in same]), seen, places)
+    for same in sizes.values():
+        yield _Steps(np.stack([rows for rows, _ in same]), np.stack([z for _, z in same]))
+
+
+class _Places(NamedTuple):
+    """Where each of n rows occurs, in order of the stacks: ``cells`` (n, E) counts the rows of all steps,
+    ``steps`` (n, E) the steps. A row that occurs less often has places one after the last.
+    """
+
+    cells: Array
+    steps: Array
+
+    @classmethod
+    def of(cls, stacks: Sequence[_Steps], n: int) -> _Places:
+        """The places of ``n`` rows."""
+        rows = np.concatenate([of.rows.ravel() for of in stacks])
+        sizes = np.concatenate([np.full(len(of.rows), of.rows.shape[1]) for of in stacks])
+        step = np.append(np.repeat(np.arange(len(sizes)), sizes), len(sizes))
+        order, counts = np.argsort(rows, kind="stable"), np.bincount(rows, minlength=n)
+        cells = np.full((n, counts.max()), len(rows))
+        cells[np.arange(counts.max()) < counts[:, None]] = order
+        return cls(cells, step[cells])
 
 
 def _models(x: Array, z: Array) -> Array:
-    """W over c, (T, d + 1, k), of least ‖x W + c − z‖ in each of T steps x (T, B, d), z (T, B, k)."""
+    """W over c, (T, d + 1, k), of least ‖x W + c − z‖ in each of T steps x (T, B, d), z (T, B, k).
+
+    By normal equations, of columns or of fewer rows; where these are nearly singular the shortest of several
+    answers, by a singular value decomposition.
+    """
     with_ones = np.concatenate([x, np.ones((*x.shape[:2], 1))], axis=2)
-    Q, R = np.linalg.qr(with_ones)
-    steepness = np.abs(np.diagonal(R, axis1=1, axis2=2))
-    square = R.shape[1] == R.shape[2]
-    found: Array
-    if square and (steepness.min(axis=1) > _FAINT * steepness.max(axis=1)).all():
-        found = np.linalg.solve(R, Q.swapaxes(1, 2) @ z)
-    else:  # several answers: the shortest one, which costs a singular value decomposition
-        found = np.linalg.pinv(with_ones, rcond=np.finfo(float).eps * max(with_ones.shape[1:])) @ z
+    turned = with_ones.swapaxes(1, 2)
+    few = x.shape[1] < with_ones.shape[2]
+    squares = with_ones @ turned if few else turned @ with_ones
+    mean = np.trace(squares, axis1=1, axis2=2) / squares.shape[1]
+    L = np.linalg.cholesky(squares + (_ROUNDING * mean)[:, None, None] * np.eye(squares.shape[1]))
+    steepness = np.diagonal(L, axis1=1, axis2=2)
+    flat = steepness.min(axis=1) <= _STEEP * steepness.max(axis=1)
+    squares[flat] = np.eye(squares.shape[1])
+    found: Array = turned @ np.linalg.solve(squares, z) if few else np.linalg.solve(squares, turned @ z)
+    if flat.any():
+        found[flat] = np.linalg.pinv(with_ones[flat], rcond=np.finfo(float).eps * max(x.shape[1:])) @ z[flat]
     return found
 
 
-def _rows(before: Array, own: Array, stacks: Sequence[_Steps], models: Sequence[Array]) -> Array:
+def _rows(
+    before: Array, own: Array, stacks: Sequence[_Steps], places: _Places, models: Sequence[Array]
+) -> Array:
     """All rows (n, d) given the steps' models and ``own`` columns, by normal equations."""
-    n, d = before.shape
-    M, right = np.zeros((n, d, d)), np.zeros((n, d))
-    for steps, model in zip(stacks, models, strict=True):
-        W = model[:, :d]
-        left = steps.z - own[steps.rows] @ model[:, d:-1] - model[:, -1:]
-        right += steps.places @ (left @ W.swapaxes(1, 2)).reshape(-1, d)
-        M += (steps.seen @ (W @ W.swapaxes(1, 2)).reshape(len(W), -1)).reshape(n, d, d)
+    (n, d), k = before.shape, stacks[0].z.shape[2]
+    left = [
+        steps.z - own[steps.rows] @ model[:, d:-1] - model[:, -1:]
+        for steps, model in zip(stacks, models, strict=True)
+    ]
+    nothing = np.zeros((1, k))
+    seen = np.concatenate([*(z.reshape(-1, k) for z in left), nothing])
+    W = np.concatenate([*(model[:, :d].swapaxes(1, 2) for model in models), np.zeros((1, k, d))])
+    M, right = np.empty((n, d, d)), np.empty((n, d, 1))
+    for some in np.array_split(np.arange(n), 1 + places.cells.size * k * d // _CELLS):
+        A = W[places.steps[some]].reshape(len(some), -1, d)
+        np.matmul(A.swapaxes(1, 2), A, out=M[some[0] : some[-1] + 1])
+        right[some] = A.swapaxes(1, 2) @ seen[places.cells[some]].reshape(len(some), -1, 1)
     pull = _PULL * np.trace(M, axis1=1, axis2=2).mean()
-    x: Array = np.linalg.solve(M + pull * np.eye(d), (right + pull * before)[..., None])[..., 0]
+    x: Array = np.linalg.solve(M + pull * np.eye(d), right + pull * before[..., None])[..., 0]
     return x
 
 
@@ -157,7 +188,7 @@ def _misfit(x: Array, stacks: Sequence[_Steps], models: Sequence[Array]) -> Arra
     squares, counts = np.zeros(len(x)), np.zeros(len(x))
     for steps, model in zip(stacks, models, strict=True):
         missed = ((steps.z - x[steps.rows] @ model[:, :-1] - model[:, -1:]) ** 2).mean(axis=2)
-        squares += steps.places @ missed.ravel()
-        counts += steps.seen.sum(axis=1).A1
+        squares += np.bincount(steps.rows.ravel(), missed.ravel(), len(x))
+        counts += np.bincount(steps.rows.ravel(), minlength=len(x))
     rms: Array = np.sqrt(squares / np.maximum(counts, 1))
     return rms

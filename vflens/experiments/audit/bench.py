@@ -149,11 +149,10 @@ class Bench:
         named = {name: [self.names[j] for j in places] for name, places in self.subject.whole}
         return {name: of for name, of in named.items() if of != [name]}
 
-    @property
+    @cached_property
     def truth(self) -> Array:
         """The attacked rows (n, d)."""
-        attacked: Array = self.subject.x[self.rows]
-        return attacked
+        return self.subject.x[self.rows]
 
     @cached_property
     def blind(self) -> dict[str, float]:
@@ -163,12 +162,11 @@ class Bench:
     @property
     def blind_guess(self) -> str:
         """The best of them."""
-        return min(self.blind, key=lambda name: self.blind[name])
+        return min(self.blind, key=self.blind.__getitem__)
 
     def world(self, kind: str, model: int) -> World:
         """One of the simulated models of a ``kind``, made beside others of the plan."""
-        count = 1 if kind == "given" else self.plan.models
-        several = next(of for of in side_by_side(count, self.together) if model in of)
+        several = next(of for of in side_by_side(self.plan.models, self.together) if model in of)
         return self.worlds(kind, several)[model - several.start]
 
     def worlds(self, kind: str, models: range) -> list[World]:
@@ -177,8 +175,8 @@ class Bench:
         made = simulate_several(self.subject, kind, [self.plan.rng(kind, i) for i in new])
         self.made.update({(kind, i): world for i, world in zip(new, made, strict=True)})
         found = [self.made[kind, i] for i in models]
-        for old in list(self.made)[: -_KEPT * self.together]:
-            del self.made[old]
+        while len(self.made) > _KEPT * self.together:
+            del self.made[next(iter(self.made))]
         return found
 
     @property

@@ -329,6 +329,7 @@ def test_a_defence_that_cannot_be_loaded_is_left_out_with_a_word(
         return get(registry, name)
 
     monkeypatch.setattr(Registry, "get", without_torch)
+    monkeypatch.setattr("vflens.experiments.audit.defenses.find_spec", lambda name: None)
     assert {"label_only", "gaussian_scores"} <= {name for name, _, _ in candidates()}
     record = audit(_subject(), QUICK, _silent)
     assert record.left_out == {"passport": reason}
