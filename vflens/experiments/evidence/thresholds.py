@@ -82,15 +82,15 @@ def read_threshold(text: str) -> Threshold:
     found = _FORM.fullmatch(text.strip())
     if found is None:
         raise ConfigError(f"threshold {text!r} is no threshold: {_EXAMPLE}")
-    guess, most = found["guess"], found["most"]
+    named, distance, most, guess = found.group("column", "within", "most", "guess")
     if guess is not None and guess not in _GUESSES:
         near = did_you_mean(guess, _GUESSES)
         raise ConfigError(
             f"threshold {text!r}: {guess!r} is no share in % and no guess{near or ': ' + _EXAMPLE}"
         )
-    within = None if found["within"] is None else _number(found["within"], text, "within", math.inf)
+    within = None if distance is None else _number(distance, text, "within", math.inf)
     share = None if most is None else _number(most, text, "the share", 100) / 100
-    (column,) = names_of(found["column"]) if found["column"][0] == '"' else [found["column"]]
+    (column,) = names_of(named) if named[0] == '"' else [named]
     if within is not None and column == SITE:
         raise ConfigError(f"threshold {text!r}: a client has no distance, leave `within` out")
     return Threshold(text.strip(), column, within, most=share, guess=guess or "blind")

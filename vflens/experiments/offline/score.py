@@ -93,9 +93,9 @@ def _of_column(name: str, c: Facts, place: Facts) -> Iterator[Finding]:
     of: Facts = {**place, "subject": name, "tolerance": c["tolerance"]}
     yield Finding.of_share(Quantity.WITHIN, c["found"], blind=c["blind_found"], **of)
     if "unit" in c:
-        squares = {"value": c["mse"], "blind": c["blind_mse"]}
-        if "mse_stderr" in c:
-            squares |= ends_of(c["mse"], half_width(c["mse_stderr"]))
+        error, stderr = c["mse"], c.get("mse_stderr")
+        ends = {} if stderr is None else ends_of(error, half_width(stderr))
+        squares = {"value": error, "blind": c["blind_mse"], **ends}
         own: Facts = {k: math.sqrt(square) * c["unit"] for k, square in squares.items()}
         yield Finding(quantity=Quantity.ERROR, subject=name, **place, **own)
 
