@@ -12,6 +12,7 @@ from vflens.experiments.audit.outcomes import AttackOutcome
 from vflens.experiments.audit.record import AuditRecord
 from vflens.experiments.evidence.measured import RELEASE, TRAFFIC
 from vflens.experiments.outcome.finding import Finding, Findings, Quantity, with_tries
+from vflens.experiments.outcome.table import with_figures, without_figures
 from vflens.numerics.measures.intervals import ends_of, half_width
 from vflens.plugins.attack import installed_attack
 from vflens.storage.arrow import REFUSED
@@ -120,7 +121,7 @@ def varied(r: Facts) -> str:
 
 
 def _of_cell(where: str, rows: Sequence[Facts], undefended: str) -> Findings:
-    cell = [r for r in rows if not r.get("refused")]
+    cell = with_figures(rows)
     found = with_tries(Finding.of_json(f) for r in cell for f in r.get("findings") or ())
     order = sorted(found, key=lambda f: f.quantity is not Quantity.WITHIN)
     return Findings(
@@ -128,5 +129,5 @@ def _of_cell(where: str, rows: Sequence[Facts], undefended: str) -> Findings:
         found=tuple(order),
         columns=tuple(dict.fromkeys(f.subject for f in found if f.quantity is Quantity.WITHIN)),
         defended=rows[0]["defense"] != undefended,
-        failed=tuple(r.get("attack") or "the federation" for r in rows if r.get("refused")),
+        failed=tuple(r.get("attack") or "the federation" for r in without_figures(rows)),
     )

@@ -13,7 +13,7 @@ from functools import partial
 
 from vflens.errors import ConfigError, ThresholdError, UndecidedError, VflensError
 from vflens.experiments.outcome.decide import State, above, needed, worst
-from vflens.experiments.outcome.finding import OVERALL, Finding, Findings, Quantity, sound
+from vflens.experiments.outcome.finding import CASE, OVERALL, SITE, Finding, Findings, Quantity, sound
 from vflens.experiments.outcome.words import deciding, in_own_unit, scored
 from vflens.names import did_you_mean, names_of
 from vflens.numerics.measures.advantage import exact
@@ -83,15 +83,17 @@ def read_threshold(text: str) -> Threshold:
     found = _FORM.fullmatch(text.strip())
     if found is None:
         raise ConfigError(f"threshold {text!r} is no threshold: {_EXAMPLE}")
-    guess, most = found["guess"], found["most"]
+    named, distance, most, guess = found.group("column", "within", "most", "guess")
     if guess is not None and guess not in _GUESSES:
         near = did_you_mean(guess, _GUESSES)
         raise ConfigError(
             f"threshold {text!r}: {guess!r} is no share in % and no guess{near or ': ' + _EXAMPLE}"
         )
-    within = None if found["within"] is None else _number(found["within"], text, "within", math.inf)
+    within = None if distance is None else _number(distance, text, "within", math.inf)
     share = None if most is None else _number(most, text, "the share", 100) / 100
-    (column,) = names_of(found["column"]) if found["column"][0] == '"' else [found["column"]]
+    (column,) = names_of(named) if named[0] == '"' else [named]
+    if within is not None and column in (SITE, CASE):
+        raise ConfigError(f"threshold {text!r}: a client has no distance, leave `within` out")
     return Threshold(text.strip(), column, within, most=share, guess=guess or "blind")
 
 
@@ -137,7 +139,7 @@ def check_columns(thresholds: Iterable[Threshold], columns: Sequence[str]) -> No
         ConfigError: it names the nearest ones.
     """
     for t in thresholds:
-        if t.column not in columns:
+        if t.column not in (*columns, SITE, CASE):
             near = did_you_mean(t.column, columns)
             shown = ", ".join(columns[:9]) + (", …" if len(columns) > 9 else "")
             raise ConfigError(
@@ -161,7 +163,7 @@ def judge(
 
 
 def _of_column(t: Threshold, e: Findings) -> Outcome:
-    found = [f for f in e.only(Quantity.WITHIN) if f.subject == t.column]
+    found = [f for f in e.only(Quantity.WITHIN, Quantity.SITES) if f.subject == t.column]
     for f in found:
         if t.within is not None and not math.isclose(t.within, f.tolerance or 0.0, rel_tol=1e-6):
             raise ConfigError(

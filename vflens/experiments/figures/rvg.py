@@ -20,6 +20,7 @@ from vflens.experiments.figures._windows import (
     window_system,
 )
 from vflens.experiments.figures.central import Model
+from vflens.experiments.outcome.table import where
 from vflens.experiments.pages.drawing import Drawing
 from vflens.experiments.pages.plots import Series, lines
 from vflens.experiments.sweeps.pool import Cell, Rows
@@ -73,9 +74,7 @@ def over_sizes(
     ]
     rows = [row for part in options.pool.run(window_errors, cells) for row in part]
     order = [e.label for e in estimators]
-    shown = [
-        size_curves([r for r in rows if r["dataset"] == d.name], _title(d, options), order) for d in here
-    ]
+    shown = [size_curves(where(rows, dataset=d.name), _title(d, options), order) for d in here]
     unusable = [
         f"{d.name}: {name} did not converge on {100 * share:.1f} % of rows"
         for d in here
@@ -121,7 +120,7 @@ def theorem_two(options: FigureOptions) -> Drawing:
     rows = [row for part in options.pool.run(theory_rows, cells) for row in part]
     shown = []
     for d in here:
-        found = averaged([r for r in rows if r["dataset"] == d.name], "curve", "share")
+        found = averaged(where(rows, dataset=d.name), "curve", "share")
         series = [
             Series(
                 name,

@@ -26,6 +26,7 @@ from vflens.experiments.figures._windows import (
     window_system,
 )
 from vflens.experiments.figures.central import Model, train
+from vflens.experiments.outcome.table import where
 from vflens.experiments.pages.drawing import Drawing
 from vflens.experiments.pages.plots import Plot, Series, lines
 from vflens.experiments.sweeps.pool import Cell, Rows
@@ -141,7 +142,7 @@ def schemes(options: FigureOptions) -> Drawing:
     rows = [row for part in options.pool.run(scheme_rows, cells) for row in part]
     shown = []
     for name, d in dict.fromkeys((r["dataset"], r["d"]) for r in rows):
-        part = [r for r in rows if (r["dataset"], r["d"]) == (name, d)]
+        part = where(rows, dataset=name, d=d)
         kl, mse = (averaged(part, "scheme", "alpha", value=v) for v in ("mean_kl", "clamped"))
         series = []
         for scheme in dict.fromkeys(r["scheme"] for r in part):

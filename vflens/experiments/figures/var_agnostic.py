@@ -11,6 +11,7 @@ from vflens.experiments.figures import FigureOptions, Page
 from vflens.experiments.figures._data import Dealt, available, sizes, trained, windows
 from vflens.experiments.figures._windows import averaged, averaged_over, predictions
 from vflens.experiments.figures.central import Model
+from vflens.experiments.outcome.table import where
 from vflens.experiments.pages.drawing import Drawing
 from vflens.experiments.pages.plots import Series, lines
 from vflens.experiments.sweeps.pool import Cell, Rows
@@ -34,9 +35,7 @@ def attack_curves(names: Sequence[str], received: Sequence[int]) -> Any:
         shown = []
         for d in here:
             for part in ("predict", "train"):
-                found = averaged(
-                    [r for r in rows if (r["dataset"], r["part"]) == (d.name, part)], "attack", "d"
-                )
+                found = averaged(where(rows, dataset=d.name, part=part), "attack", "d")
                 series = [
                     Series(
                         a, [p[1] for p in found if p[0] == a], [v[0] for p, v in found.items() if p[0] == a]
@@ -61,7 +60,7 @@ def attack_curves(names: Sequence[str], received: Sequence[int]) -> Any:
 def accuracies(options: FigureOptions) -> Drawing:
     """Accuracy of AM's classifier against its number of features, and the federation's."""
     rows, here, absent = _computed(FIVE, (), options)
-    rows = [r for r in rows if (r["attack"], r["part"]) == ("am", "predict")]
+    rows = where(rows, attack="am", part="predict")
     found = averaged(rows, "dataset", "active", value="accuracy")
     series, notes = [], []
     for d in here:

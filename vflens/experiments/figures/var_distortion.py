@@ -16,6 +16,7 @@ from vflens.experiments.figures._windows import (
     window_system,
 )
 from vflens.experiments.figures.central import Model
+from vflens.experiments.outcome.table import where
 from vflens.experiments.pages.drawing import Drawing
 from vflens.experiments.pages.plots import Plot, Series, lines
 from vflens.experiments.sweeps.pool import Cell, Rows
@@ -89,7 +90,7 @@ def against_size(options: FigureOptions) -> Drawing:
         for cell in _cells(d, size, options, _EPSILONS)
     ]
     rows = [row for part in options.pool.run(distorted_rows, cells) for row in part]
-    shown = [_size_plot(d.name, [r for r in rows if r["dataset"] == d.name]) for d in here]
+    shown = [_size_plot(d.name, where(rows, dataset=d.name)) for d in here]
     lead = (
         "The passive party discloses weights at distance ε from the true ones, chosen to mislead half* most; "
         "the scores stay "

@@ -246,7 +246,8 @@ def read_seen(file: Path | str, given: Mapping[str, Array]) -> Seen:
 
 def _two_classes(arrays: Mapping[str, Array]) -> dict[str, Array]:
     """A model of one logit, as that of scikit-learn with two classes, with the first class's logit of 0."""
-    p = arrays["scores"][:, None] if arrays["scores"].ndim == 1 else arrays["scores"]
+    scores = arrays["scores"]
+    p = scores[:, None] if scores.ndim == 1 else scores
     both = np.hstack([1 - p, p]) if p.ndim == 2 and p.shape[1] == 1 else p
     own = {key: np.atleast_1d(arrays[key]) for key in ("W", "W_own", "bias") if key in arrays}
     padded = {key: np.concatenate([0 * a, a]) for key, a in own.items()}
@@ -255,10 +256,10 @@ def _two_classes(arrays: Mapping[str, Array]) -> dict[str, Array]:
 
 def _check_shapes(file: Path | str, arrays: Mapping[str, Array]) -> None:
     sizes = checked_shapes(file, arrays, _SEEN)
-    if not all(sizes.values()) or sizes["k"] < 2:
+    k, n, d = (sizes[axis] for axis in "kNd")
+    if not all(sizes.values()) or k < 2:
         raise DataError(
-            f"{file} has {counted(sizes['k'], 'class')}, {counted(sizes['N'], 'row')}, "
-            f"{counted(sizes['d'], 'unknown column')}"
+            f"{file} has {counted(k, 'class')}, {counted(n, 'row')}, {counted(d, 'unknown column')}"
         )
 
 

@@ -1,7 +1,7 @@
 """Scoring of a written estimate at its target, while no party runs."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -12,8 +12,10 @@ from vflens.config import OPERATOR, LedConfig, load_party
 from vflens.errors import ConfigError, DataError
 from vflens.experiments.offline.command import fair_guess_file, states_of
 from vflens.experiments.offline.vertical.operator_attacks import score_answers
-from vflens.experiments.outcome.finding import Finding, Findings, Quantity, with_tries
+from vflens.experiments.outcome.finding import SITE, Finding, Findings, Quantity, with_tries
+from vflens.experiments.outcome.table import FIGURES
 from vflens.experiments.results.folders import Metric, PartyRun, read_party
+from vflens.numerics.measures.advantage import exact
 from vflens.numerics.measures.intervals import ends_of, half_width
 from vflens.plugins.attack import is_blind
 from vflens.protocol.acts import Guess, Submission, together
@@ -24,6 +26,7 @@ from vflens.storage.files import load_arrays
 from vflens.storage.metrics import Name
 from vflens.types import Array, Document, Facts, RowStatus, numbered
 
+_SUBJECTS = {Quantity.MEMBERS: "members", Quantity.SITES: SITE}
 _AS_SET: Mapping[str, float] = MappingProxyType({})
 #: Arrays of an estimate's file: kinds of dtype, number of axes.
 _SAVED = dict.fromkeys(("run", "adversary", "attack", "scored_set", "target"), ("U", 0))
@@ -74,29 +77,44 @@ def score_estimate(file: Path, config_file: Path, tolerance: Mapping[str, float]
 def of_score(facts: Facts) -> Findings:
     """The findings of one score by the target."""
     place: Facts = {"attack": facts["attack"], "target": "the target", "scored_set": "scored"}
-    rows, found = facts["rows"], []
     columns = {name: c for name, c in facts.get("columns", {}).items() if "found" in c and "blind_found" in c}
-    for name, c in columns.items():
-        of: Facts = {**place, "rows": rows, "subject": name, "tolerance": c["tolerance"]}
-        found.append(Finding.of_share(Quantity.WITHIN, c["found"], blind=c["blind_found"], **of))
-        if "unit" in c:
-            squares = {"value": c["mse"], "blind": c["blind_mse"]}
-            if "mse_stderr" in c:
-                squares |= ends_of(c["mse"], half_width(c["mse_stderr"]))
-            own: Facts = {k: math.sqrt(square) * c["unit"] for k, square in squares.items()}
-            found.append(Finding(quantity=Quantity.ERROR, rows=rows, subject=name, **place, **own))
-    for name in (n for n in ("label_accuracy", "matched_label_accuracy") if n in facts):
-        of = {**place, "subject": "labels", "label": True, "blind": facts[f"blind_{name}"]}
-        found.append(Finding.of_share(Quantity.LABELS, facts[name], rows, **of))
-    if "membership_auc" in facts:
-        of = {**place, "subject": "members", "blind": 0.5}
-        found.append(Finding.of_share(Quantity.MEMBERS, facts["membership_auc"], max(1, rows // 2), **of))
-    for name in (n for n in ("mse", "matched_mse") if f"blind_{n}" in facts):
-        error, half = facts[name], facts.get("half_width") if name == "mse" else None
-        ends = {} if half is None else ends_of(error, half)
-        of = {**place, "rows": rows, "subject": "columns", "blind": facts[f"blind_{name}"], **ends}
-        found.append(Finding(quantity=Quantity.ALL, value=error, **of))
+    found = [f for name, c in columns.items() for f in _of_column(name, c, {**place, "rows": facts["rows"]})]
+    found += [
+        _of_all(quantity, figure, facts, place)
+        for quantity, name in FIGURES.items()
+        for figure in (name, f"matched_{name}")
+        if figure in facts and f"blind_{figure}" in facts
+    ]
     return Findings(where="the estimate", found=with_tries(found), columns=tuple(columns))
+
+
+def _of_column(name: str, c: Facts, place: Facts) -> Iterator[Finding]:
+    """A column to within its tolerance, and in its own unit."""
+    of: Facts = {**place, "subject": name, "tolerance": c["tolerance"]}
+    yield Finding.of_share(Quantity.WITHIN, c["found"], blind=c["blind_found"], **of)
+    if "unit" in c:
+        error, stderr = c["mse"], c.get("mse_stderr")
+        ends = {} if stderr is None else ends_of(error, half_width(stderr))
+        squares = {"value": error, "blind": c["blind_mse"], **ends}
+        own: Facts = {k: math.sqrt(square) * c["unit"] for k, square in squares.items()}
+        yield Finding(quantity=Quantity.ERROR, subject=name, **place, **own)
+
+
+def _of_all(quantity: Quantity, name: str, facts: Facts, place: Facts) -> Finding:
+    """What is scored as a whole. One client alone cannot tell an attack that always names it: beside 1/K
+    stands the largest share that the attack may name of rows that nobody trained on.
+    """
+    value, blind, rows = facts[name], facts[f"blind_{name}"], facts["rows"]
+    if quantity is Quantity.ALL:
+        half = facts.get("half_width") if name == FIGURES[quantity] else None
+        ends: Facts = {"value": value, "blind": blind, **({} if half is None else ends_of(value, half))}
+        return Finding(quantity=quantity, rows=rows, subject="columns", **place, **ends)
+    if quantity is Quantity.LABELS:
+        return Finding.of_share(quantity, value, rows, blind, subject="labels", label=True, **place)
+    half_of = max(1, rows // 2)  # the others did not train
+    if quantity is Quantity.SITES:
+        blind = max(blind, exact(facts[Name.SOURCE_RIGHT_OTHERS], half_of)[1])
+    return Finding.of_share(quantity, value, half_of, blind, subject=_SUBJECTS[quantity], **place)
 
 
 def _estimate_of(file: Path, config: LedConfig, config_file: Path) -> tuple[str, Submission]:

@@ -47,8 +47,9 @@ def read_spaces(file: Path | str, given: Mapping[str, Array]) -> Spaces:
         raise DataError(f"{file} has one of 'known' and 'labels': give both, or neither")
     arrays = {"known": np.zeros(0), "labels": np.zeros(0), **arrays}
     n = checked_shapes(file, arrays, _SPACES)["n"]
-    whole = {key: _whole(file, key, arrays[key]) for key in ("tree", "classes", "known", "labels")}
-    classes, known, labels = int(whole["classes"]), whole["known"], whole["labels"]
+    spaces, *rest = (arrays[key] for key in _SPACES)
+    tree, many, known, labels = (_whole(file, key, of) for key, of in zip([*_SPACES][1:], rest, strict=True))
+    classes = int(many)
     if not 2 <= classes <= n:
         raise DataError(
             f"'classes' of {file} is {classes} with {counted(n, 'row')}: give a number from 2 to that of rows"
@@ -60,13 +61,7 @@ def read_spaces(file: Path | str, given: Mapping[str, Array]) -> Spaces:
         )
     if labels.max(initial=0) >= classes:
         raise DataError(f"'labels' of {file} has {labels.max()}: give classes from 0 to {classes - 1}")
-    return Spaces(
-        spaces=_of_nodes(file, arrays["spaces"]),
-        tree=whole["tree"],
-        classes=classes,
-        known=known,
-        labels=labels,
-    )
+    return Spaces(_of_nodes(file, spaces), tree, classes, known, labels)
 
 
 def read_histograms(file: Path | str, given: Mapping[str, Array]) -> list[Histograms]:
@@ -77,27 +72,28 @@ def read_histograms(file: Path | str, given: Mapping[str, Array]) -> list[Histog
     """
     arrays = numbers_of(file, given, _SUMS, tuple(_SUMS))
     sizes = checked_shapes(file, arrays, _SUMS)
-    spaces, tree = _of_nodes(file, arrays["spaces"]), _whole(file, "tree", arrays["tree"])
-    if tree.max(initial=0) >= sizes["T"]:
+    of_nodes, of_trees, gradient, hessian, *by_bin = (arrays[key] for key in _SUMS)
+    trees, columns, bins = (sizes[axis] for axis in "TdB")
+    spaces, tree = _of_nodes(file, of_nodes), _whole(file, "tree", of_trees)
+    if tree.max(initial=0) >= trees:
         raise DataError(
-            f"'tree' of {file} has {tree.max()} with the gradients of {counted(sizes['T'], 'tree')}: count "
+            f"'tree' of {file} has {tree.max()} with the gradients of {counted(trees, 'tree')}: count "
             "trees from 0"
         )
     if spaces.size > _MOST:
         raise DataError(
             f"{file} has {spaces.size:,} pairs of a node and a row, more than {_MOST:,}: give fewer trees"
         )
-    if sizes["B"] < 2 or not sizes["d"]:
-        bins, columns = counted(sizes["B"], "bin"), counted(sizes["d"], "column")
+    if bins < 2 or not columns:
         raise DataError(
-            f"'gradient_sums' of {file} have {bins} and {columns}: give at least two bins and one"
+            f"'gradient_sums' of {file} have {counted(bins, 'bin')} and {counted(columns, 'column')}: give "
+            "at least two bins and one"
         )
-    if (arrays["hessian"] < 0).any():
+    if (hessian < 0).any():
         raise DataError(f"'hessian' of {file} has a number below 0: give second derivatives of a convex loss")
-    weights = np.stack([arrays["gradient"], arrays["hessian"]], axis=2)[tree]
-    sums = np.stack([arrays["gradient_sums"], arrays["hessian_sums"]], axis=3)
+    weights, sums = np.stack([gradient, hessian], axis=2)[tree], np.stack(by_bin, axis=3)
     _check_sums(file, spaces, weights, sums)
-    return [Histograms(spaces, weights, sums[:, column]) for column in range(sizes["d"])]
+    return [Histograms(spaces, weights, sums[:, column]) for column in range(columns)]
 
 
 def _check_sums(file: Path | str, spaces: Array, weights: Array, sums: Array) -> None:

@@ -9,7 +9,6 @@ passes a broken threshold as rarely.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable
 from enum import StrEnum
 from functools import partial
@@ -40,15 +39,6 @@ def needed(at: Callable[[int], State], rows: int) -> int:
     while rows < _MOST_ROWS and at(rows) is State.UNDECIDED:
         rows *= 2
     return rows if rows < _MOST_ROWS else 0
-
-
-def needed_for_better(error: float, half_width: float | None, blind: float, n: int, tries: int = 1) -> int:
-    """:func:`needed` of :func:`better`: the interval narrows with the root of the rows."""
-    if half_width is None:
-        return 0
-    return needed(
-        lambda rows: better(error, half_width * math.sqrt(n / rows), blind, rows, tries), max(n, MIN_ROWS)
-    )
 
 
 def above(share: float, n: int, most: float, tries: int = 1) -> State:

@@ -33,6 +33,7 @@ class Quantity(StrEnum):
     SITES = "sites"  # the share of rows of all clients that are named as their own client's
 
 
+AFFINE = "columns after the best affine map"  # the subject of what is found up to one
 #: The subjects of SITES.
 SITE, CASE = "which client a training row is from", "which client a prediction row is from"
 _ERRORS = {Quantity.ERROR, Quantity.ALL, Quantity.MEAN}
@@ -111,6 +112,11 @@ class Finding:
         """How much of what a guess leaves open is taken, in the quantity itself: 1 is exact, 0 no better."""
         wrong, left = (1 - self.value, 1 - self.guessed) if self.is_share else (self.value, self.blind)
         return 1 - wrong / left if left else 0.0
+
+    @property
+    def taken(self) -> float:
+        """:attr:`gain` where the interval of the error ends below the guess's, else 0."""
+        return self.gain if (self.value if self.high is None else self.high) < self.blind else 0.0
 
     @property
     def share(self) -> float:

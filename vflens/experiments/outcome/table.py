@@ -7,7 +7,7 @@ A view is some of these columns: of ``--table``, of ``sweep.parquet``, of ``vl.r
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from io import BytesIO, StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,6 +50,21 @@ def arrow(rows: Sequence[Facts], columns: Sequence[str]) -> pa.Table:
     kinds = {**dict.fromkeys(_TEXTS, pa.string()), "rows": pa.int64(), "better": pa.bool_()}
     schema = pa.schema([(name, kinds.get(name, pa.float64())) for name in columns])
     return pa.Table.from_pylist(rows, schema=schema)
+
+
+def where(rows: Iterable[Document], /, **equal: object) -> list[Document]:
+    """The ``rows`` of which these columns are ``equal`` to that."""
+    return [row for row in rows if all(row[name] == value for name, value in equal.items())]
+
+
+def with_figures(rows: Iterable[Document]) -> list[Document]:
+    """The ``rows`` that were not refused."""
+    return [row for row in rows if not row.get("refused")]
+
+
+def without_figures(rows: Iterable[Document]) -> list[Document]:
+    """The others: each says why."""
+    return [row for row in rows if row.get("refused")]
 
 
 def long_rows(evidence: Sequence[Findings]) -> Iterator[Document]:

@@ -107,7 +107,7 @@ def _headlines(runs: Sequence[RecordedRun], names: Mapping[str, str]) -> Documen
         "broken": [sentence for r in runs for sentence in v.broken(r, names[r.name])],
         "largest": {r.name: next(iter(r.largest), None) for r in runs},
         "explained_number": explained_number,
-        "leaks": any(leak.share > 0 for run in runs for leak in run.largest)
+        "leaks": any(leak.taken > 0 for run in runs for leak in run.largest)
         or any(run.leaking_columns(target) for run in runs for target in targets([run])),
         "numbers": v.result_table(runs),
         "adversary": adversary(runs),

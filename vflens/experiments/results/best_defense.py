@@ -36,4 +36,4 @@ def untried(runs: Sequence[RecordedRun]) -> str:
 
 
 def _leak(run: RecordedRun) -> float:
-    return run.largest[0].share
+    return run.largest[0].taken

@@ -6,10 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 
 from vflens.experiments.outcome.decide import HARDLY
+from vflens.experiments.outcome.finding import Finding
 from vflens.experiments.outcome.words import anew
 from vflens.experiments.results.labels_membership import LabelResult, sites_told
+from vflens.experiments.results.leaks import up_to_map
 from vflens.experiments.results.record import RecordedRun
-from vflens.experiments.results.results import LargestLeak
 from vflens.experiments.results.titles import labels
 from vflens.plugins.attack import installed_attack, up_to_renaming
 from vflens.plugins.malicious import breaks_protocol
@@ -44,11 +45,11 @@ def percent(share: float) -> str:
     return f"{100 * share:.0f} %" if share < 0.99 else f"{100 * share:.1f} %"
 
 
-def found_in_training(leak: LargestLeak, measure: str) -> str:
+def found_in_training(leak: Finding, measure: str) -> str:
     """What ``leak``, of training in the clear, gives away, and by which ``measure``."""
     plugin = installed_attack(leak.attack)
     aided = plugin is None or plugin.estimates != "labels"
-    return f"{leak.attack} finds {given_away(leak.share, aided=aided)} ({measure})"
+    return f"{leak.attack} finds {given_away(leak.taken, aided=aided)} ({measure})"
 
 
 def explained_number(r2: float) -> str:
@@ -147,11 +148,11 @@ def besides(runs: Sequence[RecordedRun]) -> str:
 
 def found_besides(runs: Sequence[RecordedRun]) -> str:
     """Columns whose largest leak is not from training, and labels, each as the attack found them best."""
-    told = {leak.target for run in runs for leak in run.largest if leak.of_training}
+    told = {leak.target for run in runs for leak in run.largest if leak.scored_set == Phase.TRAIN}
     alike = [[r for r in runs if how_trained(r) == how] for how in sorted({how_trained(r) for r in runs})]
     columns = (
         f" {how_trained(same[0])}, of {target} "
-        f"{found_in_training(LargestLeak(attack, target, r2), explained_number(r2))}."
+        f"{found_in_training(up_to_map(attack, target, r2), explained_number(r2))}."
         for same in alike
         for (attack, target), r2 in _best_explained(same).items()
         if target not in told

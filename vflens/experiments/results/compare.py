@@ -63,15 +63,10 @@ def compare(run_a: Path, run_b: Path) -> Document:
             "folders that hold the same party"
         )
     a, b = _without(a, only_a), _without(b, only_b)
-    others = list(_metrics(a, b))
-    found = {
-        "configuration": list(_configuration(a, b)),
-        "errors": list(_errors(a, b)),
-        "figures": [m for m in others if m["attack"]],
-        "metrics": [m for m in others if not m["attack"]],
-    }
-    measured = [m for m in others if m["metric"] not in _TIMES]
-    equal = not (found["configuration"] or found["errors"] or measured)
+    others, settings, errors = list(_metrics(a, b)), list(_configuration(a, b)), list(_errors(a, b))
+    of_attacks, of_runs = ([m for m in others if bool(m["attack"]) is own] for own in (True, False))
+    found = {"configuration": settings, "errors": errors, "figures": of_attacks, "metrics": of_runs}
+    equal = not (settings or errors or any(m["metric"] not in _TIMES for m in others))
     alone = {"only_a": sorted(only_a), "only_b": sorted(only_b)}
     return {"a": a.name, "b": b.name, **alone, **found, "equal": equal}
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from vflens.experiments.outcome.decide import HARDLY
-from vflens.experiments.outcome.finding import Finding, Findings, Quantity, with_tries
+from vflens.experiments.outcome.finding import AFFINE, Finding, Findings, Quantity, with_tries
 from vflens.experiments.results.folders import Metric, PartyRuns
 from vflens.experiments.results.results import Result, column_errors, final, is_baseline, results
 from vflens.experiments.results.titles import attacker, defenses, named, places
@@ -144,8 +144,7 @@ def _affine(run: RecordedRun, who: Reader) -> Iterator[Finding]:
         if adjusted > HARDLY:
             place: Facts = {"attack": attack, "target": target, "scored_set": Phase.TRAIN, "rows": n}
             figures: Facts = {"value": 1 - adjusted, "blind": 1.0, "adversary": who(attack)}
-            subject = "columns after the best affine map"
-            yield Finding(quantity=Quantity.ALL, subject=subject, **place, **figures)
+            yield Finding(quantity=Quantity.ALL, subject=AFFINE, **place, **figures)
 
 
 def best_own_errors(run: PartyRuns) -> tuple[Finding, ...]:

@@ -33,6 +33,7 @@ from vflens.experiments.results.labels_membership import (
     membership_results,
     sites,
 )
+from vflens.experiments.results.leaks import largest_leaks
 from vflens.experiments.results.protection import (
     OnGrantsOnly,
     SpentPrivacy,
@@ -47,14 +48,12 @@ from vflens.experiments.results.protection import (
 )
 from vflens.experiments.results.results import (
     ColumnError,
-    LargestLeak,
     NotRun,
     Result,
     column_errors,
     explained,
     failed,
     final,
-    largest_leaks,
     leaking_columns,
     results,
     skipped,
@@ -121,7 +120,7 @@ class RecordedRun(PartyRuns):
         return explained(self)
 
     @cached_property
-    def largest(self) -> tuple[LargestLeak, ...]:
+    def largest(self) -> tuple[Finding, ...]:
         """The largest leak of each target's columns, from training or from predictions, the largest first."""
         return largest_leaks(self)
 

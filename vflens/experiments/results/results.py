@@ -8,7 +8,6 @@ if the upper end of its 95 % interval (1.96 standard errors over rows) is below 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
@@ -19,7 +18,6 @@ from vflens.plugins.attack import is_blind, up_to_affine
 from vflens.protocol.acts import together
 from vflens.score.service import MIN_ROWS
 from vflens.storage.metrics import Name
-from vflens.types import Phase
 
 BLIND_GUESSES = {
     "zero": "all zeros",
@@ -135,51 +133,6 @@ def final(run: PartyRuns) -> tuple[Result, ...]:
     """The last milestone per attack, target and scored set, the most successful first."""
     last = {(r.attack, r.target, r.scored_set): r for r in sorted(results(run), key=lambda r: r.rows)}
     return tuple(sorted(last.values(), key=lambda r: (least_first(r.relative), r.mse)))
-
-
-@dataclass(frozen=True)
-class LargestLeak:
-    """What ``attack`` takes of ``target``'s columns, more than any other attack.
-
-    ``share`` of the best blind guess's error, 1 an exact copy and 0 no better; it is that of ``result``, or
-    where there is none R² on training rows after the best affine map.
-    """
-
-    attack: str
-    target: str
-    share: float
-    result: Result | None = None
-
-    @property
-    def of_training(self) -> bool:
-        """Whether it is of training rows."""
-        return self.result is None or self.result.scored_set == Phase.TRAIN
-
-
-def largest_leaks(run: PartyRuns) -> tuple[LargestLeak, ...]:
-    """The largest leak of each target, the largest of all first; of two equal ones that with a result."""
-    found: dict[str, LargestLeak] = {}
-    for leak in sorted(_leaks(run), key=_by_share):
-        found.setdefault(leak.target, leak)
-    return tuple(found.values())
-
-
-def beside(run: PartyRuns, leak: LargestLeak) -> Result | None:
-    """Where ``leak`` is of training rows, the most successful attack on its target's prediction rows."""
-    predicted = (r for r in final(run) if (r.target, r.scored_set) == (leak.target, Phase.PREDICT))
-    return next(predicted, None) if leak.of_training else None
-
-
-def _leaks(run: PartyRuns) -> Iterator[LargestLeak]:
-    for r in final(run):
-        yield LargestLeak(r.attack, r.target, 1 - r.relative if r.better else 0.0, r)
-    for (attack, target), r2 in explained(run).items():
-        yield LargestLeak(attack, target, max(r2, 0.0))
-
-
-def _by_share(leak: LargestLeak) -> tuple[float, bool, float]:
-    relative = least_first(leak.result.relative) if leak.result else 0.0
-    return -round(leak.share, 3), leak.result is None, relative
 
 
 def column_errors(run: PartyRuns, result: Result) -> tuple[ColumnError, ...]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from vflens.experiments.outcome import table
 from vflens.experiments.outcome.decide import HARDLY
-from vflens.experiments.outcome.finding import Finding
+from vflens.experiments.outcome.finding import AFFINE, Finding
 from vflens.experiments.outcome.words import number, rows_of, title
 from vflens.experiments.results import theory
 from vflens.experiments.results.best_defense import best_defense
@@ -25,8 +25,9 @@ from vflens.experiments.results.clear_training import (
     protected,
     reads_training,
 )
+from vflens.experiments.results.leaks import beside
 from vflens.experiments.results.record import RecordedRun
-from vflens.experiments.results.results import LargestLeak, Result, beside
+from vflens.experiments.results.results import Result
 from vflens.experiments.results.titles import attacker, by_name, defenses, labels, named, things
 from vflens.experiments.results.utility import UTILITY, worth
 from vflens.storage.json_file import finite
@@ -185,11 +186,13 @@ def _run_json(run: RecordedRun, label: str) -> Document:
     }
 
 
-def _leak_json(run: RecordedRun, leak: LargestLeak) -> Document:
+def _leak_json(run: RecordedRun, leak: Finding) -> Document:
     """``relative``: the error over a blind guess's, or 1 − R²."""
+    mapped, trained = leak.subject == AFFINE, leak.scored_set == Phase.TRAIN
+    relative = leak.value if mapped else 1 - leak.taken
     return {
-        **{"attack": leak.attack, "target": leak.target, "relative": 1 - leak.share},
-        **{"phase": Phase.TRAIN if leak.of_training else Phase.PREDICT, "up_to_affine": leak.result is None},
+        **{"attack": leak.attack, "target": leak.target, "relative": relative},
+        **{"phase": Phase.TRAIN if trained else Phase.PREDICT, "up_to_affine": mapped},
         "words": _leak_sentence(run, leak),
     }
 
@@ -204,7 +207,7 @@ def _likeness(psnr: float | None, ssim: float | None) -> str:
     return "" if psnr is None or ssim is None else f"; {psnr:.1f} dB, SSIM {number(ssim)}"
 
 
-def _largest(run: RecordedRun) -> list[LargestLeak]:
+def _largest(run: RecordedRun) -> list[Finding]:
     """The largest leak of each target: clients by name, else the largest of all first."""
     return sorted(run.largest, key=lambda leak: by_name(leak.target)) if run.alike else list(run.largest)
 
@@ -223,25 +226,26 @@ def _title(run: RecordedRun) -> Iterator[str]:
         yield title(f, f"{seen} {f.adversary}", named(run, f.target))
 
 
-def _leak_sentence(run: RecordedRun, leak: LargestLeak) -> str:
-    if leak.result and not _read_in_training(leak.result):
-        return _sentence(run, leak.result)
+def _leak_sentence(run: RecordedRun, leak: Finding) -> str:
+    if not _read_in_training(leak):
+        return _sentence(run, leak)
     whose = f"{named(run, leak.target)}'s {things(run, leak.target)}"
     leak_s = f"leak{'s' if run.label_of(leak.target) else ''}"
     return f"{how_trained(run)}, {whose} {leak_s}: {found_in_training(leak, _measure(leak))}."
 
 
-def _read_in_training(result: Result) -> bool:
-    """Whether ``result`` is better than blind at training rows, by what training sent."""
-    return result.better and result.scored_set == Phase.TRAIN and reads_training(result.attack)
+def _read_in_training(leak: Finding) -> bool:
+    """Whether ``leak`` is better than blind at training rows, by what training sent, or up to a map."""
+    better = leak.taken > 0 and leak.scored_set == Phase.TRAIN and reads_training(leak.attack)
+    return better or leak.subject == AFFINE
 
 
-def _measure(leak: LargestLeak) -> str:
-    return _errors(leak.result) if leak.result else explained_number(leak.share)
+def _measure(leak: Finding) -> str:
+    return explained_number(leak.taken) if leak.subject == AFFINE else _errors(leak)
 
 
-def _errors(r: Result) -> str:
-    return f"MSE {number(r.mse)}; of the best blind guess, {r.blind_guess}, {number(r.blind)}"
+def _errors(f: Finding) -> str:
+    return f"MSE {number(f.value)}; of the best blind guess, {f.guess}, {number(f.blind)}"
 
 
 def _predicted(run: RecordedRun) -> Iterator[str]:
@@ -251,31 +255,31 @@ def _predicted(run: RecordedRun) -> Iterator[str]:
             yield _sentence(run, result)
 
 
-def _sentence(run: RecordedRun, r: Result) -> str:
+def _sentence(run: RecordedRun, f: Finding) -> str:
     who = (
-        f"{_seen(r)} {attacker(run, r.attack)} reconstructs {named(run, r.target)}'s {things(run, r.target)}"
+        f"{_seen(f)} {attacker(run, f.attack)} reconstructs {named(run, f.target)}'s {things(run, f.target)}"
     )
-    if r.granted:
-        who += f" ({_GRANTED}: {r.granted})"
-    if not _leaks(r):
-        return f"{who} {_than_blind(r)} ({_errors(r)}){_but_columns(run, r)}."
-    share = percent(1 - r.relative)
-    return f"{who}: it finds {share} of what a blind guess leaves open ({_errors(r)})."
+    granted = {(m.attack, m.target): m.detail for m in run.metrics(Name.GRANTED)}
+    if what := granted.get((f.attack, f.target)):
+        who += f" ({_GRANTED}: {what})"
+    if not _leaks(f):
+        return f"{who} {_than_blind(f)} ({_errors(f)}){_but_columns(run, f)}."
+    return f"{who}: it finds {percent(f.gain)} of what a blind guess leaves open ({_errors(f)})."
 
 
-def _seen(r: Result | Finding) -> str:
+def _seen(r: Finding) -> str:
     if r.scored_set == Phase.PREDICT:
         return f"From {r.rows:,} predictions"
     return f"Of {r.rows:,} {rows_of(r.scored_set)}"
 
 
-def _leaks(r: Result) -> bool:
-    """Whether ``r`` is more than hardly better than a blind guess."""
-    return r.better and r.relative <= 1 - HARDLY
+def _leaks(f: Finding) -> bool:
+    """Whether ``f`` is more than hardly better than a blind guess."""
+    return f.taken > 0 and f.value / f.blind <= 1 - HARDLY
 
 
-def _than_blind(r: Result) -> str:
-    return f"{'hardly' if r.better else 'no'} better than a blind guess"
+def _than_blind(f: Finding) -> str:
+    return f"{'hardly' if f.taken > 0 else 'no'} better than a blind guess"
 
 
 def _compared(run: RecordedRun, label: str, base: RecordedRun) -> str:
@@ -286,27 +290,27 @@ def _compared(run: RecordedRun, label: str, base: RecordedRun) -> str:
     return f"With {label}: {', '.join([*outcomes, *_worth_change(run, base)])}."
 
 
-def _outcomes(run: RecordedRun, leak: LargestLeak, *, several: bool) -> Iterator[str]:
+def _outcomes(run: RecordedRun, leak: Finding, *, several: bool) -> Iterator[str]:
     """The largest leak of a target, and what predictions leak beside it."""
     name, predicted = f"{leak.target} " if several else "", beside(run, leak)
-    if leak.result and not _read_in_training(leak.result):
-        yield _outcome(run, leak.result, several=several)
+    if not _read_in_training(leak):
+        yield _outcome(run, leak, several=several)
     else:
         yield f"{name}in training {found_in_training(leak, _measure(leak))}"
     if predicted:
         yield f"from predictions {_outcome(run, predicted, several=several)}"
 
 
-def _outcome(run: RecordedRun, r: Result, *, several: bool) -> str:
-    name = f"{r.target} " if several else ""
-    if _leaks(r):
-        return f"{name}{percent(1 - r.relative)} found (MSE {number(r.mse)})"
-    return f"{name}MSE {number(r.mse)}, {_than_blind(r)}{_but_columns(run, r)}"
+def _outcome(run: RecordedRun, f: Finding, *, several: bool) -> str:
+    name = f"{f.target} " if several else ""
+    if _leaks(f):
+        return f"{name}{percent(f.gain)} found (MSE {number(f.value)})"
+    return f"{name}MSE {number(f.value)}, {_than_blind(f)}{_but_columns(run, f)}"
 
 
-def _but_columns(run: RecordedRun, r: Result) -> str:
-    """Single columns of the rows of ``r`` that leak although the error over all columns is high."""
-    if not (leaks := run.leaking_columns(r.target, r.scored_set)):
+def _but_columns(run: RecordedRun, f: Finding) -> str:
+    """Single columns of the rows of ``f`` that leak although the error over all columns is high."""
+    if not (leaks := run.leaking_columns(f.target, f.scored_set)):
         return ""
     error = leaks[0]
     count = counted(len(leaks), "column leaks", many="columns leak, most of all this")

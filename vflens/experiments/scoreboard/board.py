@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from vflens.experiments.outcome.table import where
 from vflens.experiments.pages.cost import Cost, Use
 from vflens.experiments.scoreboard.cells import COST
 from vflens.experiments.scoreboard.grid import FEDERATIONS, UNDEFENDED, ScoreboardGrid
@@ -46,17 +47,17 @@ class Board:
 
     def accuracies(self, defense: str) -> list[float]:
         """Of the federation without attacks, seed by seed."""
-        costs = (row for row in self.rows if (row["attack"], row["defense"]) == (COST, defense))
-        return [row["accuracy"] for row in costs if row.get("accuracy") is not None]
+        costs = (row.get("accuracy") for row in where(self.rows, attack=COST, defense=defense))
+        return [accuracy for accuracy in costs if accuracy is not None]
 
     def cost(self, defense: str) -> Cost:
         """What ``defense`` costs."""
         uses: dict[str, dict[int, Use]] = {defense: {}, UNDEFENDED: {}}
         measure = "accuracy"
-        for row in self.rows:
-            if row["attack"] == COST and row["defense"] in uses and row.get("alone") is not None:
-                uses[row["defense"]][row["seed"]] = Use(row["figure"], row["alone"])
-                measure = row["measure"]
+        for name, of in uses.items():
+            for row in where(self.rows, attack=COST, defense=name):
+                if row.get("alone") is not None:
+                    of[row["seed"]], measure = Use(row["figure"], row["alone"]), row["measure"]
         return Cost.of(measure, uses[defense], uses[UNDEFENDED])
 
     @property
@@ -67,7 +68,7 @@ class Board:
 
     def on_grants_only(self, defense: str) -> bool:
         """Whether ``defense`` acted on what is granted, and on nothing else, in every run."""
-        ran = [row.get("on_grants_only") for row in self.rows if row["defense"] == defense]
+        ran = [row.get("on_grants_only") for row in where(self.rows, defense=defense)]
         found = [only for only in ran if only is not None]  # a refused run says nothing
         return bool(found) and all(found)
 
@@ -131,11 +132,10 @@ def unfinished(board: Board, defenses: Sequence[str]) -> str:
     """What of ``defenses``, and of nothing that defends, was not run with all seeds; "" if all was."""
     own = FEDERATIONS[board.federation].defenses
     expected = [UNDEFENDED, *(name for name in defenses if own is None or name in own)]
-    costed = {row["defense"] for row in board.rows if row["attack"] == COST}
-    attacked = {row["defense"] for row in board.rows if row["attack"] != COST}
-    lacking = {"attacks": [d for d in expected if d not in attacked]}
-    lacking |= {"costs": [d for d in expected if d not in costed]}
-    if lacking["attacks"] == expected:
+    ran = {(row["defense"], row["attack"] == COST) for row in board.rows}
+    attacks, costs = ([d for d in expected if (d, of_costs) not in ran] for of_costs in (False, True))
+    if attacks == expected:
         return "Not run yet: `make scoreboard` runs it."
+    lacking = {"attacks": attacks, "costs": costs}
     said = [f"{what} with {', '.join(names)}" for what, names in lacking.items() if names]
     return f"Not complete: {' and '.join(said)} were not run. `make scoreboard` runs them." if said else ""

@@ -11,6 +11,7 @@ from vflens.types import Document
 from vflens.words import counted
 
 _TITLE = "Scoreboard: every result"
+_SAME = ("data", "federation", "defense", "seed", "attack", "estimates", "measure", "target")
 
 
 def explored(rows: Rows, *, data: str, command: str) -> str:
@@ -33,19 +34,14 @@ def explored(rows: Rows, *, data: str, command: str) -> str:
 
 def _row(row: Document, estimates: str) -> Document:
     """A result under the names that the explorer has for a sweep's."""
-    is_error = row["measure"] in ERRORS
-    error, blind = (r if is_error else 1 - r for r in (row["figure"], row["blind"]))
+    measure, figure, blind = row["measure"], row["figure"], row["blind"]
+    is_error = measure in ERRORS
+    error, of_guess = (figure, blind) if is_error else (1 - figure, 1 - blind)
+    named = {"federation": FEDERATIONS[row["federation"]].title, "estimates": estimates}
     return {
-        "data": row["data"],
-        "federation": FEDERATIONS[row["federation"]].title,
-        "defense": row["defense"],
-        "seed": row["seed"],
-        "attack": row["attack"],
-        "estimates": estimates,
-        "measure": row["measure"],
-        "target": row["target"],
+        **{name: named.get(name, row.get(name)) for name in _SAME},
         "scored_set": row["rows"],
-        "relative": error / blind if blind else None,
-        row["measure"].lower() if is_error else "share": row["figure"],
-        "blind": row["blind"],
+        "relative": error / of_guess if of_guess else None,
+        measure.lower() if is_error else "share": figure,
+        "blind": blind,
     }

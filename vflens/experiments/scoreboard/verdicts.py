@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from vflens.experiments.outcome.table import where
 from vflens.experiments.pages.cost import DECIDED, FEWEST
 from vflens.experiments.results.titles import ON_GRANTS_ONLY
 from vflens.experiments.scoreboard.kinds import Kind, kind_of
@@ -100,15 +101,12 @@ class CellResult:
 
 def over_seeds(rows: Rows) -> CellResult | None:
     """One attack's ``rows`` against one defence; of several scored sets that of the least relative error."""
-    found = [
-        _of_set([r for r in rows if r["rows"] == chosen]) for chosen in sorted({r["rows"] for r in rows})
-    ]
+    found = [_of_set(where(rows, rows=chosen)) for chosen in sorted({r["rows"] for r in rows})]
     return min(found, key=lambda f: (not f.is_decided, least_first(f.mean)), default=None)
 
 
 def _of_set(rows: Rows) -> CellResult:
-    seeds = [[r for r in rows if r["seed"] == seed] for seed in sorted({r["seed"] for r in rows})]
-    pairs = [_mean_over_targets(own) for own in seeds]
+    pairs = [_mean_over_targets(where(rows, seed=seed)) for seed in sorted({r["seed"] for r in rows})]
     figure, blind = (tuple(pair[i] for pair in pairs) for i in (0, 1))
     granted = any(r.get("granted") for r in rows)
     return CellResult(rows[0]["attack"], rows[0]["measure"], figure=figure, blind=blind, granted=granted)
@@ -116,7 +114,7 @@ def _of_set(rows: Rows) -> CellResult:
 
 def _mean_over_targets(rows: Rows) -> tuple[float, float]:
     """Mean figure and blind figure of one seed, over the targets that have finite ones; nan without any."""
-    pairs = [(r["figure"], r["blind"]) for r in rows if finite_pair(r["figure"], r["blind"])]
+    pairs = [pair for pair in ((r["figure"], r["blind"]) for r in rows) if finite_pair(*pair)]
     if not pairs:
         return math.nan, math.nan
     return math.fsum(f for f, _ in pairs) / len(pairs), math.fsum(b for _, b in pairs) / len(pairs)

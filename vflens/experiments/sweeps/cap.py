@@ -6,7 +6,7 @@ Of a numeric label R² takes the place of accuracy.
 from collections.abc import Mapping, Sequence
 
 from vflens.experiments.outcome.finding import Quantity
-from vflens.experiments.outcome.table import errors_of, quantity_of
+from vflens.experiments.outcome.table import errors_of, quantity_of, where
 from vflens.experiments.pages.drawing import TextTable
 from vflens.experiments.results.utility import UTILITY, worth
 from vflens.experiments.sweeps.pool import Rows
@@ -45,7 +45,7 @@ def by_seed(
         strengths: the grid; None for a defence without one.
         attack: its name.
     """
-    own = [r for r in rows if r["defense"] == defense and r["attack"] == attack]
+    own = where(rows, defense=defense, attack=attack)
     found = {}
     for seed in sorted({r["seed"] for r in own}):
         at = {r["strength"]: r for r in own if r["seed"] == seed}
@@ -79,10 +79,10 @@ def tables(rows: Rows, varied: Mapping[str, str]) -> list[TextTable]:
         if quantity_of(r) in (Quantity.ALL, Quantity.LABELS):
             subjects.setdefault(attacked(r), []).append(scored(r))
     found = []
-    for where, here in subjects.items():
+    for subject, here in subjects.items():
         if all(r.get("accuracy") is not None for r in here):
             unit = "MSE per column" if quantity_of(here[0]) is Quantity.ALL else "share of wrong labels"
-            found.append(_table(f"{where}: CAP, error = {unit}", here, varied))
+            found.append(_table(f"{subject}: CAP, error = {unit}", here, varied))
     return found
 
 
@@ -102,7 +102,7 @@ def _table(title: str, rows: Rows, varied: Mapping[str, str]) -> TextTable:
 
 
 def _line(defense: str, attacks: Sequence[str], rows: Rows, parameter: str) -> list[str]:
-    strengths = list(dict.fromkeys(r["strength"] for r in rows if r["defense"] == defense))
+    strengths = list(dict.fromkeys(r["strength"] for r in where(rows, defense=defense)))
     each = [by_seed(rows, defense, parameter, strengths, a) for a in attacks]
     strongest = best(each)
     grid = f"{parameter} = {', '.join(f'{s:g}' for s in strengths)}" if parameter else "–"

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from vflens.errors import ConfigError, DefenseError
 from vflens.experiments.outcome.finding import Finding, Quantity
-from vflens.experiments.outcome.table import overall
+from vflens.experiments.outcome.table import overall, with_figures, without_figures
 from vflens.experiments.pages.drawing import Drawing
 from vflens.experiments.pages.page import plotly, templates, write_page
 from vflens.experiments.results.findings import of_label, of_member, of_result
@@ -206,14 +206,14 @@ def _computed(pool: Pool, those: Sequence[Cell]) -> list[Rows]:
 
 def _run_sweep(sweep: AnySweep, pool: Pool, out: Path, command: str) -> Document:
     everything = [row for found in _computed(pool, cells(sweep)) for row in found]
-    rows = [{k: v for k, v in r.items() if k != "refused"} for r in everything if not r.get("refused")]
+    rows = [{k: v for k, v in r.items() if k != "refused"} for r in with_figures(everything)]
     refused = refusals(everything)
     if not rows:
         raise ConfigError(
             refused[0] if refused else "no attack was scored in any cell: run one with `vflens run`"
         )
     data, page = out / "sweep.parquet", out / "sweep.html"
-    write_rows(data, rows, [r for r in everything if r.get("refused")])
+    write_rows(data, rows, without_figures(everything))
     alarms = disagreements(rows)
     caveat = data_set(sweep.data).caveat if sweep.data is not None else ""
     stated = [f"{caveat}."] if caveat else []
@@ -262,11 +262,9 @@ def disagreements(rows: Sequence[Document]) -> list[str]:
 def refusals(rows: Sequence[Document]) -> list[str]:
     """One sentence per refused strength of a defence, and per attack without a result against it."""
     found = {}
-    for r in rows:
-        if r.get("refused"):
-            attack = r.get("attack")
-            where = _place(r)
-            found[where, attack] = f"{where}{'' if attack is None else f': {attack}'} {r['refused']}"
+    for r in without_figures(rows):
+        attack, where = r.get("attack"), _place(r)
+        found[where, attack] = f"{where}{'' if attack is None else f': {attack}'} {r['refused']}"
     return list(found.values())
 
 

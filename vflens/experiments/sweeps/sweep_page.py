@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple, TypeAlias
 
 from vflens.experiments.outcome.finding import Quantity
-from vflens.experiments.outcome.table import errors_of, quantity_of
+from vflens.experiments.outcome.table import errors_of, quantity_of, where
 from vflens.experiments.outcome.words import number, rows_of
 from vflens.experiments.pages.drawing import Drawing
 from vflens.experiments.pages.plots import Plot, Series, heat_map, lines
@@ -190,7 +190,7 @@ def _compared(of: SubjectRows) -> Iterator[Plot]:
     federation's.
     """
     for attack in of.attacks:
-        here = [r for r in of.rows if r["attack"] == attack]
+        here = where(of.rows, attack=attack)
         of_several = [w for w in _WORTH if len(of.defenses) > 1 and _have(w.cost, here)]
         of_labels = [_RANKING] if of.defenses and _have("auc", here) and _have("label_auc", here) else []
         for what in of_several + of_labels:

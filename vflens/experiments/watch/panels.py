@@ -5,7 +5,8 @@ from dataclasses import fields
 
 from pydantic import ValidationError
 
-from vflens.experiments.outcome.words import number
+from vflens.experiments.outcome.finding import Quantity
+from vflens.experiments.outcome.words import number, subject
 from vflens.experiments.pages.ledger import ledger
 from vflens.experiments.pages.pictures import pictures
 from vflens.experiments.pages.report_charts import percent
@@ -65,30 +66,23 @@ def alarms(run: RecordedRun) -> Iterator[str]:
 
 
 def errors(run: RecordedRun) -> Document:
-    """Errors of attacks on columns, labels and membership, and what each of these attacks does."""
+    """Errors of attacks on columns, what others find, and what each of these attacks does."""
     rows = [{**vars(r), "share": percent(r.relative)} for r in run.results]
     others = [
-        *(
-            {**vars(r), "what": f"labels of {r.kind} rows named rightly", "figure": r.accuracy}
-            for r in run.labels
-        ),
-        *({**r._asdict(), "what": "membership, AUC", "figure": r.auc} for r in run.membership),
+        (f, f"{subject(f)}, {'AUC' if f.quantity is Quantity.MEMBERS else 'named rightly'}")
+        for f in run.findings.only(Quantity.LABELS, Quantity.MEMBERS, Quantity.SITES)
     ]
     affine = [
         (target, attack, explained_number(r2), percent(1 - r2))
         for (attack, target), r2 in run.explained.items()
     ]
-    plots = list(charts.errors(run))
     found = {"rows": rows, "explained": affine, "others": others}
     if not any(found.values()):
         return {}
     names = [r.attack for r in run.results] + [attack for attack, _ in run.explained]
-    names += [r.attack for r in run.labels] + [r.attack for r in run.membership]
-    return {
-        "plots": plots,
-        **found,
-        "attacks": {name: ATTACKS.summary(name) for name in dict.fromkeys(names)},
-    }
+    attacks = dict.fromkeys([*names, *(f.attack for f, _ in others)])
+    summaries = {name: ATTACKS.summary(name) for name in attacks}
+    return {"plots": list(charts.errors(run)), **found, "attacks": summaries}
 
 
 def utility(run: RecordedRun) -> Document:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from vflens.errors import ConfigError, DataError
+from vflens.experiments.outcome.table import with_figures, without_figures
 from vflens.experiments.pages.page import templates
 from vflens.experiments.sweeps.explorer import explained, packed
 from vflens.experiments.sweeps.pool import Rows
@@ -109,7 +110,7 @@ class SweepPage:
             rows = _checked(parquet_rows(self._out / "sweep.parquet"))
         except (OSError, KeyError, TypeError, ValueError, AttributeError):
             return
-        refused = [r for found in self._cells.values() for r in found if r.get("refused")]
+        refused = without_figures(r for found in self._cells.values() for r in found)
         step = -(-len(rows) // len(self._files))
         self._cells = {name: rows[i * step : (i + 1) * step] for i, name in enumerate(self._files)}
         self._cells[self._files[0]] += refused
@@ -128,4 +129,4 @@ def _checked(rows: Rows) -> Rows:
 
 
 def _scored(rows: Rows) -> Rows:
-    return [row for row in rows if not row.get("refused")]
+    return with_figures(rows)

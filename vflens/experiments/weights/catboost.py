@@ -23,8 +23,9 @@ def of_catboost(found: Any) -> TreeModel:
     Raises:
         WrongError, or an error of a lookup or conversion: it is none, or path restriction cannot use it.
     """
-    params, columns = found["model_info"]["params"], found["features_info"]["float_features"]
-    if set(found["features_info"]) != {"float_features"}:
+    info, features = found["model_info"], found["features_info"]
+    params, columns = info["params"], features["float_features"]
+    if set(features) != {"float_features"}:
         counts = sum(
             len(of["hash_map"]) // of["hash_stride"] for of in (found.get("ctr_data") or {}).values()
         )
@@ -36,7 +37,6 @@ def of_catboost(found: Any) -> TreeModel:
         raise WrongError(f"loss_function is {objective!r}, not one of {', '.join(_LOSSES)}")
     width, named = len(columns), [of["feature_id"] for of in columns if of.get("feature_id")]
     trees = [_tree(number, tree, width, len(start)) for number, tree in enumerate(found["oblivious_trees"])]
-    info = found["model_info"]
     tells = facts(
         feature_id=(len(named), "name of an input", "names of inputs"),
         borders=(sum(len(of["borders"] or ()) for of in columns), "bound between training values", ""),

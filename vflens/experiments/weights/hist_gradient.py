@@ -16,13 +16,13 @@ def of_exported(found: Any) -> TreeModel:
     Raises:
         WrongError, or an error of a lookup or conversion: it is none, or path restriction cannot use it.
     """
-    if found["vflens_trees"] != 1:
-        raise WrongError(f"vflens_trees is {found['vflens_trees']!r}, not 1")
+    if (version := found["vflens_trees"]) != 1:
+        raise WrongError(f"vflens_trees is {version!r}, not 1")
     start, inputs = np.array(found["base"], np.float64), (int(found["inputs"]), found["names"])
     trees = [_tree(number, tree, inputs[0]) for number, tree in enumerate(found["trees"])]
     untold = "bounds on its leaves hide their labels" if found["bounded"] else ""
     tells = facts(
-        names=(len(found["names"]), "name of an input", "names of inputs"),
+        names=(len(inputs[1]), "name of an input", "names of inputs"),
         rows=(sum(len(tree.feature) for tree in trees), *ROWS),
         base=(len(start), "mean of the labels", "shares of the classes"),
     )

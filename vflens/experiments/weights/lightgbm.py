@@ -90,8 +90,9 @@ def _model(found: Document) -> TreeModel:
         for (tree, _), off in zip(parts, shift, strict=False)
     ]
     categories = sum(map(len, found.get("pandas_categorical") or []))
+    inputs, stated_by = (width, found["feature_names"]), found["parameters"]
     tells = facts(
-        feature_names=(len(found["feature_names"]), "name of an input", "names of inputs"),
+        feature_names=(len(inputs[1]), "name of an input", "names of inputs"),
         feature_infos=(
             sum(info != "none" for info in found["feature_infos"]),
             "least and largest training value",
@@ -99,10 +100,9 @@ def _model(found: Document) -> TreeModel:
         ),
         leaf_count=(sum(len(tree.leaves) for tree in trees), *ROWS),
         pandas_categorical=(categories, "name of a category", "names of categories"),
-        data=(int(bool(found["parameters"].get("data"))), "path of the training file", ""),
-        valid=(int(bool(found["parameters"].get("valid"))), "path of a validation file", ""),
+        data=(int(bool(stated_by.get("data"))), "path of the training file", ""),
+        valid=(int(bool(stated_by.get("valid"))), "path of a validation file", ""),
     )
-    inputs = width, found["feature_names"]
     return stated_model(trees, starts, loss, inputs, stated=stated, tells=tells, dtype=np.float64)
 
 
@@ -133,13 +133,14 @@ def _numbers(found: Any) -> Array:
 def _stated(found: Document, first: Sequence[tuple[Tree, Array]], loss: str) -> tuple[Array, StatedTraining]:
     """The first scores, and what is stated of the first trees."""
     of, trees, scores = found["parameters"], found["tree_info"], len(first)
-    held = {float(tree["shrinkage"]) for tree in trees[:scores]} == {1.0}
+    shrunk = [float(tree["shrinkage"]) for tree in trees]
+    held = set(shrunk[:scores]) == {1.0}
     factor = scores / max(1, scores - 1)
     both = [
         _start(tree, *part, factor, of.get("lambda_l2")) for tree, part in zip(trees, first, strict=False)
     ]
     starts, penalties = np.array(both).reshape(-1, 2).T
-    rates = {float(tree["shrinkage"]) for tree in trees[scores:]} or {float(of.get("learning_rate", 0))}
+    rates = set(shrunk[scores:]) or {float(of.get("learning_rate", 0))}
     p = np.exp(starts.clip(max=0)) if loss == "softmax" else 0.5 * (1 + np.tanh(starts / 2))
     due = 1 if loss == "squared error" else factor * p * (1 - p)
     hessians = [weight.sum() / max(1, tree.cover[tree.leaves].sum()) for tree, weight in first]

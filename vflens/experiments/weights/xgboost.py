@@ -35,8 +35,8 @@ def of_xgboost(found: Any) -> TreeModel:
     """
     learner = found["learner"]
     objective, booster = learner["objective"]["name"], learner["gradient_booster"]
-    if booster["name"] not in ("gbtree", "dart"):
-        raise WrongError(f"gradient_booster.name is {booster['name']!r}, neither 'gbtree' nor 'dart'")
+    if (grown := booster["name"]) not in ("gbtree", "dart"):
+        raise WrongError(f"gradient_booster.name is {grown!r}, neither 'gbtree' nor 'dart'")
     if objective not in _LOSSES:
         raise WrongError(f"objective.name is {objective!r}, not one of {', '.join(sorted(_LOSSES))}")
     params, kept = learner["learner_model_param"], booster.get("gbtree", booster)["model"]

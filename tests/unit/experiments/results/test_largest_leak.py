@@ -11,8 +11,8 @@ from runfolder import metric, scores, target, write_run
 
 from vflens.experiments.pages.report import render
 from vflens.experiments.results.clear_training import found_in_training
+from vflens.experiments.results.leaks import up_to_map
 from vflens.experiments.results.record import RecordedRun, read_runs
-from vflens.experiments.results.results import LargestLeak
 from vflens.experiments.results.verdict import result_table, to_json, verdict
 from vflens.experiments.watch import panels
 
@@ -114,7 +114,7 @@ def test_the_larger_of_two_leaks_is_the_largest(
 ) -> None:
     (leak,) = target(tmp_path, figures).largest
     assert leak.attack == attack
-    assert leak.share == pytest.approx(share, abs=1e-9)
+    assert leak.taken == pytest.approx(share, abs=1e-9)
 
 
 def test_values_from_training_are_said_to_be_every_row(tmp_path: Path) -> None:
@@ -138,7 +138,7 @@ def test_less_from_training_than_from_predictions_stands_last(tmp_path: Path) ->
 
 
 def test_a_part_is_called_a_part() -> None:
-    assert found_in_training(LargestLeak("x", "passive", 0.66), "by sight") == (
+    assert found_in_training(up_to_map("x", "passive", 0.66), "by sight") == (
         "x finds 66 % of what a blind guess leaves open in every training row, once a few are known "
         "(by sight)"
     )

@@ -27,6 +27,7 @@ from vflens.experiments.figures.fedadob.methods import (
 )
 from vflens.experiments.figures.fedadob.printed import LARGEST_MEANS, VARIANCES
 from vflens.experiments.figures.fedadob.studies import Study, studies
+from vflens.experiments.outcome.table import where
 from vflens.experiments.pages.drawing import Drawing, TextTable
 from vflens.experiments.pages.plots import Plot, Series, lines
 from vflens.experiments.sweeps.pool import Rows
@@ -114,7 +115,7 @@ def _drawn(options: FigureOptions, what: Ablation) -> Drawing:
         "attack and against the best attack at each strength. An error above the blind guess's shows a "
         "failed attack, not hidden data. Intervals are 95 % over seeds (Student's t)."
     )
-    each = [(s, form, [r for r in rows if r["model"] == s.name]) for s in done for form in forms]
+    each = [(s, form, where(rows, model=s.name)) for s in done for form in forms]
     other = [f"{_BESIDE} is paper only here." for s in done if s.beside != _BESIDE]
     return Drawing(
         rows,

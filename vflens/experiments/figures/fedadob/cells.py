@@ -17,6 +17,7 @@ from vflens.experiments.figures.fedadob.methods import (
 )
 from vflens.experiments.figures.fedadob.printed import CAPS
 from vflens.experiments.figures.fedadob.studies import Study
+from vflens.experiments.outcome.table import where
 from vflens.experiments.pages.plots import Series
 from vflens.experiments.sweeps import cap
 from vflens.experiments.sweeps.pool import Cell, Rows
@@ -131,7 +132,7 @@ def missed_undefended(model: str, rows: Rows, columns: Sequence[str], beside: st
     """:func:`missed` of the paper's attack in each of ``columns`` on our ``model``, by its CAP, beside that
     which the paper prints of ``beside`` without a defence.
     """
-    own, said = [r for r in rows if r["model"] == model], []
+    own, said = where(rows, model=model), []
     for column in columns:
         found = [c.value for c in caps(own, NONE, printed_attack(column))]
         said.append(missed(f"{model}: {column}", found, CAPS[column, beside, UNDEFENDED].mean, "CAP"))

@@ -15,6 +15,7 @@ from vflens.experiments.figures.fedadob.methods import (
     Method,
 )
 from vflens.experiments.figures.fedadob.studies import Study, studies, whole_mnist
+from vflens.experiments.outcome.table import where
 from vflens.experiments.pages.drawing import Drawing, TextTable
 from vflens.experiments.sweeps.pool import Rows
 from vflens.numerics.measures.intervals import spread
@@ -76,5 +77,5 @@ def _lines(rows: Rows) -> Sequence[Sequence[str]]:
 
 
 def _by_seed(rows: Rows, method: Method, value: float, attack: str, figure: str) -> dict[int, float]:
-    wanted = method.title, value, attack
-    return {r["seed"]: r[figure] for r in rows if (r["defense"], r["strength"], r["attack"]) == wanted}
+    own = where(rows, defense=method.title, strength=value, attack=attack)
+    return {r["seed"]: r[figure] for r in own}

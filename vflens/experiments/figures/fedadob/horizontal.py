@@ -26,6 +26,7 @@ from vflens.experiments.figures.fedadob.clients import (
 )
 from vflens.experiments.figures.fedadob.methods import FEATURES, Against, Method
 from vflens.experiments.figures.fedadob.printed import BLACK_BOX_ERRORS, HORIZONTAL_MODELS
+from vflens.experiments.outcome.table import where
 from vflens.experiments.pages.drawing import Drawing, TextTable
 from vflens.experiments.pages.plots import Plot, Series, lines
 from vflens.experiments.sweeps.pool import Rows
@@ -90,7 +91,7 @@ def _measured(
     options: FigureOptions, of: ClientStudy, methods: Sequence[Method], attacks: Sequence[Against]
 ) -> tuple[Rows, list[str]]:
     found, refused = run(options, cells(of, methods, options.seed, attacks), "train")
-    rows = [r for r in found if r["target"] == of.names[0]]
+    rows = where(found, target=of.names[0])
     only = [m for m in HORIZONTAL_MODELS if m != of.beside]
     return rows, [*of.notes, f"Paper only, not run here: {', '.join(only)}.", *refused]
 

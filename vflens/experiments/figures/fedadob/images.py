@@ -11,6 +11,7 @@ from vflens.experiments.figures import FigureOptions
 from vflens.experiments.figures.fedadob.cells import cells
 from vflens.experiments.figures.fedadob.methods import FEATURES, IMAGES, UNDEFENDED, Method, printed_attack
 from vflens.experiments.figures.fedadob.studies import Study, studies
+from vflens.experiments.outcome.table import where, with_figures
 from vflens.experiments.pages.drawing import Drawing, ImageGrid
 from vflens.experiments.pages.pictures import pixels, png
 from vflens.experiments.results.record import RecordedRun
@@ -30,8 +31,8 @@ def figure5(options: FigureOptions) -> Drawing:
     with tempfile.TemporaryDirectory(prefix="vflens-figure-") as scratch:
         parts = options.pool.run(partial(pictured, scratch=scratch), wanted)
     rows = [row for part in parts for row in part]
-    shown = [r for r in rows if not r.get("refused")]
-    grids = [g for s in done for g in _grids(s, [r for r in shown if r["model"] == s.name], methods)]
+    shown = with_figures(rows)
+    grids = [g for s in done for g in _grids(s, where(shown, model=s.name), methods)]
     lead = (
         "The first prediction rows and what inversions make of their embeddings, one federation each. The "
         "number behind a defence is the mean squared error over all attacked rows; the best blind guess's "
@@ -72,7 +73,7 @@ def _image_rows(place: Document, done: RecordedRun) -> Rows:
 def _grids(study: Study, rows: Rows, methods: list[Method]) -> list[ImageGrid]:
     """One grid for the paper's attack, one for the best of each defence."""
     places = [(m, v, _attacked(rows, m, v)) for m in methods for v in m.values]
-    originals = [r for r in rows if r["defense"] == UNDEFENDED and r["attack"] == "original"]
+    originals = where(rows, defense=UNDEFENDED, attack="original")
     first = {f"original; blind {r['error']:.3f}": _images(originals) for r in originals[:1]}
     printed, best = dict(first), dict(first)
     for method, value, own in places:
@@ -91,9 +92,9 @@ def _grids(study: Study, rows: Rows, methods: list[Method]) -> list[ImageGrid]:
 
 def _attacked(rows: Rows, method: Method, value: float) -> dict[str, Rows]:
     """The rows of one federation, attack by attack."""
-    own = [r for r in rows if (r["defense"], r["strength"]) == (method.title, value)]
+    own = where(rows, defense=method.title, strength=value)
     attacks = dict.fromkeys(r["attack"] for r in own if r["attack"] != "original")
-    return {attack: [r for r in own if r["attack"] == attack] for attack in attacks}
+    return {attack: where(own, attack=attack) for attack in attacks}
 
 
 def _images(rows: Rows) -> list[str]:

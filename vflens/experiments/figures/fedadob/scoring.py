@@ -6,6 +6,7 @@ from vflens.experiments.figures import FigureOptions
 from vflens.experiments.figures.fedadob.cells import caps, cells, run, series
 from vflens.experiments.figures.fedadob.methods import SCORED, SCORING, Against, Method
 from vflens.experiments.figures.fedadob.studies import Study, clicks
+from vflens.experiments.outcome.table import where
 from vflens.experiments.pages.drawing import Drawing, TextTable
 from vflens.experiments.pages.plots import Plot, Series, lines
 from vflens.experiments.sweeps.pool import Rows
@@ -36,7 +37,7 @@ def figure6(options: FigureOptions) -> Drawing:
         {**r, "accuracy": r["auc"], "error": min(1 - r["label_auc"], r["label_auc"]), "blind": 0.5}
         for r in rows
     ]
-    own = [(s, [r for r in rows if r["model"] == s.name]) for s in done]
+    own = [(s, where(rows, model=s.name)) for s in done]
     notes = dict.fromkeys(note for s in done for note in s.trained)
     drawn = [_DRAWN] if any("ratio" in s.data for s in done) else []
     return Drawing(

@@ -18,6 +18,7 @@ from vflens.experiments.figures.fedadob.printed import (
     VERTICAL_SECONDS,
 )
 from vflens.experiments.figures.fedadob.studies import Study, studies
+from vflens.experiments.outcome.table import where, with_figures
 from vflens.experiments.pages.drawing import Drawing, TextTable
 from vflens.experiments.sweeps.pool import Cell, Rows
 from vflens.experiments.sweeps.sweep import finished, refusals
@@ -34,8 +35,8 @@ def table7(options: FigureOptions) -> Drawing:
     """Seconds per epoch of training, and of predicting the prediction rows, method by method."""
     done = [_timed(s, _REPETITIONS[options.size]) for s in studies(options)]
     rows = _in_turns(options, timed, [c for s in done for c in cells(s, TIMED, options.seed, ())])
-    found = [r for r in rows if not r.get("refused")]
-    tables = [_table(s, [r for r in found if r["model"] == s.name]) for s in done]
+    found = with_figures(rows)
+    tables = [_table(s, where(found, model=s.name)) for s in done]
     lead = (
         "Methods take turns, one federation in this process at a time, one numeric thread, whatever --jobs "
         "says. Seconds are this machine's for its number of rows, so compare the ratios to no defence. "
@@ -57,7 +58,7 @@ def table8(options: FigureOptions) -> Drawing:
     of = replace(study(options), seeds=_REPETITIONS[options.size])
     of = replace(of, horizontal={"rounds": _EPOCHS})
     rows = _in_turns(options, timed_round, cells(of, CLIENT_TIMED, options.seed, ()))
-    found = [r for r in rows if not r.get("refused")]
+    found = with_figures(rows)
     heads = ["method", "training, s a round", "ratio", "ratio, paper"]
     table = TextTable(f"{of.name} beside {of.beside}", heads, [_round(found, m.title) for m in CLIENT_TIMED])
     lead = (
@@ -98,7 +99,7 @@ def timed_round(place: Document, settings: Document, *, scratch: str) -> Rows:
 
 
 def _round(rows: Rows, title: str) -> list[str]:
-    own, plain = ({r["seed"]: r["train"] for r in rows if r["defense"] == t} for t in (title, UNDEFENDED))
+    own, plain = ({r["seed"]: r["train"] for r in where(rows, defense=t)} for t in (title, UNDEFENDED))
     paper = HORIZONTAL_SECONDS[title][0] / HORIZONTAL_SECONDS[UNDEFENDED][0]
     ratios = [own[turn] / plain[turn] for turn in own if turn in plain]
     return [title, spread([*own.values()]), spread(ratios, 2), f"{paper:.2f}"]
@@ -137,7 +138,7 @@ def _table(study: Study, rows: Rows) -> TextTable:
 def _times(rows: Rows, title: str, beside: str) -> list[str]:
     shown = []
     for k, what in enumerate(("train", "infer")):
-        own, plain = ({r["seed"]: r[what] for r in rows if r["defense"] == t} for t in (title, UNDEFENDED))
+        own, plain = ({r["seed"]: r[what] for r in where(rows, defense=t)} for t in (title, UNDEFENDED))
         place = 2 * MODELS.index(beside) + k
         paper = VERTICAL_SECONDS[title][place] / VERTICAL_SECONDS[UNDEFENDED][place]
         ratios = [own[turn] / plain[turn] for turn in own if turn in plain]

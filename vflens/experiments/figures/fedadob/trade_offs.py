@@ -23,6 +23,7 @@ from vflens.experiments.figures.fedadob.methods import (
 )
 from vflens.experiments.figures.fedadob.printed import CAPS, MODELS
 from vflens.experiments.figures.fedadob.studies import Study, studies
+from vflens.experiments.outcome.table import where
 from vflens.experiments.pages.drawing import Drawing, TextTable
 from vflens.experiments.pages.plots import Plot, Series, bars, lines
 from vflens.experiments.sweeps.pool import Rows
@@ -43,7 +44,7 @@ def table4(options: FigureOptions) -> Drawing:
     done, rows, notes = _measured(options)
     tables, plots = [], []
     for study in done:
-        own = [r for r in rows if r["model"] == study.name]
+        own = where(rows, model=study.name)
         for on in (FEATURES, LABELS):
             tables.append(_table(study, own, on, _methods(options, on)))
             plots.append(_bars(study, own, on, _methods(options, on)))
@@ -59,7 +60,7 @@ def figure4(options: FigureOptions) -> Drawing:
         plot
         for study in done
         for on in (FEATURES, LABELS)
-        for plot in _curves(study, [r for r in rows if r["model"] == study.name], on, _methods(options, on))
+        for plot in _curves(study, where(rows, model=study.name), on, _methods(options, on))
     ]
     lead = (
         "Each point is a strength: to the right the task is learned better, upwards the attack errs more. "
