@@ -1,6 +1,6 @@
 """Linear minimum mean square error without disclosed weights: known rows and their scores give them (ours).
 
-The people whose rows are known must be predicted too.
+The people whose rows are known must be predicted too: as they are, or as those who come back.
 """
 
 from __future__ import annotations

@@ -47,3 +47,12 @@ def trained_before(ids: Array, trained: Array) -> Array:
     """Which of the prediction rows ``ids`` (n,) are of people of the ``trained`` rows' ids, bool (n,)."""
     found: Array = np.isin(ids, np.char.add(AGAIN, trained))
     return found
+
+
+def again(ids: Array) -> Array:
+    """The row int32 (n,) at which the person of each of ``ids`` (n,) comes back; else the row itself."""
+    found = np.arange(len(ids), dtype=np.int32)
+    back = np.flatnonzero(come_again(ids))
+    _, before, at = np.intersect1d(np.char.add(AGAIN, ids), ids[back], return_indices=True)
+    found[before] = back[at]
+    return found

@@ -10,6 +10,7 @@ import numpy as np
 from vflens.array import ScaledColumns
 from vflens.clients.operator import numbered
 from vflens.clients.public_rows import public_arrays, read_public
+from vflens.clients.returning import again
 from vflens.clients.vertical.aligned_run import LabelledRun
 from vflens.clients.vertical.direct_training import DirectTraining
 from vflens.clients.vertical.early_stopping import EarlyStopping
@@ -95,6 +96,7 @@ class ActiveParty(VerticalParty[LabelledRun]):
             labels=labels,
             soft_labels=self.soft_labels(labels, federation),
             prediction_ids=self.table.ids[order[federation.predict]],
+            again=again(self.table.ids[order]),
             stopping=EarlyStopping(federation, self.metrics),
             public=public,
         )

@@ -20,7 +20,7 @@ from vflens.numerics.theory.distortion_theory import logit_moment
 from vflens.plugins.attack import FAIR_GUESS, Attack
 from vflens.plugins.findings import Joint
 from vflens.plugins.malicious import Replaced
-from vflens.plugins.views.own_reads import NETWORK
+from vflens.plugins.views.own_reads import AGAIN, NETWORK
 from vflens.plugins.views.reads import read_only
 from vflens.protocol.checks import MODEL_VERSION
 from vflens.randomness import stream
@@ -112,7 +112,7 @@ class VerticalAdversary(Adversary):
                 network = run.model.predicting(_predictions(party.config.run))
             own |= {f"{NETWORK}{name}": array for name, array in network.items()}
         if isinstance(run, LabelledRun):
-            own |= run.public
+            own |= {**run.public, AGAIN: run.again}
         if isinstance(run.model, Replaced):
             own |= run.model.sent_by()
         return {name: read_only(array) for name, array in own.items()}

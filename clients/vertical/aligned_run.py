@@ -51,13 +51,14 @@ class LabelledRun(AlignedRun[ActivePart]):
     """The active party's run.
 
     ``soft_labels`` (N, k) are drawn once, by its defences of labels; ``prediction_ids`` are those of the
-    prediction rows; ``stopping`` watches the loss; ``public`` see
-    :func:`vflens.clients.public_rows.public_arrays`.
+    prediction rows, ``again`` see :func:`vflens.clients.returning.again`; ``stopping`` watches the loss;
+    ``public`` see :func:`vflens.clients.public_rows.public_arrays`.
     """
 
     labels: Array
     soft_labels: Array
     prediction_ids: Array
+    again: Array
     stopping: EarlyStopping
     public: Mapping[str, Array]
 

@@ -27,7 +27,8 @@ def predicted(view: AdversaryView) -> Predicted:
     Raises:
         KnowledgeError: a party granted none.
     """
-    rows, x = view.common_rows(view.widths())
+    granted, x = view.common_rows(view.widths())
+    rows = view.again(granted)
     scores, seen = arrived(view, rows)
     return Predicted(len(rows), np.flatnonzero(seen), x[seen], scores[seen], view.own_logits(rows[seen]))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -11,6 +12,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
+from vflens.experiments.outcome.batches import fresh, slopes, update_gradient
 from vflens.numerics.gradients.exact_batch import ExactBatch, exact_batch
 from vflens.score.matched import matched_mse
 from vflens.types import Array
@@ -79,6 +81,19 @@ def test_one_known_layer_of_two_classes_takes_vectors_of_two_values() -> None:
     assert found is not None
     assert matched_mse(found.x, x)[0] < EXACT
     assert _found(model, x, y, slopes=_slopes(model)) is None
+
+
+def test_a_hard_batch_takes_all_that_earlier_starts_left() -> None:
+    """Directions that the forward pass corrects, and units that are nearly 0 as well as those that are."""
+    rng = np.random.default_rng((3, 9))
+    x = rng.random((9, D))
+    x[:, ::2] = x[:, ::2] > 0.5
+    layers = fresh((D, 60, 40, 2), rng)
+    gradient = update_gradient(x, rng.integers(0, 2, 9), layers, 0.05, "float64")
+    known = partial(slopes, layers=layers)
+    found = exact_batch((gradient[0], gradient[1]), layers[0], 9, np.random.default_rng(3), slopes=known)
+    assert found is not None
+    assert matched_mse(found.x, x)[0] < EXACT
 
 
 def test_ten_classes_need_no_second_layer() -> None:

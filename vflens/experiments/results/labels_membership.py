@@ -255,8 +255,9 @@ def _sentence(f: Finding, more: str) -> str:
 def _by_chance(f: Finding) -> str:
     """The p-value of a finding beside its permutation null, by the normal law."""
     beyond = (f.value - f.blind) / f.deviation if f.deviation else 0.0
-    chance = number(NormalDist().cdf(-beyond))
-    return f"; as many with the clients permuted within each class: p = {chance}"
+    chance = NormalDist().cdf(-beyond)
+    told = "p < .001" if chance < 0.001 else f"p = {number(chance)}"
+    return f"; as many with the clients permuted within each class: {told}"
 
 
 def _begun(sentence: str) -> str:

@@ -20,6 +20,7 @@ _KNOWLEDGE = {
     "parameters": Knowledge.PARAMETERS,
 }
 SENDING = "sending/"  #: begins the names of what an attack that sends keeps
+AGAIN = "again"  #: the row at which the person of each row comes back
 NETWORK = "network/"  #: begins the names of the own part of a split network
 
 
@@ -53,6 +54,10 @@ class OwnReads(CheckedReads):
             raise KnowledgeError(f"party {self.party!r} has no {name} of its own{holder}")
         found = self._own[name]
         return found if name == "parameters" else in_unit(found[self._asked(rows, len(found))])
+
+    def again(self, rows: Array) -> Array:
+        """Where the people of ``rows`` int32 (n,) are predicted: as those who come back, else in ``rows``."""
+        return self._own[AGAIN][rows] if AGAIN in self._own else rows
 
     def own_logits(self, rows: Array | None = None) -> Array:
         """What the own columns add to the logits (N, k) of ``rows``, as in :meth:`own`, without a bias.
