@@ -22,7 +22,7 @@ from vflens.coordinator.leader import Leader
 from vflens.coordinator.vertical.coordinator import Coordinator
 from vflens.coordinator.vertical.dealer import DealingCoordinator
 from vflens.protocol.link import Link
-from vflens.protocol.vertical.ways import ON_SHARES
+from vflens.protocol.vertical.access import ON_SHARES
 from vflens.services.folder import check_kept
 from vflens.types import Progress, Role
 

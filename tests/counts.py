@@ -1,7 +1,7 @@
 """How many tests each file has, and how many lines each room of the source.
 
-``make test-counts`` writes ``tests/counts.txt`` and ``tests/lines.txt``, the suite compares them: a review sees
-which tests came and went, and where the source grew.
+``make test-counts`` writes ``tests/counts.txt`` and ``tests/lines.txt``, the suite compares them: a review
+sees which tests came and went, and where the source grew.
 """
 
 from __future__ import annotations

@@ -28,9 +28,9 @@ from vflens.protocol.acts import Answers, Disclose, Query, Rejoin, Train, Traine
 from vflens.protocol.checks import MODEL_VERSION, check_version
 from vflens.protocol.link import Handlers, Link
 from vflens.protocol.standing import Standing
+from vflens.protocol.vertical.access import DIRECT, ON_SHARES, SUMMED, Way
 from vflens.protocol.vertical.agreement import VerticalAgreement
 from vflens.protocol.vertical.disclosed import check_disclosed
-from vflens.protocol.vertical.ways import DIRECT, ON_SHARES, SUMMED, Way
 from vflens.randomness import stream
 from vflens.score.columns import ColumnScoring
 from vflens.score.labels import LabelScoring

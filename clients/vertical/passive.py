@@ -22,9 +22,9 @@ from vflens.models.part import PassivePart
 from vflens.protocol.acts import Deliver, Describe, Disclose, Done, Forward, together
 from vflens.protocol.checks import MODEL_VERSION, check_exchange, check_version
 from vflens.protocol.link import Handlers, Link
+from vflens.protocol.vertical.access import DIRECT, ON_SHARES, SUMMED, Way
 from vflens.protocol.vertical.agreement import VerticalAgreement
 from vflens.protocol.vertical.disclosed import check_disclosed, disclosure_number
-from vflens.protocol.vertical.ways import DIRECT, ON_SHARES, SUMMED, Way
 from vflens.randomness import stream
 from vflens.score.columns import ColumnScoring
 from vflens.storage.files import save_arrays

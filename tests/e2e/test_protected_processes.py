@@ -22,7 +22,7 @@ from vflens.experiments.run.loading import load_any, load_experiment
 from vflens.experiments.run.run import run
 from vflens.experiments.verify_log.verify import verify_logs
 from vflens.experiments.watch import panels
-from vflens.protocol.vertical.ways import ON_SHARES
+from vflens.protocol.vertical.access import ON_SHARES
 from vflens.storage.metrics import Name
 
 _FIXTURES = (vflens,)  # used by name

@@ -16,8 +16,8 @@ from vflens.models.family import ModelFamily
 from vflens.models.settings import PROTECTION, Aggregator, Protection, Training
 from vflens.names import repeated
 from vflens.protocol.access import Access
+from vflens.protocol.vertical.access import Way, way_of
 from vflens.protocol.vertical.shares import check_protection
-from vflens.protocol.vertical.ways import Way, way_of
 from vflens.tables.description import PartyFile
 from vflens.types import AlignMode, Role
 

@@ -16,7 +16,7 @@ from vflens.models.family import ModelFamily, checked_model
 from vflens.models.settings import Training
 from vflens.models.size import Size
 from vflens.protocol.agreement import Agreement, naming, party_from_dict, party_to_dict
-from vflens.protocol.vertical.ways import Way, way_of
+from vflens.protocol.vertical.access import Way, way_of
 from vflens.types import Array, PartyInfo, Phase, Point, Released, Role, Setting, sealed
 
 

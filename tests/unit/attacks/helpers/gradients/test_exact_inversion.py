@@ -23,7 +23,7 @@ from vflens.experiments.results.folders import read_party
 from vflens.models.families.split_network import SplitNetwork
 from vflens.models.networks.parameters import to_arrays
 from vflens.numerics.gradients.exact_batch import ExactBatch
-from vflens.score.matched import matched_mse
+from vflens.score.batches import matched_mse
 from vflens.tables.table import Table
 from vflens.types import Array, ColumnInfo, Estimate
 
