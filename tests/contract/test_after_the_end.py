@@ -36,7 +36,7 @@ def until_the_end(home: Path, *, attacked: bool = True, told: bool = False) -> d
 
 
 def serve_passive(config: PartyConfig, said: list[str]) -> None:
-    """As `vflens serve` does, once the folder is held."""
+    """Do what `vflens serve` does, once the folder is held."""
     assert isinstance(config, PassiveConfig)
     limits = config.limits.model_copy(update={"wait_seconds": 0.2})
     waiting = config.model_copy(update={"limits": limits})

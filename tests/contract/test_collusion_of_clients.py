@@ -210,7 +210,7 @@ def test_a_server_among_them_comes_first(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("first", ["server", "b"])
 def test_rows_of_those_who_collude_are_known_rows(tmp_path: Path, first: str) -> None:
-    """Of no row of the target itself; what it grants goes before."""
+    """No row is the target's own; what it grants goes before."""
     run(tmp_path / "none", TABLES)
     view = view_without_server(tmp_path / "none", "a", *dict.fromkeys([first, "b", "c"]))
     positions, features = view.auxiliary()

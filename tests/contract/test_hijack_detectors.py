@@ -85,7 +85,7 @@ def test_a_hijacked_run_raises_an_alarm_and_an_honest_one_none(tmp_path: Path, d
 
 
 def test_a_hijack_with_labels_gets_past_the_guard(tmp_path: Path) -> None:
-    """As an honest training does, and fsha does not."""
+    """An honest training does so, and fsha does not."""
     hijacked = {**HIJACKED, "attacks": [{"name": "urvfl"}]}
     local = federation(tmp_path, **hijacked, defenses=[GUARD])
     local.run()

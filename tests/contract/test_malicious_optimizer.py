@@ -204,7 +204,7 @@ def test_it_sits_in_one_of_several_passive_parties(tmp_path: Path) -> None:
 
 
 def test_what_it_sent_follows_from_what_it_received(tmp_path: Path) -> None:
-    """As parties that collude take its part out of a sum: with the optimiser of its attack."""
+    """Parties that collude take its part out of a sum so: with the optimiser of its attack."""
     party = trained(tmp_path, **AMC).passive["passive"]
     sent = [
         r.tensor("embedding")

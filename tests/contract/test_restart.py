@@ -283,7 +283,7 @@ def test_restarts_are_counted_before_there_is_a_state(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("lost", [False, True])
 def test_a_launchers_status_alone_is_no_run(tmp_path: Path, lost: bool) -> None:
-    """Of a party that was killed before it wrote its first file the launcher writes how it ended."""
+    """The launcher writes how a party ended that was killed before it wrote its first file."""
     config = load_party(deal(experiment(tmp_path), tmp_path)["passive"])
     config = config.model_copy(update={"resume": True})
     write_status(config.out, "failed", "killed by SIGKILL")

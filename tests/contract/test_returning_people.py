@@ -62,7 +62,7 @@ def found_by(run: vl.Run) -> dict[str, float]:
 
 
 def answers(run: vl.Run) -> tuple[Array, Array, Array]:
-    """Of all prediction rows, as its files have them: log-probabilities, labels, and who trained before."""
+    """All prediction rows, as its files have them: log-probabilities, labels, and who trained before."""
     home = run.folder / "run/active"
     scored = list(Reader(home / "transcript").select(Point.SCORES, phases={Phase.PREDICT}))
     rows = np.concatenate([r.rows for r in scored])

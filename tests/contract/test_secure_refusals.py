@@ -38,7 +38,7 @@ def test_an_update_that_no_mask_hides_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_sum_that_lacks_an_update_is_refused(tmp_path: Path) -> None:
-    """As of a folder from which a message was taken: what remains are masks."""
+    """A folder from which a message was taken: what remains are masks."""
     local = federation(deal(tmp_path, TABLES, **SECURE))
     local.run()
     server = server_of(local)

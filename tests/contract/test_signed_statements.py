@@ -152,7 +152,7 @@ def test_a_certificate_that_is_not_trusted_leaves_both(home: Path) -> None:
 
 
 def test_heads_without_a_signature_leave_both(home: Path) -> None:
-    """As every run without [tls] has them, and folders of earlier releases without a digest too."""
+    """Every run without [tls] has them, and folders of earlier releases without a digest too."""
 
     def change(held: dict[str, Any]) -> None:
         del held["signature"], held["federation"]

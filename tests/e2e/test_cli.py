@@ -267,7 +267,7 @@ runpy.run_module("vflens.cli.main", run_name="__main__", alter_sys=True)
             assert (running.returncode, said) in ((-signal.SIGINT, ""), (0, ""))
 
     def test_a_reader_that_left(self) -> None:
-        """As in `vflens datasets list | head -1`."""
+        """`vflens datasets list | head -1`."""
         command = f"{' '.join(VFLENS)} datasets list | true"
         done = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True, check=False)
         assert done.stderr == ""

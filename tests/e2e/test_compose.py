@@ -166,7 +166,7 @@ def test_the_image_gets_every_package() -> None:
 
 
 def test_the_commands_make_a_federation(topology: Topology, tmp_path: Path) -> None:
-    """As local processes, in the same layout: without VFLENS_NETWORK addresses are loopback."""
+    """Local processes, in the same layout: without VFLENS_NETWORK addresses are loopback."""
     served = topology.served
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     dealt = _command(topology.dealer["command"], tmp_path, tmp_path / "dealer.log")
@@ -210,7 +210,7 @@ def _command(command: list[str], folder: Path, output: Path) -> Fork:
 
 
 def _wait_until_healthy(service: dict[str, Any], folder: Path) -> None:
-    """As its container's health check does."""
+    """Do what its container's health check does."""
     assert service["healthcheck"]["test"][:4] == ["CMD", "python", "-m", "vflens.services.healthcheck"]
     probe = [sys.executable, *service["healthcheck"]["test"][2:]]
     deadline = time.monotonic() + 40

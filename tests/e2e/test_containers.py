@@ -140,7 +140,7 @@ def _wait_until_healthy(compose: Compose, party: str) -> None:
 
 
 def _kill_in_training(compose: Compose, party: str) -> None:
-    """As the kernel would: an engine that is asked to kill a container does not restart it."""
+    """Kill as the kernel would: an engine that is asked to kill a container does not restart it."""
     first = _state(compose, party)
     steps = Path(f"/proc/{first['Pid']}/root/vflens/parties/{party}/recovery/steps.bin")
     until = time.monotonic() + 120

@@ -70,7 +70,7 @@ class TestServing:
     def needs_the_token_alone(
         self, vflens: Run, refused: Refused, federation: Federation, answers: list[dict[str, Any]]
     ) -> None:
-        """As an operator who has no file of the party's."""
+        """Ask as an operator who has no file of the party's."""
         settings = tomllib.loads(federation.config("active").read_text())
         token = federation.home / "token"
         token.write_text(settings["operator_token"] + "\n")

@@ -159,11 +159,11 @@ class Target:
         return context.refusal
 
     def sizes(self) -> list[int]:
-        """Of its logs' files."""
+        """The sizes of its logs' files."""
         return [file.stat().st_size for file in self._files]
 
     def contents(self) -> list[bytes]:
-        """Of its logs' files."""
+        """The sizes of its logs' files."""
         return [file.read_bytes() for file in self._files]
 
 

@@ -96,7 +96,7 @@ def test_other_classes_are_refused(given: Any, said: str) -> None:
 
 
 def test_a_second_class_of_one_name_answers_for_itself() -> None:
-    """As in a notebook, where a cell runs again: nothing keeps the first class by its name."""
+    """In a notebook a cell runs again: nothing keeps the first class by its name."""
     for value in (0.25, 0.75):
         with ATTACKS.entered(class_of("OneNumberOfTest", value)) as name:
             assert (attacks.estimate(name, A, B).values == value).all()

@@ -102,7 +102,7 @@ class TestRotation:
             assert ask(address, tls) == acts.Done()
 
     def test_a_link_that_leads_to_the_next_files(self, tmp_path: Path) -> None:
-        """As mounted secrets are renewed: all at once, perhaps with equal times."""
+        """Mounted secrets are renewed so: all at once, perhaps with equal times."""
         for name in ("first", "second"):
             made = files(tmp_path / name, CALLEE)
             pin(made, [files(tmp_path / "peer", ACTIVE)])

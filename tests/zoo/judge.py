@@ -97,7 +97,7 @@ def judged(model: Model) -> Verdict:
 
 
 def _of_leaves(model: Model, leaves: Sequence[Document]) -> list[str]:
-    """Of each class the leaves whose numbers differ: by its values, or by all numbers where some miss."""
+    """For each class the leaves whose numbers differ: by its values, or by all numbers where some miss."""
     false = []
     for k in range(model.leaf.shape[1]):
         name = k + (model.leaf.shape[1] == 1)
@@ -135,7 +135,7 @@ def _misplaced(model: Model, leaves: Sequence[Document], member: Array) -> list[
 
 
 def _of_labels(model: Model, tree_model: TreeModel, leaves: Sequence[Document]) -> list[str]:
-    """Of a regression the mean labels that follow from the leaves' values, beside the true ones."""
+    """The mean labels of a regression that follow from the leaves' values, beside the true ones."""
     if any(leaf["mean_label_off"] is None for leaf in leaves):
         return []
     training = tree_model.training

@@ -86,7 +86,7 @@ def _errors(attack: PropertyAttack, *, noise: float = 0.0, turned: bool = False)
 
 
 def _errors_of_scores(share: float) -> tuple[float, float]:
-    """Of the share of women, by scores of a model that was trained as the federation's, and of the guess."""
+    """Errors of the share of women, by scores of a model trained as the federation's, and of the guess."""
     own, x, labels = _table(share)
     table, rng = np.concatenate([own, x], axis=1), np.random.default_rng(9)
     view, _ = _view(np.zeros((len(x), 3)), np.zeros((len(x), 2)), share)
@@ -160,7 +160,7 @@ def test_regression_through_the_known_mean_is_the_closed_form() -> None:
 
 
 def test_the_penalty_is_chosen_on_rows_that_were_not_fitted_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of noise the least one makes much, the chosen one little: over six draws."""
+    """The least one makes much of noise, the chosen one little: over six draws."""
 
     def moved(seed: int) -> float:
         rng = np.random.default_rng(seed)

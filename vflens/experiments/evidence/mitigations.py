@@ -111,7 +111,7 @@ def of_runs_tried(runs: Sequence[RecordedRun], measured: Sequence[Finding]) -> I
 
 
 def _twin(run: RecordedRun, plain: Sequence[RecordedRun]) -> RecordedRun | None:
-    """Of the undefended runs ``plain`` one of the same experiment, or else of the same columns."""
+    """One of the undefended runs ``plain``, of the same experiment, or else of the same columns."""
     alike = [other for other in plain if _columns(other) == _columns(run)]
     return next((o for o in alike if _experiment(o) == _experiment(run)), next(iter(alike), None))
 

@@ -38,7 +38,7 @@ _NO_INTERVAL = "judge columns with --fail-if, since an error without an interval
 
 @dataclass(frozen=True)
 class Threshold:
-    """Of the rows at most the share ``most`` may be found in ``column``, to within ``within`` in its own unit
+    """At most the share ``most`` of the rows may be found in ``column``, to within ``within`` in its own unit
     (None: its tolerance). Where ``most`` is None, no more of it may be found than ``guess`` finds, "blind" or
     "imputation": of that share, of its right values and of its error.
     """

@@ -36,7 +36,7 @@ _SCORES = {
 
 
 def by_runs(runs: Sequence[RecordedRun]) -> Iterator[str]:
-    """Of ``runs``: training that nobody read, attacks that did not run, recipients without an attack."""
+    """Gaps of ``runs``: training that nobody read, attacks that did not run, recipients without an attack."""
     yield from _grouped(runs, lambda run: threat_model([run]))
     yield from (f"{sentence[:1].upper()}{sentence[1:]}." for sentence in omissions(runs))
     for run in runs:

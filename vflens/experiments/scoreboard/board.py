@@ -45,7 +45,7 @@ class Board:
         return boards
 
     def accuracies(self, defense: str) -> list[float]:
-        """Of the federation without attacks, seed by seed."""
+        """Figures of the federation without attacks, seed by seed."""
         costs = (row for row in self.rows if (row["attack"], row["defense"]) == (COST, defense))
         return [row["accuracy"] for row in costs if row.get("accuracy") is not None]
 

@@ -289,7 +289,7 @@ def test_an_audit_is_a_source(vflens: Run, tmp_path: Path) -> None:
 
 
 def _check_two(made: Dpia) -> None:
-    """Of two audits each figure and each sentence says which one it is of."""
+    """Each figure and each sentence says which of two audits it is of."""
     per_source = Counter(m.source for m in made.measured)
     assert per_source.keys() == {"audit audit.json", "audit b.json"}
     assert len({*per_source.values()}) == 1

@@ -336,7 +336,7 @@ def test_a_mitigation_of_a_number_is_said_in_r2_and_in_the_label_s_unit(tmp_path
 def test_no_interval_over_seeds_leaves_what_its_measure_can_be(
     name: str, values: tuple[float, float], least: float, most: float | None
 ) -> None:
-    """Of two seeds Student's interval is 12.7 standard errors wide to each side."""
+    """With two seeds Student's interval is 12.7 standard errors wide to each side."""
     mean, half = sum(values) / 2, 12.7062 * abs(values[0] - values[1]) / 2
     rows = [
         {"defense": d, "strength": None, "seed": s, "attack": "ls", "r2": 0.5, "rmse": 1.0, name: value}

@@ -142,7 +142,7 @@ def _posterior(named: float, alarms: float) -> float:
 
 
 def test_a_prior_is_combined_by_counting_people() -> None:
-    """Of a million people 20,000 are in the table: half of these are named, and a tenth of the others."""
+    """20,000 of a million people are in the table: half of these are named, and a tenth of the others."""
     named = replace(_measured(State.FOUND, "members", Quantity.NAMED), value=0.5)
     (sentence,) = combined([_measured(State.FOUND), named], Declaration(prior=0.02))
     right, wrong = 20_000 * 0.5, 980_000 * 0.1
@@ -156,7 +156,7 @@ def test_a_prior_is_combined_by_counting_people() -> None:
 
 
 def test_of_membership_the_share_of_training_rows_that_are_named_is_told(tmp_path: Path) -> None:
-    """Of two attacks the one that names more; a guess names as many as it raises false alarms."""
+    """The one of two attacks that names more; a guess names as many as it raises false alarms."""
     where = {"adversary": "active", "target": "passive", "rows": 200}
     told = [("blind_membership_auc", 0.5, {}), *(("membership_auc", 0.8, {"attack": a}) for a in "lm")]
     rates = [("l", "0.1", 0.3), ("l", "0.01", 0.1), ("m", "0.1", 0.5), ("m", "0.01", 0.0)]

@@ -56,7 +56,7 @@ def test_a_run_has_its_panels(tmp_path: Path) -> None:
 
 
 def test_each_attack_has_a_line(tmp_path: Path) -> None:
-    """Of columns, labels and membership; one that is not installed has none."""
+    """Attacks on columns, labels and membership; one that is not installed has none."""
     where = {"adversary": "passive", "target": "active", "scored_set": "train", "rows": 40}
     label = [metric(name, 0.9, attack="gradient_sign", **where) for name in ("label_accuracy", "label_auc")]
     blind = metric("blind_label_accuracy", 0.5, **where)
