@@ -73,15 +73,15 @@ def test_a_hijacked_run_raises_an_alarm_and_an_honest_one_none(tmp_path: Path, d
         local.run()
         close(local)
         (run,) = read_runs([home])
-        said = [a for a in alarms([run]) if a.startswith("HIJACKING SUSPECTED")]
+        words = [a for a in alarms([run]) if a.startswith("HIJACKING SUSPECTED")]
         assert _figures(home, "hijack_score")
-        assert bool(said) == (name == "hijacked")
-        assert bool(to_json([run])["runs"][0]["hijacking_suspected"]) == bool(said)
+        assert bool(words) == (name == "hijacked")
+        assert bool(to_json([run])["runs"][0]["hijacking_suspected"]) == bool(words)
         logged = "hijacking suspected" in (home / "passive/events.jsonl").read_text(encoding="utf-8")
-        assert logged == bool(said)
-        assert all(detector in sentence and "passive" in sentence for sentence in said)
-        assert ("HIJACKING SUSPECTED" in render([run])) == bool(said)
-        assert ("HIJACKING SUSPECTED" in RunsPage([home]).panels({})["alarms"]) == bool(said)
+        assert logged == bool(words)
+        assert all(detector in sentence and "passive" in sentence for sentence in words)
+        assert ("HIJACKING SUSPECTED" in render([run])) == bool(words)
+        assert ("HIJACKING SUSPECTED" in RunsPage([home]).panels({})["alarms"]) == bool(words)
 
 
 def test_a_hijack_with_labels_gets_past_the_guard(tmp_path: Path) -> None:

@@ -284,11 +284,11 @@ def test_a_key_of_masks_is_described_by_passive_parties(tmp_path: Path) -> None:
 def test_a_passive_party_that_is_configured_without_protection_is_named(tmp_path: Path) -> None:
     local = federation(tmp_path, **SETTINGS)
     local.coordinator.prepare()
-    told, active = local.coordinator.aligned, local.active
-    infos = tuple(replace(info, mask_key="") if info.name == "b" else info for info in told.parties)
+    agreed, active = local.coordinator.aligned, local.active
+    infos = tuple(replace(info, mask_key="") if info.name == "b" else info for info in agreed.parties)
     with pytest.raises(ProtocolError, match=r"^protection = 'none' at passive party 'b'.* at every party$"):
-        check_membership(replace(told, parties=infos), active.config, active.table.columns)
-    check_membership(told, active.config, active.table.columns)
+        check_membership(replace(agreed, parties=infos), active.config, active.table.columns)
+    check_membership(agreed, active.config, active.table.columns)
     close(local)
 
 
@@ -307,8 +307,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_has_nothing_to_act_on_is_refused_before_the_run(tmp_path: Path, case: str) -> None:
-    changes, said = REFUSED[case]
-    with pytest.raises(ValueError, match=said):
+    changes, text = REFUSED[case]
+    with pytest.raises(ValueError, match=text):
         experiment(tmp_path, **SETTINGS | changes)
 
 

@@ -166,8 +166,8 @@ def _state(compose: Compose, party: str) -> dict[str, Any]:
 
 def _wait_until_complete(compose: Compose) -> None:
     until = time.monotonic() + 300
-    while b"the run is complete" not in (said := compose("logs", "coordinator").stdout):
-        assert time.monotonic() < until, said[-2000:]
+    while b"the run is complete" not in (text := compose("logs", "coordinator").stdout):
+        assert time.monotonic() < until, text[-2000:]
         time.sleep(1)
     while any(_state(compose, party)["Running"] for party in PARTIES):
         assert time.monotonic() < until, "a container did not end"

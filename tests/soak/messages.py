@@ -123,8 +123,8 @@ class _Log:
     def warning(self, event: str, **_: object) -> None:
         pass
 
-    def error(self, event: str, **said: object) -> None:
-        self.errors.append(str(said))
+    def error(self, event: str, **text: object) -> None:
+        self.errors.append(str(text))
 
 
 @dataclass

@@ -159,11 +159,11 @@ def _of_labels(model: Model, tree_model: TreeModel, leaves: Sequence[Document]) 
 def _of_sentences(found: TreeFile) -> list[str]:
     """Printed sentences on training rows that lack their condition."""
     needed = {"training_rows": _CONDITION, "training_boxes": (*_CONDITION, "no value was missing")}
-    said = [s for s in training(found) if "of the first tree" in s or " of values, and the class of " in s]
+    text = [s for s in training(found) if "of the first tree" in s or " of values, and the class of " in s]
     stated = [key for key in needed if getattr(found, key)]
-    if len(said) != len(stated):
-        return [f"{len(said)} sentences on {stated}"]
-    return [s for s, key in zip(said, stated, strict=True) if not all(words in s for words in needed[key])]
+    if len(text) != len(stated):
+        return [f"{len(text)} sentences on {stated}"]
+    return [s for s, key in zip(text, stated, strict=True) if not all(words in s for words in needed[key])]
 
 
 def _inside(x: Array, box: Document) -> Array:

@@ -154,9 +154,9 @@ def test_regression_through_the_known_mean_is_the_closed_form() -> None:
     rng = np.random.default_rng(6)
     f = rng.normal(size=(200, 3))
     x = f @ [0.3, -0.2, 0.1] + 0.5
-    told = np.array([0.4, 0.1, -0.3])
-    found = told_mean(x, lambda c: f[c].mean(axis=0), told, populations=200, shift=1.0, rng=rng)
-    assert found == pytest.approx(0.5 + told @ [0.3, -0.2, 0.1], abs=1e-3)
+    facts = np.array([0.4, 0.1, -0.3])
+    found = told_mean(x, lambda c: f[c].mean(axis=0), facts, populations=200, shift=1.0, rng=rng)
+    assert found == pytest.approx(0.5 + facts @ [0.3, -0.2, 0.1], abs=1e-3)
 
 
 def test_the_penalty_is_chosen_on_rows_that_were_not_fitted_to(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,8 +164,8 @@ def test_the_penalty_is_chosen_on_rows_that_were_not_fitted_to(monkeypatch: pyte
 
     def moved(seed: int) -> float:
         rng = np.random.default_rng(seed)
-        x, f, told = (rng.random(80) < 0.4).astype(float), rng.normal(size=(80, 60)), rng.normal(0, 0.3, 60)
-        found = told_mean(x, lambda c: f[c].mean(axis=0), told, populations=100, shift=1.0, rng=rng)
+        x, f, facts = (rng.random(80) < 0.4).astype(float), rng.normal(size=(80, 60)), rng.normal(0, 0.3, 60)
+        found = told_mean(x, lambda c: f[c].mean(axis=0), facts, populations=100, shift=1.0, rng=rng)
         return float(abs(found - x.mean()))
 
     chosen = np.mean([moved(seed) for seed in range(6)])

@@ -167,10 +167,10 @@ def of_sweep_tried(
     for (where, rest), found in by_seed.items():
         plain = [*by_seed.get((f"with {NO_DEFENCE}{rest}", rest), {}).values()]
         if where != f"with {NO_DEFENCE}{rest}":
-            figures, said = _over_seeds([*found.values()], plain)
+            figures, text = _over_seeds([*found.values()], plain)
             ran = (r["attack"] for r in rows if f"with {cell_name(r, undefended)}" == where)
             worst, unfound = _most_found(measured, where, ran)
-            yield Mitigation(source, where, worst, figures, said, unfound)
+            yield Mitigation(source, where, worst, figures, text, unfound)
     ran_in = {where for where, _ in by_seed}
     idle = dict.fromkeys(f"with {cell_name(r, undefended)}" for r in refused if r["defense"] != undefended)
     for where in (w for w in idle if w not in ran_in):

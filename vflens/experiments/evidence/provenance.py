@@ -110,8 +110,8 @@ def received(runs: Sequence[RecordedRun]) -> Iterator[Transfer]:
 
 def ledger_notes(runs: Sequence[RecordedRun]) -> list[str]:
     """What the ledger does not show, run by run."""
-    said = (f"{run_source(run)}: {note}" for run in runs for note in notes(run, lines(run)))
-    return [f"{note[:1].upper()}{note[1:]}" for note in said]
+    text = (f"{run_source(run)}: {note}" for run in runs for note in notes(run, lines(run)))
+    return [f"{note[:1].upper()}{note[1:]}" for note in text]
 
 
 def times(runs: Sequence[RecordedRun]) -> Iterator[Made]:

@@ -132,5 +132,5 @@ def unfinished(board: Board, defenses: Sequence[str]) -> str:
     lacking |= {"costs": [d for d in expected if d not in costed]}
     if lacking["attacks"] == expected:
         return "Not run yet: `make scoreboard` runs it."
-    said = [f"{what} with {', '.join(names)}" for what, names in lacking.items() if names]
-    return f"Not complete: {' and '.join(said)} were not run. `make scoreboard` runs them." if said else ""
+    text = [f"{what} with {', '.join(names)}" for what, names in lacking.items() if names]
+    return f"Not complete: {' and '.join(text)} were not run. `make scoreboard` runs them." if text else ""

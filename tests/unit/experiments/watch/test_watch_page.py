@@ -65,9 +65,9 @@ def test_each_attack_has_a_line(tmp_path: Path) -> None:
         folder / "passive", "passive", metrics=[*scores({"lmmse": 0.02, "gone": 0.03}), *label, blind]
     )
     html = panels(folder)["errors"]
-    told = dict(re.findall(r"<dt><b>(.*?)</b></dt><dd>(.*?)</dd>", html))
-    assert told["lmmse"].startswith("Linear minimum mean square error: ")
-    assert set(told) == {"lmmse", "gradient_sign"}
+    stated = dict(re.findall(r"<dt><b>(.*?)</b></dt><dd>(.*?)</dd>", html))
+    assert stated["lmmse"].startswith("Linear minimum mean square error: ")
+    assert set(stated) == {"lmmse", "gradient_sign"}
     assert ">gone<" in html
 
 
