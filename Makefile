@@ -84,7 +84,7 @@ test: $(VENV)/.dev      ## the whole test suite; it says first how long it takes
 quick: $(VENV)/.dev     ## one test of each room, within a minute
 	$(IN_MEMORY) $(BIN)/pytest -q -n 2 $$($(BIN)/python tests/quick.py)
 
-test-counts:            ## write anew how many tests each file has, for tests/test_suite.py
+test-counts:            ## write anew how many tests each file and how many lines each room has, for tests/test_suite.py
 	$(PYTHON) tests/counts.py
 
 facts: $(VENV)/.dev     ## slow facts: whole data sets, oracles on many systems

@@ -83,7 +83,7 @@ KINDS: Mapping[str, Kind] = {
 
 
 class Cost(NamedTuple):
-    """Of a run or a step: seconds of the clock, of the processor in all processes, and recorded bytes."""
+    """What a run or a step costs: seconds of the clock, of the processor in all processes, and bytes."""
 
     clock: float
     core: float

@@ -22,7 +22,7 @@ from benchmarks.ratios import alternate, report
 from vflens.failpoints import fail_point
 from vflens.models.softmax_regression import loss_gradient
 from vflens.numerics.optimizer import Adam
-from vflens.numerics.shares.product import product as modular
+from vflens.numerics.shares.step import product as modular
 from vflens.storage.index import index_line
 from vflens.storage.journal import Journal
 from vflens.types import Exchange, Phase, Point, Released

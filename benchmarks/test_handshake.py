@@ -29,7 +29,7 @@ CLOCKS = {"wall clock": perf_counter, "processor time of both ends": process_tim
 @pytest.mark.benchmark(group="tls")
 @pytest.mark.parametrize("clock", CLOCKS)
 def test_a_new_connection(benchmark: Any, tmp_path: Path, clock: str) -> None:
-    """As a health check opens one; server and client run in this process."""
+    """A channel as a health check opens one; server and client run in this process."""
     deal_certificates("benchmark", ROLES, {party: tmp_path / party for party in ROLES})
     server, client = (_identity(tmp_path / party, role) for party, role in ROLES.items())
     expected = Counterpart(client, "active", Role.ACTIVE)

@@ -86,7 +86,7 @@ def test_ten_million_rows_in_bounded_memory(benchmark: Any, tmp_path: Path) -> N
 
 
 def _write_many(path: Path) -> None:
-    """As many rows as do not fit, block by block: five numbers and a label each."""
+    """More rows than fit, block by block: five numbers and a label each."""
     rng = np.random.default_rng(0)
     names = [*"abcde", "y"]
     with csv.CSVWriter(path, pa.schema([(name, pa.float64()) for name in names])) as file:

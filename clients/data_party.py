@@ -2,13 +2,14 @@
 
 import threading
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import NamedTuple
 
 import numpy as np
 
 from vflens.array import ScaledColumns
+from vflens.clients.training import PartyTraining
 from vflens.config import LedConfig
 from vflens.config.compatibility import check_device, check_tolerance
 from vflens.errors import StateError, UnavailableError
@@ -17,7 +18,18 @@ from vflens.member.signer import key_statement
 from vflens.member.stage import Stage
 from vflens.member.standing import check_leader
 from vflens.models.softmax_regression import as_targets
-from vflens.protocol.acts import Begin, Describe, Done, Finished, Receipt, Rejoin, Stop, Submission
+from vflens.protocol.acts import (
+    Begin,
+    Describe,
+    Done,
+    Finished,
+    Receipt,
+    Rejoin,
+    Step,
+    StepReply,
+    Stop,
+    Submission,
+)
 from vflens.protocol.agreement import Agreement
 from vflens.protocol.checks import check_version
 from vflens.protocol.link import Handlers, Link
@@ -25,7 +37,7 @@ from vflens.protocol.standing import Standing
 from vflens.tables.files import digest_of, read_party_table
 from vflens.tables.order import save_order
 from vflens.tables.scaling import Scaler
-from vflens.types import Array, Document, Exchange, Owner, PartyInfo, Phase, Point
+from vflens.types import Array, Document, Exchange, Owner, PartyInfo, Phase, Point, Released
 from vflens.wire.allocator import give_back
 
 _MOVED_BYTES = 1 << 22  # of columns that are moved together
@@ -105,6 +117,35 @@ class DataParty(Member):
         return PartyInfo(
             self.name, self.role, columns=table.columns, n_classes=table.n_classes, label=table.label
         )
+
+    @property
+    @abstractmethod
+    def training(self) -> PartyTraining:
+        """How it trains, as its run was agreed.
+
+        Raises:
+            StateError: the run was not prepared yet.
+        """
+
+    def step(self, act: Step) -> StepReply:
+        """One training step; see :class:`vflens.protocol.acts.Step`."""
+        return self.training.step(act)
+
+    def check_logged(self, released: Released) -> None:
+        self.training.check_logged(released)
+
+    def relearn(self, logged: Sequence[Released]) -> None:
+        self.training.relearn(logged)
+
+    @abstractmethod
+    def state(self) -> dict[str, Array]:
+        """All that training changed, as arrays."""
+
+    def kept_state(self) -> dict[str, Array]:
+        """:meth:`state` for a checkpoint, after the figures: no later log holds them."""
+        self.metrics.save()
+        self.reached.acted = self.chain.acted
+        return self.state()
 
     def with_signed_key(self, info: PartyInfo, act: Describe) -> PartyInfo:
         """``info`` with the party's signature under its key of masks, where it has a certificate."""

@@ -14,7 +14,7 @@ from plugin_pictures import DOCS, bars
 
 
 def errors() -> str:
-    """Of sound masks and of each mutant: the columns' error over a blind guess's, labels named wrongly."""
+    """For sound masks and each mutant: the columns' error over a blind guess's, labels named wrongly."""
     sys.path.insert(0, str(DOCS.parent / "tests"))
     from mutants import MUTANTS, PARAMETERS, found_labels, share_of_blind, trained
 

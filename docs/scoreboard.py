@@ -40,7 +40,7 @@ Since commit {since}, by a comparison of both versions of [scoreboard.parquet](s
 today's rules: `docs/scoreboard.py --as-is --since {since}` writes this page, `vflens scoreboard --since FILE`
 compares with any earlier file. A verdict is listed where it, or the attack that decides it, is another one.
 
-{said}
+{sentences}
 """
 
 
@@ -139,7 +139,7 @@ def changed(since: str, rows: Rows) -> str:
     with tempfile.NamedTemporaryFile(suffix=".parquet") as old:
         Path(old.name).write_bytes(shown.stdout)
         found = changes(parquet_rows(Path(old.name)), rows, ScoreboardGrid())
-    return _CHANGES.format(since=since, said=said(found))
+    return _CHANGES.format(since=since, sentences=said(found))
 
 
 def _write(name: str, text: str) -> None:

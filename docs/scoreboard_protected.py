@@ -38,11 +38,11 @@ def protected_tables(boards: Sequence[Board]) -> Iterator[str]:
 def leaves(clear: Found, protected: Found) -> str:
     """Which attacks beat a blind guess in the clear, which do so no longer on shares, and which do."""
     before, after = _beating(clear), _beating(protected)
-    said = [f"In the clear {counted(len(before), 'attack')} beat a blind guess."]
+    words = [f"In the clear {counted(len(before), 'attack')} beat a blind guess."]
     if ended := [name for name in before if name not in after]:
-        said.append(f"On shares these do so no longer: {listed(ended)}.")
+        words.append(f"On shares these do so no longer: {listed(ended)}.")
     found = f"these do: {_amounts(protected, after)}" if after else "none does"
-    return " ".join([*said, f"On shares with open scores {found}."])
+    return " ".join([*words, f"On shares with open scores {found}."])
 
 
 def released(protected: Found) -> str:

@@ -136,10 +136,10 @@ def _reproduced(facts: dict[str, Any]) -> str:
     missed = re.findall(r"[^ ].*? as printed has .*? the defence's\.", facts.get("lead", ""))
     own = [t for t in facts["tables"] if not re.search("as printed$|paper only$", t["title"])]
     parts = [part for t in own for part in (t["title"], _table(t["heads"], t["rows"]))]
-    said, notes = (
+    text, notes = (
         [textwrap.fill(t, 120, break_on_hyphens=False) for t in of] for of in (missed, facts["notes"])
     )
-    return "\n\n".join([*said, *parts, *notes])
+    return "\n\n".join([*text, *parts, *notes])
 
 
 def _access(access: Access) -> str:

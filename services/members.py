@@ -9,8 +9,6 @@ from vflens.clients.horizontal.client import Client
 from vflens.clients.operator_answers import OperatorAnswers
 from vflens.clients.vertical.active import ActiveParty
 from vflens.clients.vertical.passive import PassiveParty
-from vflens.clients.vertical.protected.active import ProtectedActive
-from vflens.clients.vertical.protected.passive import ProtectedPassive
 from vflens.config import (
     ActiveConfig,
     ClientConfig,
@@ -24,34 +22,23 @@ from vflens.coordinator.leader import Leader
 from vflens.coordinator.vertical.coordinator import Coordinator
 from vflens.coordinator.vertical.dealer import DealingCoordinator
 from vflens.protocol.link import Link
+from vflens.protocol.vertical.access import ON_SHARES
 from vflens.services.folder import check_kept
 from vflens.types import Progress, Role
-
-
-def passive_party(config: PassiveConfig, links: Mapping[str, Link], *, in_process: bool) -> PassiveParty:
-    """The passive party of ``config``, as its run trains."""
-    made = ProtectedPassive if config.is_protected else PassiveParty
-    return made(config, links, in_process=in_process)
-
-
-def active_party(config: ActiveConfig, links: Mapping[str, Link], *, in_process: bool) -> ActiveParty:
-    """The active party of ``config``, as its run trains."""
-    made = ProtectedActive if config.is_protected else ActiveParty
-    return made(config, links, in_process=in_process)
 
 
 def coordinator(
     config: CoordinatorConfig, links: Mapping[str, Link], progress: Progress, *, in_process: bool
 ) -> Coordinator:
     """The coordinator of ``config``, as its run trains."""
-    made = DealingCoordinator if config.is_protected else Coordinator
+    made = DealingCoordinator if config.way is ON_SHARES else Coordinator
     return made(config, links, progress, in_process=in_process)
 
 
 #: Role → what makes its party.
 DATA_PARTIES: Mapping[Role, Callable[..., DataParty]] = {
-    Role.PASSIVE: passive_party,
-    Role.ACTIVE: active_party,
+    Role.PASSIVE: PassiveParty,
+    Role.ACTIVE: ActiveParty,
     Role.CLIENT: Client,
 }
 LEADERS: Mapping[Role, Callable[..., Leader]] = {Role.COORDINATOR: coordinator, Role.SERVER: server}

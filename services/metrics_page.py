@@ -52,7 +52,7 @@ class Calls:
             self._refused, self._last_refusal = self._refused + 1, datetime.now(UTC).timestamp()
 
     def lines(self) -> Iterator[str]:
-        """Of the page."""
+        """The page's lines."""
         with self._lock:
             yield from _family("vflens_refused_calls_total", "counter", {"": self._refused})
             yield from _family("vflens_last_refusal_timestamp_seconds", "gauge", {"": self._last_refusal})

@@ -72,7 +72,7 @@ def operator_tls(folder: Path | None, party: str) -> Counterpart | None:
 
 
 def ask_configured(config_file: Path, rows: str) -> list[dict[str, Any]]:
-    """As :func:`ask`, with address and token from the active party's own configuration; of a client those
+    """Ask as :func:`ask`, with address and token from the active party's own configuration; of a client those
     in its folder.
 
     Raises:

@@ -35,7 +35,7 @@ def page(chromium: Any) -> Iterator[Any]:
 
     window.set_default_timeout(30_000)  # a loaded machine
     # Of a refusal, which the page then shows, a browser writes that a resource failed to load.
-    window.on("console", lambda said: None if "status of 422" in said.text else complaints.append(said.text))
+    window.on("console", lambda text: None if "status of 422" in text.text else complaints.append(text.text))
     window.on("pageerror", lambda error: complaints.append(str(error)))
     window.on("dialog", dismiss)
     # Else a test's wait for it takes it over only after the key was pressed, on a busy machine.

@@ -1,12 +1,17 @@
-"""How many tests each file has: ``make test-counts`` writes ``tests/counts.txt``, the suite compares it."""
+"""How many tests each file has, and how many lines each room of the source.
+
+``make test-counts`` writes ``tests/counts.txt`` and ``tests/lines.txt``, the suite compares them: a review
+sees which tests came and went, and where the source grew.
+"""
 
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from pathlib import Path
 
 HERE = Path(__file__).parent
-TABLE = HERE / "counts.txt"
+SOURCE = ("attacks", "clients", "coordinator", "defenses", "services", "vflens")
 
 
 def names_in(file: Path) -> list[str]:
@@ -29,5 +34,23 @@ def counted() -> list[str]:
     return [f"{file.relative_to(HERE).as_posix()} {len(names_in(file))}" for file in modules()]
 
 
+def room_of(file: Path) -> str:
+    """The room of a file of the source: a folder of the checkout, of ``vflens`` or of its experiments."""
+    folders = file.parts[:-1]
+    return "/".join(folders[: 3 if folders[1:2] == ("experiments",) else 2 if folders[0] == "vflens" else 1])
+
+
+def measured() -> list[str]:
+    """A line for each room: its path and its number of lines."""
+    root, lines = HERE.parent, Counter[str]()
+    for file in (file for top in SOURCE for file in (root / top).rglob("*.py")):
+        lines[room_of(file.relative_to(root))] += file.read_bytes().count(b"\n")
+    return [f"{room} {lines[room]}" for room in sorted(lines)]
+
+
+#: Table → its lines as they are now.
+TABLES = {HERE / "counts.txt": counted, HERE / "lines.txt": measured}
+
 if __name__ == "__main__":
-    TABLE.write_text("".join(f"{line}\n" for line in counted()), encoding="utf-8")
+    for table, now in TABLES.items():
+        table.write_text("".join(f"{line}\n" for line in now()), encoding="utf-8")

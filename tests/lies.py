@@ -27,19 +27,19 @@ class Liar(Around):
     def __init__(self, inner: Link, kind: type[Act[Any]]) -> None:
         super().__init__(inner)
         self.lie: Callable[[Any], Any] | None = None
-        self.kind, self.told = kind, 0
+        self.kind, self.lied = kind, 0
 
     def submit(self, act: Act[Any]) -> Any:
         reply = super().submit(act)
         if self.lie is None or not isinstance(act, self.kind):
             return reply
-        told: Future[Any] = Future()
+        lied: Future[Any] = Future()
         try:
-            told.set_result(self.lie(reply.result()))
-            self.told += 1
+            lied.set_result(self.lie(reply.result()))
+            self.lied += 1
         except Exception as error:  # the honest party's refusal
-            told.set_exception(error)
-        return told
+            lied.set_exception(error)
+        return lied
 
 
 def of(reply: Any) -> Lies:

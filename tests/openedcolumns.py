@@ -24,9 +24,9 @@ from openings import (
     unmasked,
     weights_of_rows,
 )
+from rowsofdescent import rows_of_descent
 
 from vflens.errors import KnowledgeError
-from vflens.numerics.gradients.descent import rows_of_descent
 from vflens.numerics.shares.scale import FEATURE_BITS
 from vflens.numerics.shares.sigmoid import LOGIT_BITS
 from vflens.plugins.views.vertical import AdversaryView

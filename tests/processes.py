@@ -142,8 +142,8 @@ def forked(*arguments: str, **how: Any) -> subprocess.CompletedProcess[str]:
         out, err = Path(words, "out"), Path(words, "err")
         process = terminals.start(list(arguments), out, errors=err, **how)
         code = process.wait(60)
-        said = (file.read_text(encoding="utf-8") for file in (out, err))
-        return subprocess.CompletedProcess(arguments, code, *said)
+        texts = (file.read_text(encoding="utf-8") for file in (out, err))
+        return subprocess.CompletedProcess(arguments, code, *texts)
 
 
 def vflens(

@@ -40,7 +40,7 @@ def start(
     Its words go to ``output``, those of standard error to ``errors`` if it is given. Of the variables of
     VFLens it has those in ``environment`` alone. No file of it grows beyond ``file_bytes``.
     """
-    told = {
+    order = {
         "errors": errors and str(errors),
         "folder": str(folder or Path.cwd()),
         "umask": umask,
@@ -48,7 +48,7 @@ def start(
         "environment": dict(environment or {}),
     }
     with output.open("ab") as words:
-        return _forks().start(arguments, words.fileno(), {_TOLD: json.dumps(told)})
+        return _forks().start(arguments, words.fileno(), {_TOLD: json.dumps(order)})
 
 
 @cache
@@ -61,17 +61,17 @@ def _forks() -> Forks:
 
 def main() -> None:
     """Be the command; signals are as a terminal has them, even where the tests run in the background."""
-    told = json.loads(os.environ[_TOLD])
+    order = json.loads(os.environ[_TOLD])
     for name in [name for name in os.environ if name.startswith("VFLENS")]:
         del os.environ[name]
-    os.environ.update(told["environment"])
+    os.environ.update(order["environment"])
     tempfile.tempdir = None  # it is asked for again
-    os.chdir(told["folder"])
-    os.umask(told["umask"])
-    if told["errors"]:
-        os.dup2(os.open(told["errors"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), 2)
-    if told["file_bytes"]:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (told["file_bytes"], told["file_bytes"]))
+    os.chdir(order["folder"])
+    os.umask(order["umask"])
+    if order["errors"]:
+        os.dup2(os.open(order["errors"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600), 2)
+    if order["file_bytes"]:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (order["file_bytes"], order["file_bytes"]))
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     from vflens.cli import main as program

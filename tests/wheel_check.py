@@ -347,8 +347,8 @@ def _environment(folder: Path) -> dict[str, str]:
     return {**kept, "PATH": f"{folder / '.venv' / 'bin'}{os.pathsep}{kept['PATH']}"}
 
 
-def _fail(name: str, said: str) -> NoReturn:
-    sys.exit(f"{said}FAILED: {name}")
+def _fail(name: str, text: str) -> NoReturn:
+    sys.exit(f"{text}FAILED: {name}")
 
 
 if __name__ == "__main__":

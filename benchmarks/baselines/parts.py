@@ -42,7 +42,7 @@ class Size(NamedTuple):
 
     @property
     def dtype(self) -> torch.dtype:
-        """Of model and blocks."""
+        """The precision of model and blocks."""
         return torch.float32 if self.embedding else torch.float64
 
     def top(self) -> nn.Module:

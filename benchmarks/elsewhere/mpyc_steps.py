@@ -58,8 +58,8 @@ def main() -> None:
         subprocess.Popen([*command, f"-I{party}"], stdout=subprocess.PIPE, text=True)
         for party in range(PARTIES)
     ]
-    said = [json.loads(party.communicate()[0].splitlines()[-1]) for party in started]
-    seconds, cores, sents, thetas = zip(*said, strict=True)
+    text = [json.loads(party.communicate()[0].splitlines()[-1]) for party in started]
+    seconds, cores, sents, thetas = zip(*text, strict=True)
     theta: Array = np.array(thetas[0])
     row("MPyC, 3 parties", Taken(max(seconds), sum(cores), sum(sents), theta))
 

@@ -167,6 +167,7 @@ class PreparedClient(DataParty):
         run = LocalRun(federation, *rows, model=model, labels=labels, soft_labels=soft, spending=spending)
         grants = Grants(self.config, run, self.secret, self.chain)
         self._prepared = _Prepared(run, grants, ClientScoring(self, run, *grants.scored))
+        _ = self.training
         self.log.info("prepared", rows=len(order), columns=len(self.table.columns), clipped=rows.clipped)
 
     def site(self, federation: HorizontalAgreement) -> Site:

@@ -2,8 +2,9 @@
 
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
@@ -11,26 +12,26 @@ from vflens.array import ScaledColumns
 from vflens.clients.operator import numbered
 from vflens.clients.public_rows import public_arrays, read_public
 from vflens.clients.returning import again
+from vflens.clients.training import ActiveTraining
 from vflens.clients.vertical.aligned_run import LabelledRun
-from vflens.clients.vertical.direct_training import DirectTraining
+from vflens.clients.vertical.clear.active import ClearActive
 from vflens.clients.vertical.early_stopping import EarlyStopping
 from vflens.clients.vertical.malicious import sending
 from vflens.clients.vertical.party import VerticalParty
 from vflens.clients.vertical.predictions import PredictionRequests
+from vflens.clients.vertical.protected.active import ActiveOnShares
 from vflens.clients.vertical.utility import in_words, record_utility
 from vflens.config import ActiveConfig
 from vflens.config.compatibility import check_grants
 from vflens.errors import ConfigError, ProtocolError, StateError
-from vflens.member.event_loop import run_to_end
 from vflens.member.stage import Stage
-from vflens.models.part import Learn
-from vflens.protocol.acts import Answers, Disclose, Query, Rejoin, Step, StepReply, Train, Trained
-from vflens.protocol.checks import MODEL_VERSION, check_origin, check_version, finite
+from vflens.protocol.acts import Answers, Disclose, Query, Rejoin, Train, Trained
+from vflens.protocol.checks import MODEL_VERSION, check_version
 from vflens.protocol.link import Handlers, Link
 from vflens.protocol.standing import Standing
+from vflens.protocol.vertical.access import DIRECT, ON_SHARES, SUMMED, Way
 from vflens.protocol.vertical.agreement import VerticalAgreement
 from vflens.protocol.vertical.disclosed import check_disclosed
-from vflens.protocol.vertical.embeddings import combined
 from vflens.randomness import stream
 from vflens.score.columns import ColumnScoring
 from vflens.score.labels import LabelScoring
@@ -40,6 +41,12 @@ from vflens.storage.metrics import Name
 from vflens.tables.scaling import Scaler
 from vflens.types import Array, Exchange, Phase, Point, Released
 from vflens.words import counted
+
+_TRAININGS: Mapping[Way, type[ClearActive | ActiveOnShares]] = {
+    SUMMED: ClearActive,
+    DIRECT: ClearActive,
+    ON_SHARES: ActiveOnShares,
+}
 
 
 class ActiveParty(VerticalParty[LabelledRun]):
@@ -51,10 +58,9 @@ class ActiveParty(VerticalParty[LabelledRun]):
     """
 
     config: ActiveConfig
-    learns_from = Point.EMBEDDING
 
     def __init__(self, config: ActiveConfig, links: Mapping[str, Link], *, in_process: bool = False) -> None:
-        super().__init__(config, links, in_process=in_process)
+        super().__init__(config, links, _TRAININGS[config.way], in_process=in_process)
         if self.table.targets is None:
             raise ConfigError(
                 f"data.label_column {config.data.label_column!r} gave no labels: name the label column"
@@ -62,7 +68,7 @@ class ActiveParty(VerticalParty[LabelledRun]):
         self._file_labels = self.table.targets
         self.public = read_public(config.public, self.table)
         self.predictions = PredictionRequests(self)
-        self._training = threading.Lock()  # held while this party leads a training
+        self._leading = threading.Lock()  # held while this party leads a training
         self.paused = threading.Event()
 
     def handlers(self) -> Handlers:
@@ -111,40 +117,24 @@ class ActiveParty(VerticalParty[LabelledRun]):
         service["tolerance"] = {label.name: stated[label.name]} if label.name in stated else {}
         return ColumnScoring(truth=truth, columns=(label,), pictures=0, **service)
 
-    def step(self, act: Step) -> StepReply:
-        """Release the gradient for the received, summed passive logits; learn after it has left."""
-        with self.lock:
-            answered = self.answered(Point.GRADIENT, act.exchange)
-            if answered is not None:
-                return StepReply(answered, self.run.stopping.stops_after(act.exchange.step))
-            self.reached.check_training(act.exchange.step)
-            if not self.recovery.is_due(act.exchange):
-                raise StateError(
-                    f"step {act.exchange.step} was learned from before and its answer is no longer kept: ask "
-                    "for the next"
-                )
-            received = self._checked(act)
-            self.gate.take(act.exchange, received.rows)  # a refused message is never learned, so not logged
-            self.recovery.append(received)  # first: the sender does not resend it after the gradient
-            released, learn = self._release_gradient([received])
-            self.defer(lambda: self._learn_and_remember(learn, received))
-            return StepReply(released, self.run.stopping.stops_after(act.exchange.step))
+    @cached_property
+    def training(self) -> ActiveTraining:
+        return _TRAININGS[self.run.federation.way](self)
+
+    def step_messages(self, step: int) -> int:
+        return self.training.step_messages
 
     def train(self, act: Train) -> Trained:
         """Train with the passive parties, which send their embeddings directly to this party."""
         self.check_run(act.run)
-        if not self._training.acquire(blocking=False):
+        if not self._leading.acquire(blocking=False):
             raise StateError(f"run {act.run!r} is being trained: wait for the answer to the first request")
         try:
             self.reached.check_training(self.recovery.learned + 1)
             self.settle()
-            return self.lead_training()
+            return self.training.lead(self.links[self.leader], self._passive(), self.paused)
         finally:
-            self._training.release()
-
-    def lead_training(self) -> Trained:
-        """Train to the end; see :meth:`train`."""
-        return run_to_end(DirectTraining(self, self.links[self.leader], self._passive()).run())
+            self._leading.release()
 
     def standing(self) -> Standing:
         """See :meth:`vflens.member.member.Member.standing`; whether early stopping ends training."""
@@ -155,24 +145,9 @@ class ActiveParty(VerticalParty[LabelledRun]):
     def rejoin(self, act: Rejoin) -> Standing:
         """See :meth:`VerticalParty.rejoin`; a training that this party leads ends first."""
         self.paused.set()
-        with self._training:
+        with self._leading:
             self.paused.clear()
         return super().rejoin(act)
-
-    def take(self, embeddings: Sequence[Released]) -> None:
-        """Release the gradient in all passive parties' ``embeddings`` of one step, learn when it has left.
-
-        They are logged first: after that gradient the parties cannot send them again. With staleness
-        the gradient too is computed later, while the parties compute their next embeddings.
-        """
-        with self.lock:
-            self.gate.take(embeddings[0].exchange, embeddings[0].rows)  # as in a step
-            self.recovery.append(*embeddings)
-            if self.run.federation.training.staleness:
-                self.defer(lambda: self._learned(self._release_gradient(embeddings)[1], embeddings))
-            else:
-                _, learn = self._release_gradient(embeddings)
-                self.defer(lambda: self._learned(learn, embeddings))
 
     def check_disclosed(self, released: Released) -> None:
         if released.sender not in {p.name for p in self.run.federation.passive}:
@@ -271,71 +246,16 @@ class ActiveParty(VerticalParty[LabelledRun]):
         record_utility(self, self.run.labels, self.predictions.received(rows), self.run.prediction_ids)
         self.report_finished()
 
-    def step_messages(self, step: int) -> int:
-        federation = self.run.federation
-        return len(federation.passive) if federation.direct else 1
-
-    def learned_width(self, sender: str) -> int:
-        federation = self.run.federation
-        if not federation.direct:
-            return federation.combined_width
-        if sender not in federation.widths:
-            raise ProtocolError(f"an embedding of {sender!r}, which is no passive party")
-        return federation.widths[sender]
-
-    def relearn(self, logged: Sequence[Released]) -> None:
-        self._release_gradient(logged)[1]()
-
     def resume(self) -> None:
         """See :meth:`VerticalParty.resume`; requests are numbered on."""
         super().resume()
         self.predictions.resume()
 
     def state(self) -> dict[str, Array]:
-        """Model state, the last answer, and the state of early stopping."""
-        return {**super().state(), **self.gate.state(), **self.run.stopping.state()}
+        """Model state, that of training, and that of early stopping."""
+        return {**super().state(), **self.run.stopping.state()}
 
     def load(self, state: Mapping[str, Array]) -> None:
         """Take up :meth:`state`."""
         super().load(state)
         self.run.stopping.load(state)
-        self.gate.load(state, self.config.run)
-
-    def _checked(self, act: Step) -> Released:
-        rows = self.run.federation.checked_rows(act.rows, Phase.TRAIN)
-        if (
-            act.received is None
-            or act.received.exchange != act.exchange
-            or act.received.rows.tobytes() != rows.tobytes()
-        ):
-            raise ProtocolError(
-                f"step {act.exchange.step} carries no summed embedding of its own exchange and rows"
-            )
-        check_origin(act.received, self.leader, Point.EMBEDDING)
-        federation = self.run.federation
-        finite(act.received, "embedding", (len(rows), federation.combined_width), federation.dtype)
-        return act.received
-
-    def _release_gradient(self, received: Sequence[Released]) -> tuple[Released, Learn]:
-        """Release the gradient in the combined embeddings ``received``; return it and what learns from it."""
-        model, (exchange, rows) = self.run.model, (received[0].exchange, received[0].rows)
-        inputs, labels = self.inputs_of(rows, exchange), self.run.soft_labels.take(rows, axis=0)
-        labels = self.chain.fold("on_batch_labels", labels, exchange, rows)
-        loss, gradient, learn = model.loss_gradient(
-            combined(received, self.run.federation), inputs, labels, exchange
-        )
-        released = self.gate.release(Point.GRADIENT, exchange, rows, {"gradient": gradient})
-        self.run.stopping.note(exchange, loss)
-        return released, learn
-
-    def _learn_and_remember(self, learn: Learn, received: Released) -> None:
-        learn()
-        self.recovery.mark_learned(received.exchange.step)
-        self.remember(received)
-
-    def _learned(self, learn: Learn, embeddings: Sequence[Released]) -> None:
-        """The same for embeddings that were logged before."""
-        learn()
-        self.recovery.mark_learned(embeddings[0].exchange.step)
-        self.recovery.remember(*embeddings)
-        self.recovery.checkpoint_if_due(self.kept_state)

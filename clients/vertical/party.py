@@ -3,24 +3,27 @@
 from abc import abstractmethod
 from collections.abc import Mapping
 from functools import partial
-from typing import ClassVar, Generic
+from typing import Generic
 
 import numpy as np
 
+from vflens.clients.training import PartyTraining
 from vflens.clients.vertical.adversary import VerticalAdversary
 from vflens.clients.vertical.aligned_run import R_co
 from vflens.clients.vertical.identification import identification
 from vflens.clients.vertical.membership import check_membership, check_order
+from vflens.clients.vertical.protected.secret import seeded
 from vflens.clients.vertical.spending import Spending
 from vflens.clients.vertical.target import Target
 from vflens.config import ActiveConfig, PassiveConfig
 from vflens.config.compatibility import build_attacks, check_family
 from vflens.errors import ProtocolError, StateError
-from vflens.member.recovery import check_logged, check_state
+from vflens.member.recovery import check_state
 from vflens.models.part import Keys, Site
-from vflens.protocol.acts import Done, Prepare, Step, StepReply
+from vflens.protocol.acts import Done, Prepare, Step
 from vflens.protocol.checks import MODEL_VERSION
 from vflens.protocol.link import Handlers, Link
+from vflens.protocol.mask_acts import Seed
 from vflens.protocol.vertical.agreement import VerticalAgreement
 from vflens.protocol.vertical.row_ids import Blind, Blinded, Identify, Identities, Salt, Salted
 from vflens.randomness import secret_from_seed
@@ -32,17 +35,13 @@ from vflens.words import counted
 
 
 class VerticalParty(Target, Generic[R_co]):
-    """A data party with its own columns of the rows that all parties have.
-
-    In training it ``learns_from`` messages of this kind.
-    """
-
-    learns_from: ClassVar[Point]
+    """A data party with its own columns of the rows that all parties have, which trains in one ``way``."""
 
     def __init__(
         self,
         config: PassiveConfig | ActiveConfig,
         links: Mapping[str, Link],
+        way: type[PartyTraining],
         *,
         in_process: bool,
     ) -> None:
@@ -52,8 +51,8 @@ class VerticalParty(Target, Generic[R_co]):
         super().__init__(
             config,
             links,
-            learns_from=self.learns_from,
-            asked_for_rows=self.learns_from is not Point.OPENING,
+            learns_from=way.learns_from,
+            asked_for_rows=way.asked_for_rows,
             common=common,
             in_process=in_process,
         )
@@ -70,6 +69,7 @@ class VerticalParty(Target, Generic[R_co]):
             Blind: self.blind,
             Prepare: self.prepare,
             Step: self.step,
+            Seed: lambda act: seeded(self, act),
         }
 
     def salt(self, act: Salt) -> Salted:
@@ -150,6 +150,7 @@ class VerticalParty(Target, Generic[R_co]):
         self.gate.keep_last(1 + federation.training.staleness)
         self.gate.make_room(federation.rows, len(federation.predict))
         self.gate.limit(run.spending.check)
+        _ = self.training  # refuses inputs that it cannot train on
         self.log.info("prepared", rows=federation.rows, columns=len(self.table.columns), clipped=run.clipped)
 
     @abstractmethod
@@ -215,40 +216,20 @@ class VerticalParty(Target, Generic[R_co]):
         self.recovery.remember(released)
         self.recovery.checkpoint_if_due(self.kept_state)
 
-    def kept_state(self) -> dict[str, Array]:
-        """:meth:`state` for a checkpoint, after the figures: no later log holds them."""
-        self.metrics.save()
-        self.reached.acted = self.chain.acted
-        return self.state()
-
     def state(self) -> dict[str, Array]:
         """All that training changed, as arrays."""
-        return {**self.run.model.state(), **self.chain.memory.state()}
+        return {**self.run.model.state(), **self.chain.memory.state(), **self.training.state()}
 
     def load(self, state: Mapping[str, Array]) -> None:
         check_state(state, self.state())
         self.run.model.load(state)
         self.chain.memory.load(state)
-
-    @abstractmethod
-    def learned_width(self, sender: str) -> int:
-        """Numbers per row of the messages from ``sender`` that it learns from.
-
-        Raises:
-            ProtocolError: it does not learn from ``sender``.
-        """
-
-    def check_logged(self, released: Released) -> None:
-        check_logged(released, self.run.federation, self.learned_width(released.sender))
+        self.training.load(state)
 
     @property
     def leader_learns(self) -> bool:
         """See :meth:`Target.leader_learns`; not where the active party aggregates."""
         return self._run is None or not self._run.federation.led_by_active
-
-    @abstractmethod
-    def step(self, act: Step) -> StepReply:
-        """One training step; see :class:`vflens.protocol.acts.Step`."""
 
     def record_totals(self) -> None:
         """What the releases cost the rows."""

@@ -1,6 +1,6 @@
 """The passive party: features, a block of the model, grants, and the scoring service of a target."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 
@@ -9,26 +9,34 @@ import numpy as np
 from vflens.array import ScaledColumns
 from vflens.clients.pace import Pace
 from vflens.clients.vertical.aligned_run import AlignedRun
+from vflens.clients.vertical.clear.passive import ClearPassive
 from vflens.clients.vertical.malicious import optimizing
 from vflens.clients.vertical.party import VerticalParty
+from vflens.clients.vertical.protected.passive import PassiveOnShares
 from vflens.clients.vertical.released_model import known_errors, released_model
 from vflens.config import PassiveConfig
 from vflens.config.compatibility import check_grants, check_worst_error
-from vflens.errors import ConfigError, ProtocolError, StateError
+from vflens.errors import ConfigError, StateError
 from vflens.member.stage import Stage
 from vflens.models.part import PassivePart
-from vflens.protocol.acts import Deliver, Disclose, Done, Forward, Step, StepReply, together
-from vflens.protocol.checks import MODEL_VERSION, check_exchange, check_origin, check_version, finite
+from vflens.protocol.acts import Deliver, Describe, Disclose, Done, Forward, together
+from vflens.protocol.checks import MODEL_VERSION, check_exchange, check_version
 from vflens.protocol.link import Handlers, Link
+from vflens.protocol.vertical.access import DIRECT, ON_SHARES, SUMMED, Way
 from vflens.protocol.vertical.agreement import VerticalAgreement
 from vflens.protocol.vertical.disclosed import check_disclosed, disclosure_number
 from vflens.randomness import stream
 from vflens.score.columns import ColumnScoring
 from vflens.storage.files import save_arrays
 from vflens.storage.metrics import Name
-from vflens.types import Array, Exchange, Phase, Point, Released
+from vflens.types import Array, Exchange, PartyInfo, Phase, Point, Released
 from vflens.words import counted
 
+_TRAININGS: Mapping[Way, type[ClearPassive | PassiveOnShares]] = {
+    SUMMED: ClearPassive,
+    DIRECT: ClearPassive,
+    ON_SHARES: PassiveOnShares,
+}
 _NO_ROWS = np.zeros(0, np.int32)
 _POINTS = {
     "parameters": Point.PARAMETERS,
@@ -47,17 +55,25 @@ class PassiveParty(VerticalParty[AlignedRun[PassivePart]]):
     """
 
     config: PassiveConfig
-    learns_from = Point.GRADIENT
 
     def __init__(self, config: PassiveConfig, links: Mapping[str, Link], *, in_process: bool = False) -> None:
-        super().__init__(config, links, in_process=in_process)
+        super().__init__(config, links, _TRAININGS[config.way], in_process=in_process)
         limits = config.limits
         self._pace = Pace(
             self.name, limits.rows_per_second, min(limits.step_seconds, limits.call_seconds) / 2
         )
 
+    @cached_property
+    def training(self) -> ClearPassive | PassiveOnShares:
+        return _TRAININGS[self.run.federation.way](self, self._pace)
+
     def handlers(self) -> Handlers:
         return {**super().handlers(), Forward: self.forward}
+
+    def describe(self, act: Describe) -> PartyInfo:
+        """Its columns, and where it trains with masks their key, signed."""
+        info, key = super().describe(act), _TRAININGS[self.config.way].key_of_masks(self)
+        return self.with_signed_key(replace(info, mask_key=key), act) if key else info
 
     def aligned_run(self, federation: VerticalAgreement, order: Array) -> AlignedRun[PassivePart]:
         check_grants(self.config, len(federation.train))
@@ -102,30 +118,6 @@ class PassiveParty(VerticalParty[AlignedRun[PassivePart]]):
         if any(d.what == "moments" and d.to in together(to) for d in self.config.disclose):
             rows = federation.train
         return truth.mean(rows) if len(rows) else np.full(truth.shape[1], 0.5)
-
-    def step(self, act: Step) -> StepReply:
-        """Learn from the gradient of the step before, then release the embedding of ``act.rows``."""
-        self._pace.wait(len(act.rows))
-        with self.lock:
-            answered = self.answered(Point.EMBEDDING, act.exchange)
-            if answered is not None:
-                return StepReply(answered)
-            if act.received is not None and self.recovery.is_due(act.received.exchange):
-                self.reached.check_training(act.received.exchange.step)
-                self._learn(act.received)
-            if not len(act.rows):
-                return StepReply(None)
-            run = self.run
-            self.reached.check_training(act.exchange.step)
-            if not self.recovery.is_due(act.exchange, ahead=run.federation.training.staleness):
-                raise StateError(
-                    f"step {act.exchange.step} is over and its answer no longer kept: ask for step "
-                    f"{self.recovery.learned + 1}"
-                )
-            rows = run.federation.checked_rows(act.rows, Phase.TRAIN)
-            self.gate.take(act.exchange, rows)  # refused before the model holds them for its next gradient
-            embedding = run.model.forward(self.inputs_of(rows, act.exchange), act.exchange)
-            return StepReply(self.gate.release(Point.EMBEDDING, act.exchange, rows, {"embedding": embedding}))
 
     def check_disclosed(self, released: Released) -> None:
         """Labels of training rows, from the active party; see :meth:`VerticalParty.check_disclosed`."""
@@ -235,15 +227,6 @@ class PassiveParty(VerticalParty[AlignedRun[PassivePart]]):
         self.adversary.attack_labels()
         self.report_finished()
 
-    def learned_width(self, sender: str) -> int:
-        return self.run.federation.widths[self.name]
-
-    def relearn(self, logged: Sequence[Released]) -> None:
-        (released,) = logged
-        rows, exchange = released.rows, released.exchange
-        gradient = self.chain.fold("on_received", released.tensor("gradient"), exchange, rows)
-        self.run.model.learn(self.inputs_of(rows, exchange), gradient, exchange)
-
     def sent_again(self, gradients: Iterable[Released]) -> Iterator[Released]:
         """The embeddings that it sent in training, computed again from ``gradients``, those that it received,
         all of them and in order. Its model begins anew.
@@ -255,27 +238,7 @@ class PassiveParty(VerticalParty[AlignedRun[PassivePart]]):
             h = self.run.model.forward(self.inputs_of(rows, exchange), exchange)
             h = self.chain.fold("on_embedding", h, exchange, rows)
             yield Released(self.name, exchange, Point.EMBEDDING, rows, tensors={"embedding": h})
-            self.relearn([received])
-
-    def _learn(self, received: Released) -> None:
-        federation = self.run.federation
-        federation.check_step(received.exchange)
-        check_origin(received, federation.active.name, Point.GRADIENT)
-        finite(received, "gradient", (len(received.rows), federation.widths[self.name]), federation.dtype)
-        sent = self.gate.rows_of(received.exchange.step)
-        if sent is None:
-            federation.checked_rows(received.rows, Phase.TRAIN)
-        elif sent != received.rows.tobytes():
-            raise ProtocolError(
-                f"the gradient of step {received.exchange.step} is not that of the rows whose embeddings "
-                f"{self.name!r} sent in it"
-            )
-        self.recovery.append(
-            received
-        )  # before the reply leaves: the sender does not resend it once it has our reply
-        self.relearn([received])
-        self.recovery.mark_learned(received.exchange.step)
-        self.defer(lambda: self.remember(received))
+            self.training.relearn([received])
 
     def disclosed(self, what: str, count: int, version: int) -> Released:
         """A disclosure, made once: with ``count`` rows under model ``version``."""

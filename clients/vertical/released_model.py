@@ -31,11 +31,11 @@ def released_model(
     if len(run.federation.passive) > 1 or not run.federation.model.closed_forms:
         return None
     moved, own = _input_map(run), run.model.parameters()
-    told = disclosed()
-    if moved is None or (told is not None and not np.array_equal(told["bias"], own["bias"])):
+    given = disclosed()
+    if moved is None or (given is not None and not np.array_equal(given["bias"], own["bias"])):
         return None
     matrix, reflected = moved
-    weight = None if told is None else told["weight"]
+    weight = None if given is None else given["weight"]
     if reflected and weight is not None and not np.array_equal(weight, own["weight"]):
         return None
     return ReleasedModel(own["weight"] @ matrix, weight, reflected=reflected, granted=granted)
@@ -66,13 +66,13 @@ def known_errors(model: ReleasedModel, training: Array, rows: Array) -> Mapping[
     gradients can leave the classes hardly different: all that float64 tells apart is counted as known.
     """
     A = _row_space(first_differences(len(model.weight)) @ model.weight)
-    told = Moments(training.mean(axis=0), np.atleast_2d(np.cov(training, rowvar=False)))
-    guesses = {name: estimate(name, A, rows @ A.T, moments=told).values for name in KNOWN_ATTACKS}
+    given = Moments(training.mean(axis=0), np.atleast_2d(np.cov(training, rowvar=False)))
+    guesses = {name: estimate(name, A, rows @ A.T, moments=given).values for name in KNOWN_ATTACKS}
     return {name: float(np.mean((found.clip(0.0, 1.0) - rows) ** 2)) for name, found in guesses.items()}
 
 
 def _row_space(A: Array) -> Array:
     """An orthonormal basis (r, d) of what the equations ``A`` (m, d) tell up to rounding."""
     _, sizes, basis = np.linalg.svd(A, full_matrices=False)
-    told: Array = basis[sizes > sizes.max(initial=0.0) * max(A.shape) * np.finfo(float).eps]
-    return told
+    given: Array = basis[sizes > sizes.max(initial=0.0) * max(A.shape) * np.finfo(float).eps]
+    return given

@@ -29,7 +29,7 @@ def trust(place: Path, files: Sequence[Path]) -> list[Document]:
 
 
 def add_trust(one: CertificateOwner, files: Sequence[Path]) -> list[Document]:
-    """As :func:`trust`, for the owner ``one``."""
+    """Do what :func:`trust` does, for the owner ``one``."""
     added = []
     for file in files:
         for certificate in read_certificates(file):

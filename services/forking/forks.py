@@ -46,18 +46,18 @@ class Forks:
         self._answers: list[dict[str, int]] = []  # to requests
         self._rest = b""
         self._end = ExitStack()
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115 - closed by __exit__
-        self._end.callback(self._said.close)
+        self._answered = tempfile.TemporaryFile()  # noqa: SIM115 - closed by __exit__
+        self._end.callback(self._answered.close)
         self._control, theirs = socket.socketpair()
         self._end.callback(self._control.close)
-        told = ",".join((str(theirs.fileno()), entry, *modules))
-        command = [sys.executable, "-P", "-m", "vflens.services.forking.forked", told, _ROOM * " "]
+        order = ",".join((str(theirs.fileno()), entry, *modules))
+        command = [sys.executable, "-P", "-m", "vflens.services.forking.forked", order, _ROOM * " "]
         with theirs, owner_only():
             self._process = subprocess.Popen(
                 command,
                 stdin=subprocess.DEVNULL,
-                stdout=self._said,
-                stderr=self._said,
+                stdout=self._answered,
+                stderr=self._answered,
                 env={**os.environ, "PYTHONUNBUFFERED": "1", **(environment or {})},
                 pass_fds=[theirs.fileno()],
                 start_new_session=True,  # Ctrl-C reaches this process alone
@@ -140,8 +140,8 @@ class Forks:
         code = self._process.wait()
         if code < 0:
             return f"was killed by {signal.Signals(-code).name}"
-        self._said.seek(0)
-        last = self._said.read().decode(errors="replace").splitlines()[-1:]
+        self._answered.seek(0)
+        last = self._answered.read().decode(errors="replace").splitlines()[-1:]
         return f"ended with code {code} ({''.join(last)})"
 
 

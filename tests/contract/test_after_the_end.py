@@ -18,7 +18,7 @@ from vflens.services import process
 from vflens.services.folder import begin, is_over, write_status
 
 
-def until_the_end(home: Path, *, attacked: bool = True, told: bool = False) -> dict[str, PartyConfig]:
+def until_the_end(home: Path, *, attacked: bool = True, stopped: bool = False) -> dict[str, PartyConfig]:
     """A run whose data parties have attacked, then the end of all processes; their configurations."""
     files = deal(experiment(home, network={"transport": "unix"}), home)
     for file in files.values():
@@ -28,27 +28,27 @@ def until_the_end(home: Path, *, attacked: bool = True, told: bool = False) -> d
     local.coordinator.lead()
     if attacked:
         local.complete()
-    if told:
+    if stopped:
         local.coordinator.stop()
     close(local)
     write_status(local.coordinator.folder, "finished")
     return {party: load_party(file) for party, file in files.items()}
 
 
-def serve_passive(config: PartyConfig, said: list[str]) -> None:
-    """As `vflens serve` does, once the folder is held."""
+def serve_passive(config: PartyConfig, heard: list[str]) -> None:
+    """Do what `vflens serve` does, once the folder is held."""
     assert isinstance(config, PassiveConfig)
     limits = config.limits.model_copy(update={"wait_seconds": 0.2})
     waiting = config.model_copy(update={"limits": limits})
     assert begin(waiting)
-    process._serve_data_party(waiting, said.append, lambda stage, done, total: None, resumed=True)
+    process._serve_data_party(waiting, heard.append, lambda stage, done, total: None, resumed=True)
 
 
 def test_it_waits_for_the_coordinator_then_ends_well(tmp_path: Path) -> None:
-    configs, said = until_the_end(tmp_path), list[str]()
-    serve_passive(configs["passive"], said)
+    configs, heard = until_the_end(tmp_path), list[str]()
+    serve_passive(configs["passive"], heard)
     assert any(
-        "did not come within 0.2 s" in s and "own work is complete: if the run is not" in s for s in said
+        "did not come within 0.2 s" in s and "own work is complete: if the run is not" in s for s in heard
     )
     write_status(configs["passive"].out, "finished")
     assert not is_over(configs["passive"]), "the coordinator may only have been late"
@@ -56,9 +56,9 @@ def test_it_waits_for_the_coordinator_then_ends_well(tmp_path: Path) -> None:
 
 
 def test_one_that_was_told_of_the_end_needs_no_coordinator(tmp_path: Path) -> None:
-    configs, said = until_the_end(tmp_path, told=True), list[str]()
-    serve_passive(configs["passive"], said)
-    assert not any("did not come" in sentence for sentence in said)
+    configs, heard = until_the_end(tmp_path, stopped=True), list[str]()
+    serve_passive(configs["passive"], heard)
+    assert not any("did not come" in sentence for sentence in heard)
     write_status(configs["passive"].out, "finished")
     assert is_over(configs["passive"])
 
@@ -92,7 +92,7 @@ def test_a_finished_server_needs_no_client(tmp_path: Path) -> None:
 
 
 def test_a_finished_run_is_not_over_for_other_settings(tmp_path: Path) -> None:
-    passive = until_the_end(tmp_path, told=True)["passive"]
+    passive = until_the_end(tmp_path, stopped=True)["passive"]
     write_status(passive.out, "finished")
     with pytest.raises(
         ConfigError, match=r"^seed of party 'passive' is not that of the run in .*: bring it back"
@@ -104,11 +104,11 @@ def test_a_finished_party_that_is_resumed_says_so_and_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(process, "_stop_on_signals", lambda: None)
-    passive, said = until_the_end(tmp_path, told=True)["passive"], list[str]()
+    passive, heard = until_the_end(tmp_path, stopped=True)["passive"], list[str]()
     write_status(passive.out, "finished")
     before = (passive.out / "status.json").read_bytes()
-    process.serve(passive, said.append, lambda stage, done, total: None)
-    assert said == [
+    process.serve(passive, heard.append, lambda stage, done, total: None)
+    assert heard == [
         f"the run in {passive.out} is finished: begin a new one without --resume (or with --no-resume)"
     ]
     assert (passive.out / "status.json").read_bytes() == before

@@ -63,12 +63,12 @@ def home(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def test_each_gives_a_figure(home: Path) -> None:
-    told = [m for party in ("active", "passive") for m in read_party(home / party).metrics]
-    assert {(m.name, m.attack) for m in told if m.name in ("skipped", "failed")} == {
+    facts = [m for party in ("active", "passive") for m in read_party(home / party).metrics]
+    assert {(m.name, m.attack) for m in facts if m.name in ("skipped", "failed")} == {
         ("skipped", name) for name in NAMING
     }
-    assert {m.attack for m in told if m.name == "mse"} >= set(FEATURES)
-    assert {m.attack for m in told if m.name == "label_accuracy"} >= set(LABELS) - NAMING
+    assert {m.attack for m in facts if m.name == "mse"} >= set(FEATURES)
+    assert {m.attack for m in facts if m.name == "label_accuracy"} >= set(LABELS) - NAMING
 
 
 @pytest.mark.parametrize(

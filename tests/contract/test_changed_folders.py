@@ -46,7 +46,7 @@ def killed(home: Path, who: str, **changes: Any) -> LocalFederation:
 
 
 def resume(local: LocalFederation, who: str) -> None:
-    """As a process does in its folder."""
+    """Begin as a process does in its folder."""
     config = local.parties[who].config.model_copy(update={"resume": True})
     assert begin(config)
     again = started(config, {})

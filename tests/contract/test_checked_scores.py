@@ -41,9 +41,9 @@ class Lying(Around):
             honest, self._lie = self._lie, lambda released: released
             meanwhile()
             self._lie = honest
-        told: Future[Any] = Future()
-        told.set_result(self._lie(reply.result()))
-        return told
+        answer: Future[Any] = Future()
+        answer.set_result(self._lie(reply.result()))
+        return answer
 
 
 @pytest.fixture(scope="module")

@@ -68,11 +68,11 @@ def test_a_server_refuses_a_claim_beyond_its_limit(tmp_path: Path) -> None:
     )
     local = let_go_later(federation(files))
     server, liar = server_of(local), clients_of(local)["b"]
-    told = liar.describe
+    describe = liar.describe
     liar._answers  # noqa: B018 - the table of handlers is made
     liar._answers = {
         **liar._answers,
-        **{kind: _claiming(told) for kind, answer in liar._answers.items() if answer == told},
+        **{kind: _claiming(describe) for kind, answer in liar._answers.items() if answer == describe},
     }
     words = f"^client 'b' says that it has {INT32_MAX} rows, limits.max_rows of its server is 40: raise it"
     with pytest.raises(ConfigError, match=words):
@@ -81,8 +81,8 @@ def test_a_server_refuses_a_claim_beyond_its_limit(tmp_path: Path) -> None:
     close(local)
 
 
-def _claiming(told: Callable[[Any], PartyInfo]) -> Callable[[Any], PartyInfo]:
-    return lambda act: replace(told(act), train_rows=INT32_MAX - 6)
+def _claiming(describe: Callable[[Any], PartyInfo]) -> Callable[[Any], PartyInfo]:
+    return lambda act: replace(describe(act), train_rows=INT32_MAX - 6)
 
 
 LIES: dict[str, Released] = {

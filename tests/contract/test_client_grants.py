@@ -132,7 +132,7 @@ def test_layers_of_training_alone_act_on_what_is_granted(tmp_path: Path, name: s
 
 
 def test_rows_have_noise_and_dropout_of_their_own(tmp_path: Path) -> None:
-    """Of rows that are alike, what leaves is not."""
+    """Rows are alike, what leaves is not."""
     x = np.repeat(TABLES["a"].features[:1], len(TABLES["a"].ids), axis=0)
     tables = {"a": replace(TABLES["a"], features=x)}
     dropout = {**PRIVATE["model"], "hidden": [64], "dropout": 0.5}

@@ -116,8 +116,8 @@ def test_the_target_scores_the_colluders_without_the_rows_that_any_of_them_was_g
     scored = score_estimate(tmp_path / "estimate.npz", tmp_path / "a" / "config.toml")
     assert (scored["attack"], scored["rows"]) == ("clear_columns:with-coordinator", 72 - 30)
     assert scored["mse"] < 1e-18
-    told = {m.adversary for m in read_party(tmp_path / "a").metrics if m.attack == scored["attack"]}
-    assert told == {"active+coordinator"}
+    stated = {m.adversary for m in read_party(tmp_path / "a").metrics if m.attack == scored["attack"]}
+    assert stated == {"active+coordinator"}
 
 
 @pytest.mark.parametrize("other", ["b", "coordinator"])
@@ -263,7 +263,7 @@ def test_the_most_that_any_of_them_was_granted_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("attack", "names", "said"),
+    ("attack", "names", "text"),
     [
         ("half_star", ("coordinator", "active"), "columns are attacked from the folder of 'active'"),
         ("half_star", ("active", "a", "b"), "active and a and b hold all the data: nobody is left"),
@@ -276,8 +276,8 @@ def test_the_most_that_any_of_them_was_granted_counts(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_is_no_adversary_is_refused(home: Path, attack: str, names: Any, said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
+def test_what_is_no_adversary_is_refused(home: Path, attack: str, names: Any, text: str) -> None:
+    with pytest.raises(ConfigError, match=text):
         attacked(home, attack, *names, target=None)
 
 

@@ -111,8 +111,8 @@ def test_an_attack_on_updates_runs_on_what_is_uncovered_and_its_target_scores_it
     scored = score_estimate(out, tmp_path / "a/config.toml")
     assert scored["attack"] == facts["attack"] == "softmax_inversion:with-b-c"
     assert scored["matched_mse"] < 1e-16
-    told = {m.adversary for m in read_party(tmp_path / "a").metrics if m.attack == scored["attack"]}
-    assert told == {"server+b+c"}
+    stated = {m.adversary for m in read_party(tmp_path / "a").metrics if m.attack == scored["attack"]}
+    assert stated == {"server+b+c"}
 
 
 def test_what_is_no_adversary_is_refused(tmp_path: Path) -> None:
@@ -192,8 +192,8 @@ def test_an_attack_of_clients_on_an_update_is_exact_and_scored(tmp_path: Path) -
     scored = score_estimate(out, tmp_path / "a/config.toml")
     assert scored["attack"] == facts["attack"] == "softmax_inversion:with-c"
     assert scored["matched_mse"] < 1e-16
-    told = {m.adversary for m in read_party(tmp_path / "a").metrics if m.attack == scored["attack"]}
-    assert told == {"b+c"}
+    stated = {m.adversary for m in read_party(tmp_path / "a").metrics if m.attack == scored["attack"]}
+    assert stated == {"b+c"}
 
 
 def test_what_one_client_drops_its_coalition_lacks(tmp_path: Path) -> None:
@@ -210,7 +210,7 @@ def test_a_server_among_them_comes_first(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("first", ["server", "b"])
 def test_rows_of_those_who_collude_are_known_rows(tmp_path: Path, first: str) -> None:
-    """Of no row of the target itself; what it grants goes before."""
+    """No row is the target's own; what it grants goes before."""
     run(tmp_path / "none", TABLES)
     view = view_without_server(tmp_path / "none", "a", *dict.fromkeys([first, "b", "c"]))
     positions, features = view.auxiliary()

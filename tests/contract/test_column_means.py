@@ -60,9 +60,9 @@ def test_a_sentence_stands_where_means_are_asked_for(tmp_path: Path) -> None:
         for a in ("half_star", "property_scores")
     }
     name, error = min(by_attack.items(), key=lambda found: found[1])
-    [said] = run.best_means
-    assert said.startswith("means of the columns over 18 predict rows of passive, to within so much of their")
-    assert f": {name} {error:.3f}, the best guess from what was granted " in said
+    [text] = run.best_means
+    assert text.startswith("means of the columns over 18 predict rows of passive, to within so much of their")
+    assert f": {name} {error:.3f}, the best guess from what was granted " in text
 
 
 @pytest.mark.parametrize("grants", [(), ({"what": "moments", "to": "active"},)], ids=["nothing", "moments"])

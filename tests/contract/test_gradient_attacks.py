@@ -39,9 +39,9 @@ def _figures(
     """Run, and give the server's figures by metric, attack and target."""
     training = {"optimizer": "sgd", "learning_rate": 0.1, "batch_size": batch}
     federation(deal(folder, tables, attacks=attacks, **{"training": training, **ONE_STEP, **more})).run()
-    told = read_party(folder / "server").metrics
-    assert [(m.attack, m.detail) for m in told if m.name in ("skipped", "failed")] == []
-    return {(m.name, m.attack, m.target): m.value for m in told}
+    facts = read_party(folder / "server").metrics
+    assert [(m.attack, m.detail) for m in facts if m.name in ("skipped", "failed")] == []
+    return {(m.name, m.attack, m.target): m.value for m in facts}
 
 
 def test_one_row_of_softmax_regression_is_exact(tmp_path: Path) -> None:

@@ -16,6 +16,8 @@ from horizontal import federation as clients_federation
 from laboratory import close, deal, experiment, federation, let_go_later
 from oneprocess import LocalFederation
 
+from vflens.clients.horizontal.splitfed_rounds import SplitFedRounds
+from vflens.clients.vertical.clear.passive import ClearPassive
 from vflens.config import load_party
 from vflens.errors import ConfigError
 from vflens.experiments.pages.report import render
@@ -71,19 +73,19 @@ def test_a_hijacked_run_raises_an_alarm_and_an_honest_one_none(tmp_path: Path, d
         local.run()
         close(local)
         (run,) = read_runs([home])
-        said = [a for a in alarms([run]) if a.startswith("HIJACKING SUSPECTED")]
+        words = [a for a in alarms([run]) if a.startswith("HIJACKING SUSPECTED")]
         assert _figures(home, "hijack_score")
-        assert bool(said) == (name == "hijacked")
-        assert bool(to_json([run])["runs"][0]["hijacking_suspected"]) == bool(said)
+        assert bool(words) == (name == "hijacked")
+        assert bool(to_json([run])["runs"][0]["hijacking_suspected"]) == bool(words)
         logged = "hijacking suspected" in (home / "passive/events.jsonl").read_text(encoding="utf-8")
-        assert logged == bool(said)
-        assert all(detector in sentence and "passive" in sentence for sentence in said)
-        assert ("HIJACKING SUSPECTED" in render([run])) == bool(said)
-        assert ("HIJACKING SUSPECTED" in RunsPage([home]).panels({})["alarms"]) == bool(said)
+        assert logged == bool(words)
+        assert all(detector in sentence and "passive" in sentence for sentence in words)
+        assert ("HIJACKING SUSPECTED" in render([run])) == bool(words)
+        assert ("HIJACKING SUSPECTED" in RunsPage([home]).panels({})["alarms"]) == bool(words)
 
 
 def test_a_hijack_with_labels_gets_past_the_guard(tmp_path: Path) -> None:
-    """As an honest training does, and fsha does not."""
+    """An honest training does so, and fsha does not."""
     hijacked = {**HIJACKED, "attacks": [{"name": "urvfl"}]}
     local = federation(tmp_path, **hijacked, defenses=[GUARD])
     local.run()
@@ -125,20 +127,22 @@ def test_the_scrutinizers_score_follows_from_the_transcript_pair_by_pair(tmp_pat
     assert _figures(tmp_path, "hijack_score")[49] == pytest.approx(expected, abs=1e-8)
 
 
-def test_the_guards_score_follows_from_the_transcripts(tmp_path: Path) -> None:
+def test_the_guards_score_follows_from_the_transcripts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Fake batches are those whose embeddings arrived in another order than an unguarded model gives them;
     the score is equation 6 on lists of gradients of the one layer.
     """
     local = federation(tmp_path, **HONEST, defenses=[GUARD])
     party = local.passive["passive"]
     weights: dict[int, Any] = {}
-    learn = party.relearn
+    learn = ClearPassive.relearn
 
-    def watched(logged: Any) -> None:
+    def watched(training: ClearPassive, logged: Any) -> None:
         weights[logged[0].exchange.step] = party.run.model.parameters()
-        learn(logged)
+        learn(training, logged)
 
-    party.relearn = watched  # type: ignore[method-assign]
+    monkeypatch.setattr(ClearPassive, "relearn", watched)
     local.run()
     columns = party.run.truth
     sent = {
@@ -214,8 +218,8 @@ def _of_client(home: Path, defenses: list[dict[str, Any]]) -> tuple[dict[int, Ar
     """By step the labels that left, and the gradients from which the client learned."""
     local = clients_federation(deal_clients(home, {"a": table(60, 1)}, **SPLIT, defenses=defenses))
     server_of(local).prepare()
-    steps, learned = clients_of(local)["a"]._split, dict[int, Array]()
-    assert steps is not None
+    steps, learned = clients_of(local)["a"].training, dict[int, Array]()
+    assert isinstance(steps, SplitFedRounds)
     learn = steps._bottom.learn
 
     def watched(x: Array, g: Array, exchange: Exchange) -> None:

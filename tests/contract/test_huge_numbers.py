@@ -52,7 +52,7 @@ def test_no_prediction_that_no_label_has_is_believed(tmp_path: Path, training: s
             liar.lie, before = partial(_inflated, huge), transcript.received
             with pytest.raises(ProtocolError, match=r"none of linear|NaN, infinite or huge numbers in step"):
                 VERTICAL[stage](local)
-            assert (liar.told, transcript.received) == (1, before)
+            assert (liar.lied, transcript.received) == (1, before)
             links[callee] = liar.inner
         VERTICAL[stage](local)
     assert np.isfinite(local.active.query(Query("0-3")).scores).all()

@@ -82,8 +82,8 @@ def test_no_command_waits(
 
 def test_no_status_waits(vflens: Run, replaced: Iterator[Path]) -> None:
     configs = (config for home in replaced for config in home.glob("*/config.toml"))
-    said = nonempty(vflens("status", "--config", config).err for config in configs)
-    assert not any("Traceback" in err for err in said)
+    text = nonempty(vflens("status", "--config", config).err for config in configs)
+    assert not any("Traceback" in err for err in text)
 
 
 def test_no_page_waits(finished_run: Path, replaced: Iterator[Path]) -> None:

@@ -138,8 +138,8 @@ def test_an_attack_on_labels_may_record_logits_of_its_own(
         "attacks": [{"name": "pmc", "at": "passive", "steps": 5}],
     }
     federation(tmp_path, **settings).run()
-    told = {m.scored_set for m in read_party(tmp_path / "active").metrics if m.attack == "pmc"}
-    assert told == {"train", "predict"}
+    stated = {m.scored_set for m in read_party(tmp_path / "active").metrics if m.attack == "pmc"}
+    assert stated == {"train", "predict"}
 
 
 @pytest.mark.parametrize("aggregator", ["coordinator", "active"])
@@ -173,8 +173,8 @@ def test_a_thief_completes_its_model_behind_its_own_passport(tmp_path: Path, agg
     for r in predicted:
         np.testing.assert_allclose(embeddings[r.rows], r.tensor("embedding"), rtol=0, atol=1e-5)
     model = local.passive["passive"].adversary.own_model()
-    told = read_party(tmp_path / "active").metrics
-    auc = {(m.attack, m.scored_set): m.value for m in told if m.name == "label_auc"}
+    stated = read_party(tmp_path / "active").metrics
+    auc = {(m.attack, m.scored_set): m.value for m in stated if m.name == "label_auc"}
     for scored in (Phase.TRAIN, Phase.PREDICT):
         found = _scored(tmp_path, "pmc", scored)
         assert found["label_accuracy"] > found["blind_label_accuracy"] + 0.1
@@ -255,9 +255,9 @@ def test_thieves_run_inside_the_federation_over_both_links(tmp_path: Path) -> No
         local = federation(home, **THIEVES)
         with joined(local):
             local.run()
-        told = {p: read_party(home / p).metrics for p in ("a", "b", "active")}
+        stated = {p: read_party(home / p).metrics for p in ("a", "b", "active")}
         rows = {
-            (m.adversary, m.attack, m.scored_set): m.rows for m in told["active"] if m.name == "label_auc"
+            (m.adversary, m.attack, m.scored_set): m.rows for m in stated["active"] if m.name == "label_auc"
         }
         assert rows == {
             ("a", "norm_scoring", "train"): 240,
@@ -266,16 +266,16 @@ def test_thieves_run_inside_the_federation_over_both_links(tmp_path: Path) -> No
             ("b", "pmc", "train"): 220,
             ("b", "pmc", "predict"): 60,
         }
-        (skipped,) = (m for m in told["a"] if m.name == "skipped")
+        (skipped,) = (m for m in stated["a"] if m.name == "skipped")
         assert (skipped.attack, skipped.adversary) == ("direction_scoring", "a")
         assert "granted no labels to 'a'" in skipped.detail
         figures = {
             (m.adversary, m.attack, m.scored_set): m.value
-            for m in told["active"]
+            for m in stated["active"]
             if m.name == "label_accuracy"
         }
         for party in ("a", "b"):  # the lab tells them
-            heard = {(m.attack, m.scored_set): m.value for m in told[party] if m.name == "label_accuracy"}
+            heard = {(m.attack, m.scored_set): m.value for m in stated[party] if m.name == "label_accuracy"}
             assert heard == pytest.approx({(n, s): v for (p, n, s), v in figures.items() if p == party})
         found.append((estimates(home), figures))
     assert found[0] == found[1]

@@ -172,5 +172,5 @@ def test_a_party_that_hangs_keeps_the_end_of_the_run_from_nobody(
     local.coordinator.stop("the run failed")
     assert (local.passive["b"].failure, local.active.failure) == ("the run failed", "the run failed")
     events = (local.coordinator.folder / "events.jsonl").read_text().splitlines()
-    told = [json.loads(line) for line in events if "not told to stop" in line]
-    assert [(event["peer"], event["reason"]) for event in told] == [("a", reason)]
+    facts = [json.loads(line) for line in events if "not told to stop" in line]
+    assert [(event["peer"], event["reason"]) for event in facts] == [("a", reason)]

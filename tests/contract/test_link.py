@@ -323,8 +323,8 @@ class TestGrpcLink:
             del replies[1]  # nobody asks for it
             assert [reply.result().exchange.step for reply in reversed(replies)] == [3, 2, 0]
             with ThreadPoolExecutor(5) as threads:  # a server answers six calls of a caller at a time
-                told = threads.map(lambda step: link.call(forward(step)).exchange.step, range(400))
-                assert list(told) == list(range(400))
+                steps = threads.map(lambda step: link.call(forward(step)).exchange.step, range(400))
+                assert list(steps) == list(range(400))
             link.close()
 
     def test_an_unforeseen_failure_tells_no_more_than_its_kind(self) -> None:

@@ -323,5 +323,5 @@ def test_every_act_has_lies(setting: str) -> None:
     """But for those whose replies say nothing, or that no other party answers."""
     asked = {act for act, pairs in SETTINGS[setting].access.items() if pairs} - set(OWN)
     saying = {act for act in asked if get_args(act.__orig_bases__[0])[0] is not Done}  # type: ignore[attr-defined]
-    told = {cell.act for cell in SETTINGS[setting].cells}
-    assert saying - told <= ({Submission} if setting == "secure aggregation" else set())
+    facts = {cell.act for cell in SETTINGS[setting].cells}
+    assert saying - facts <= ({Submission} if setting == "secure aggregation" else set())

@@ -171,8 +171,8 @@ def test_processes_give_the_bits_of_one_process_and_the_folder_the_same_answer(t
     for name in ("processes", "one"):
         what = experiment(tmp_path / name, **AMC, network={"transport": "unix"})
         (home,) = run(what, in_process=name == "one").scenarios
-        told = figures(home / "active")["label_accuracy", "amc", ""]
-        found.append((estimates(home), transcripts(home), told))
+        facts = figures(home / "active")["label_accuracy", "amc", ""]
+        found.append((estimates(home), transcripts(home), facts))
     assert found[0] == found[1]
     assert {"active.amc.npz", "active.amc.train.npz"} == set(found[0][0])
     attack_recorded(home / "passive", "amc", None, tmp_path / "again.npz")
@@ -199,12 +199,12 @@ def test_it_sits_in_one_of_several_passive_parties(tmp_path: Path) -> None:
     local.run()
     kept = {name: any("velocity" in n for n in party.state()) for name, party in local.passive.items()}
     assert kept == {"a": False, "b": True}
-    told = {name: (tmp_path / name / "events.jsonl").read_text(encoding="utf-8") for name in ("a", "b")}
-    assert ["malicious" in told[name] for name in ("a", "b")] == [False, True]
+    facts = {name: (tmp_path / name / "events.jsonl").read_text(encoding="utf-8") for name in ("a", "b")}
+    assert ["malicious" in facts[name] for name in ("a", "b")] == [False, True]
 
 
 def test_what_it_sent_follows_from_what_it_received(tmp_path: Path) -> None:
-    """As parties that collude take its part out of a sum: with the optimiser of its attack."""
+    """Parties that collude take its part out of a sum so: with the optimiser of its attack."""
     party = trained(tmp_path, **AMC).passive["passive"]
     sent = [
         r.tensor("embedding")

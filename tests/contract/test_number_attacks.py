@@ -70,26 +70,26 @@ def test_it_is_scored_as_a_column_beside_the_mean(finished: LocalFederation) -> 
     train, y = finished.coordinator.aligned.train, finished.active.run.labels
     with np.load(finished.passive["passive"].folder / "estimates/active.first_residuals.train.npz") as kept:
         square = (np.clip(kept["values"][:, 0], 0, 1) - y[kept["rows"]]) ** 2
-    own, told = _figures(finished, "active"), _figures(finished, "passive")
+    own, facts = _figures(finished, "active"), _figures(finished, "passive")
     assert own[Name.MSE, "first_residuals"] == pytest.approx(square.mean())
-    assert told[Name.MSE, "first_residuals"] == own[Name.MSE, "first_residuals"]  # lab mode
+    assert facts[Name.MSE, "first_residuals"] == own[Name.MSE, "first_residuals"]  # lab mode
     assert own[Name.BLIND_MSE, "column_means"] == pytest.approx(y[train].var())
     assert own[Name.COLUMN_UNIT, ""] == 321.0
-    assert not {name for name, _ in (*own, *told)} & {Name.LABEL_ACCURACY, Name.BLIND_LABEL_ACCURACY}
+    assert not {name for name, _ in (*own, *facts)} & {Name.LABEL_ACCURACY, Name.BLIND_LABEL_ACCURACY}
 
 
 def test_reports_say_whose_label_leaks_and_in_its_unit(finished: LocalFederation) -> None:
     (run,) = read_runs([finished.active.folder.parent])
-    said, mse = str(verdict([run])), _figures(finished, "active")[Name.MSE, "first_residuals"]
-    assert "Trained in the clear, the active party's label leaks: first_residuals finds 9" in said
-    assert "the passive party finds progression at the active party to within ± " in said
-    assert "once a few are known" not in said
-    (told,) = to_json([run])["runs"]
-    (result,) = told["results"]
+    text, mse = str(verdict([run])), _figures(finished, "active")[Name.MSE, "first_residuals"]
+    assert "Trained in the clear, the active party's label leaks: first_residuals finds 9" in text
+    assert "the passive party finds progression at the active party to within ± " in text
+    assert "once a few are known" not in text
+    (facts,) = to_json([run])["runs"]
+    (result,) = facts["results"]
     assert (result["target"], result["mse"]) == ("active", pytest.approx(mse))
     (own,) = result["own_units"]
     assert (own["column"], own["error"]) == ("progression", pytest.approx(321 * mse**0.5))
-    assert told["labels"] == []
+    assert facts["labels"] == []
 
 
 def test_a_document_names_the_label_and_who_finds_it(finished: LocalFederation) -> None:
@@ -134,8 +134,8 @@ def test_a_recorded_folder_is_attacked_and_the_owner_scores_it(
     assert vflens("attack", home / "coordinator", "--attack", "first_residuals").code == 0
     ended = vflens("score", "estimate.npz", "--config", home / "active/config.toml", "--json")
     assert ended.code == 0, ended.err
-    told = strict(ended.out)
-    assert told["columns"]["progression"]["mse"] == told["mse"] < 0.1 * told["blind_mse"]
+    facts = strict(ended.out)
+    assert facts["columns"]["progression"]["mse"] == facts["mse"] < 0.1 * facts["blind_mse"]
 
 
 def test_a_sweep_has_its_error_beside_the_model_s_r2(vflens: Run, tmp_path: Path) -> None:
@@ -147,10 +147,10 @@ def test_a_sweep_has_its_error_beside_the_model_s_r2(vflens: Run, tmp_path: Path
     assert "progression, the label of active, train rows, dp_gaussian: what it buys and costs" in page
     ended = vflens("dpia", tmp_path / "out", "--json", "--out", tmp_path / "d.html")
     assert ended.code == 0, ended.err
-    told = strict(ended.out)
-    assert not [s for s in told["untested"] if "no attack on labels" in s]
-    assert {m["target"] for m in nonempty(told["measured"])} >= {"label of active"}
-    (tried,) = told["mitigations"]
+    facts = strict(ended.out)
+    assert not [s for s in facts["untested"] if "no attack on labels" in s]
+    assert {m["target"] for m in nonempty(facts["measured"])} >= {"label of active"}
+    (tried,) = facts["mitigations"]
     assert tried["accuracy"] is None
     assert tried["r2"]["value"] < tried["r2"]["baseline"]
     assert json.dumps(tried["rmse"])

@@ -107,8 +107,8 @@ def test_labels_that_are_all_equal_have_no_r2(tmp_path: Path) -> None:
     measured = [metric(name, value) for name, value in figures.items()]
     measured += [metric(name, 2.5) for name in (Name.RMSE, Name.RMSE_CLEAR)]
     write_party(tmp_path / "run/active", "active", metrics=measured)
-    (said,) = clear_training._beside_twins([read_run(tmp_path / "run")])
-    assert said == (
+    (text,) = clear_training._beside_twins([read_run(tmp_path / "run")])
+    assert text == (
         "Trained on shares the model has RMSE = 2.5 (in the label's unit) on prediction rows, trained in the "
         "clear with the same seed 2.5: all have one label, so that there is no R²."
     )

@@ -254,12 +254,12 @@ def test_a_row_asked_with_ever_more_others_is_recorded_once(tmp_path: Path, netw
         local.active.predictions.ask(rows[:last])
     together = local.active.predictions.received(rows)
     for member in local.members():
-        told: dict[tuple[str, Point], list[int]] = {}
+        received_rows: dict[tuple[str, Point], list[int]] = {}
         for r in member.transcript:
             if r.exchange.phase is Phase.PREDICT:
-                told.setdefault((r.sender, r.point), []).extend(r.rows.tolist())
-        assert all(received == rows.tolist() for received in told.values())
-        assert bool(told) == (member not in local.passive.values())
+                received_rows.setdefault((r.sender, r.point), []).extend(r.rows.tolist())
+        assert all(received == rows.tolist() for received in received_rows.values())
+        assert bool(received_rows) == (member not in local.passive.values())
     local.active.predictions.ask(rows)
     np.testing.assert_array_equal(local.active.predictions.received(rows), together)
     close(local)

@@ -264,8 +264,8 @@ class Lying(Around):
 
     def submit(self, act: Any) -> Any:
         reply = super().submit(act)
-        told = self._lie(reply.result())
-        return type(reply)(told)
+        changed = self._lie(reply.result())
+        return type(reply)(changed)
 
 
 def _blinded(change: Callable[[bytes], bytes], reply: Any) -> Any:

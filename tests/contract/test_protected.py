@@ -17,8 +17,8 @@ from scipy.special import expit
 from thirdfamily import importable, installed
 
 from vflens.clients.vertical.membership import check_membership
-from vflens.clients.vertical.protected.active import ProtectedActive
-from vflens.clients.vertical.protected.passive import ProtectedPassive
+from vflens.clients.vertical.protected.active import ActiveOnShares
+from vflens.clients.vertical.protected.passive import PassiveOnShares
 from vflens.coordinator.vertical.dealer import Dealer, DealingCoordinator
 from vflens.defenses.transform_inputs import TransformInputs
 from vflens.errors import AccessError, ConfigError, LogitRangeError, ProtocolError, StateError
@@ -156,8 +156,8 @@ def test_a_third_party_s_columns_and_parameters_are_masked_at_both_that_compute(
         for r in journal.read(tmp_path / "active/transcript")
         if r.point is Point.SHARES and r.sender == "c"
     )
-    assert isinstance(other, ProtectedPassive)
-    np.testing.assert_array_equal(share + other.sharing.columns_mask("c"), truth)
+    assert isinstance(other.training, PassiveOnShares)
+    np.testing.assert_array_equal(share + other.training.sharing.columns_mask("c"), truth)
     assert share.min() > 2**40  # a feature is at most 2**16
     hidden = next(
         r.tensor("parameters").view(np.uint64)
@@ -284,11 +284,11 @@ def test_a_key_of_masks_is_described_by_passive_parties(tmp_path: Path) -> None:
 def test_a_passive_party_that_is_configured_without_protection_is_named(tmp_path: Path) -> None:
     local = federation(tmp_path, **SETTINGS)
     local.coordinator.prepare()
-    told, active = local.coordinator.aligned, local.active
-    infos = tuple(replace(info, mask_key="") if info.name == "b" else info for info in told.parties)
+    agreed, active = local.coordinator.aligned, local.active
+    infos = tuple(replace(info, mask_key="") if info.name == "b" else info for info in agreed.parties)
     with pytest.raises(ProtocolError, match=r"^protection = 'none' at passive party 'b'.* at every party$"):
-        check_membership(replace(told, parties=infos), active.config, active.table.columns)
-    check_membership(told, active.config, active.table.columns)
+        check_membership(replace(agreed, parties=infos), active.config, active.table.columns)
+    check_membership(agreed, active.config, active.table.columns)
     close(local)
 
 
@@ -307,8 +307,8 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_has_nothing_to_act_on_is_refused_before_the_run(tmp_path: Path, case: str) -> None:
-    changes, said = REFUSED[case]
-    with pytest.raises(ValueError, match=said):
+    changes, text = REFUSED[case]
+    with pytest.raises(ValueError, match=text):
         experiment(tmp_path, **SETTINGS | changes)
 
 
@@ -337,7 +337,12 @@ def test_another_linear_family_is_refused(tmp_path: Path) -> None:
 
 def test_the_parts_are_those_of_protected_training(tmp_path: Path) -> None:
     local = federation(tmp_path, **SETTINGS)
-    assert isinstance(local.active, ProtectedActive)
+    for party in local.data_parties.values():
+        with pytest.raises(StateError, match="no aligned rows yet"):
+            _ = party.training
+    local.coordinator.prepare()
+    assert isinstance(local.active.training, ActiveOnShares)
+    assert {type(party.training) for party in local.passive.values()} == {PassiveOnShares}
     close(local)
 
 

@@ -204,13 +204,13 @@ class TestAudit:
 
         party.blind = told  # type: ignore[method-assign]
         local.coordinator.prepare()
-        said = (
+        text = (
             f"{receiver}: message 1 of the ids of 'a' that it blinded is not what {sender!r} gave: who "
             "passed it on could try guesses"
         )
-        assert said in self.problems(tmp_path, sender, receiver)
+        assert text in self.problems(tmp_path, sender, receiver)
         other = "c" if hop == 1 else "a"
-        assert said not in self.problems(tmp_path, receiver, other)
+        assert text not in self.problems(tmp_path, receiver, other)
 
     def test_a_list_without_its_end_is_found(
         self, local: LocalFederation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

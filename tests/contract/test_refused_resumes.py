@@ -34,7 +34,7 @@ PARTIES = ("passive", "active", "coordinator")
 
 @pytest.fixture
 def config(tmp_path: Path) -> PartyConfig:
-    """Of a passive party that resumes an unfinished run."""
+    """A passive party that resumes an unfinished run."""
     found = load_party(deal(experiment(tmp_path), tmp_path)["passive"]).model_copy(update={"resume": True})
     begin(found)
     return found

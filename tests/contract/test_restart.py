@@ -15,6 +15,7 @@ from accidents import anew, rebuild
 from laboratory import NOTHING, deal, experiment, federation
 from oneprocess import LocalFederation
 
+from vflens.clients.vertical.clear.active import ClearActive
 from vflens.clients.vertical.passive import PassiveParty
 from vflens.config import load_party
 from vflens.errors import ProtocolError, StateError, StorageError
@@ -162,16 +163,17 @@ def test_refused_embeddings_leave_nothing_that_a_restart_learns(tmp_path: Path, 
     settings = {"model": model, "disclose": [], "attacks": []}
     local = federation(tmp_path, aggregator="active", training=training, **settings)
     local.coordinator.prepare()
-    rows = _rows(local, 0)
+    rows, leading = _rows(local, 0), local.active.training
+    assert isinstance(leading, ClearActive)
     for taken, refused in ((np.append(rows, rows[:1]), True), (rows, False)):
         sent = Released(
             "passive", _exchange(0), Point.EMBEDDING, taken, tensors={"embedding": np.zeros((len(taken), 3))}
         )
         if refused:
             with pytest.raises(ProtocolError, match=r"^step 0 asks for a row twice"):
-                local.active.take([sent])
+                leading.take([sent])
         else:
-            local.active.take([sent])
+            leading.take([sent])
     local.active.settle()
     rebuild(local, "active")
     assert [r.rows.tolist() for r in local.active.transcript] == [rows.tolist()]
@@ -281,7 +283,7 @@ def test_restarts_are_counted_before_there_is_a_state(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("lost", [False, True])
 def test_a_launchers_status_alone_is_no_run(tmp_path: Path, lost: bool) -> None:
-    """Of a party that was killed before it wrote its first file the launcher writes how it ended."""
+    """The launcher writes how a party ended that was killed before it wrote its first file."""
     config = load_party(deal(experiment(tmp_path), tmp_path)["passive"])
     config = config.model_copy(update={"resume": True})
     write_status(config.out, "failed", "killed by SIGKILL")

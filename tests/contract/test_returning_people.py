@@ -62,7 +62,7 @@ def found_by(run: vl.Run) -> dict[str, float]:
 
 
 def answers(run: vl.Run) -> tuple[Array, Array, Array]:
-    """Of all prediction rows, as its files have them: log-probabilities, labels, and who trained before."""
+    """All prediction rows, as its files have them: log-probabilities, labels, and who trained before."""
     home = run.folder / "run/active"
     scored = list(Reader(home / "transcript").select(Point.SCORES, phases={Phase.PREDICT}))
     rows = np.concatenate([r.rows for r in scored])
@@ -210,8 +210,8 @@ def test_who_sees_both_phases_recognises_who_comes_back(done: vl.Run) -> None:
 def test_documents_name_who_gets_the_predictions(done: vl.Run) -> None:
     record = vl.read_run(done.folder)
     assert named(record, "operator") == "whoever gets predictions"
-    told = {m.adversary for m in measured([record.findings])}
-    assert told == {"whoever gets predictions"}
+    stated = {m.adversary for m in measured([record.findings])}
+    assert stated == {"whoever gets predictions"}
     assert "<h2>Who trained</h2>" in done.report.read_text(encoding="utf-8")
 
 
@@ -236,9 +236,9 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("changes", "said"), REFUSED)
-def test_what_cannot_be_is_refused(changes: Any, said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
+@pytest.mark.parametrize(("changes", "text"), REFUSED)
+def test_what_cannot_be_is_refused(changes: Any, text: str) -> None:
+    with pytest.raises(ConfigError, match=text):
         vl.Experiment(**{**ROWS, **changes})
 
 
@@ -261,19 +261,19 @@ CHECKED: list[tuple[dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("changes", "said"), CHECKED)
-def test_check_refuses_what_would_never_run(vflens: Run, tmp_path: Path, changes: Any, said: str) -> None:
+@pytest.mark.parametrize(("changes", "text"), CHECKED)
+def test_check_refuses_what_would_never_run(vflens: Run, tmp_path: Path, changes: Any, text: str) -> None:
     file = tmp_path / "back.toml"
     file.write_text(toml_text({**ROWS, **changes}), encoding="utf-8")
-    assert said in vflens("check", file).err
+    assert text in vflens("check", file).err
 
 
 def test_check_says_who_asks(vflens: Run, tmp_path: Path) -> None:
     file = tmp_path / "back.toml"
     file.write_text(toml_text(ROWS), encoding="utf-8")
-    said = vflens("check", file)
-    assert said.code == 0, said.err
-    assert "its operator: confidence, its operator: confidence:loss" in said.out
+    text = vflens("check", file)
+    assert text.code == 0, text.err
+    assert "its operator: confidence, its operator: confidence:loss" in text.out
 
 
 def test_without_candidates_the_run_skips_it_and_other_folders_are_refused(

@@ -198,12 +198,12 @@ def test_clients_that_are_told_different_weights_mask_differently(tmp_path: Path
     heavy = [
         replace(p, train_rows=10**13 if p.name == "a" else p.train_rows) for p in server.prepared.parties
     ]
-    told = replace(server.prepared, parties=tuple(heavy))
+    changed = replace(server.prepared, parties=tuple(heavy))
     exchange = Exchange("tiny/run", Phase.TRAIN, 0, 0)
     received = Released("server", exchange, Point.PARAMETERS, NO_ROWS, tensors=dict(server.parameters))
     update = {name: np.ones_like(value) for name, value in server.parameters.items()}
     sums = []
-    for others in (server.prepared, told):
+    for others in (server.prepared, changed):
         total = np.zeros(15, np.uint64)
         for name, client in clients.items():
             assert client.masking is not None

@@ -38,7 +38,7 @@ def test_an_update_that_no_mask_hides_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_sum_that_lacks_an_update_is_refused(tmp_path: Path) -> None:
-    """As of a folder from which a message was taken: what remains are masks."""
+    """A folder from which a message was taken: what remains are masks."""
     local = federation(deal(tmp_path, TABLES, **SECURE))
     local.run()
     server = server_of(local)
@@ -138,9 +138,9 @@ def test_server_and_clients_must_agree_on_masks(tmp_path: Path, clients: bool) -
     horizontal = {"rounds": 3, "secure_aggregation": not clients}
     settings = {**SECURE, "secure_aggregation": clients, "horizontal": horizontal}
     local = federation(deal(tmp_path, TABLES, **settings))
-    said = str(clients).lower(), str(not clients).lower()
+    text = str(clients).lower(), str(not clients).lower()
     with pytest.raises(
-        ConfigError, match=rf"secure_aggregation = {said[0]} at 'a' and {said[1]} at the server"
+        ConfigError, match=rf"secure_aggregation = {text[0]} at 'a' and {text[1]} at the server"
     ):
         local.leader.lead()
     close(local)

@@ -91,10 +91,12 @@ class TestMasks:
         """One without certificates; and a key that its owner did not sign."""
         clients = clients_of(local)
         give_certificates(clients.values(), tmp_path / "tls", draw_authority(FEDERATION))
-        told = self.told(local, "c1", {}), self.told(local, "c2", {})
+        agreed = self.told(local, "c1", {}), self.told(local, "c2", {})
         clients["c1"].signer = None
-        invented = replace(told[0], parties=(*told[0].parties[:2], replace(told[0].parties[2], name="other")))
-        for name, known in (("c1", invented), ("c2", told[1])):
+        invented = replace(
+            agreed[0], parties=(*agreed[0].parties[:2], replace(agreed[0].parties[2], name="other"))
+        )
+        for name, known in (("c1", invented), ("c2", agreed[1])):
             clients[name].perform(Prepare(known, NOTHING), "server", Role.SERVER)
         (audited,) = verify_logs([clients["c1"].folder, clients["c2"].folder])
         problems = [str(f) for f in audited.found.findings]

@@ -152,7 +152,7 @@ def test_a_certificate_that_is_not_trusted_leaves_both(home: Path) -> None:
 
 
 def test_heads_without_a_signature_leave_both(home: Path) -> None:
-    """As every run without [tls] has them, and folders of earlier releases without a digest too."""
+    """Every run without [tls] has them, and folders of earlier releases without a digest too."""
 
     def change(held: dict[str, Any]) -> None:
         del held["signature"], held["federation"]
@@ -172,9 +172,9 @@ def test_with_trust_heads_that_prove_nothing_are_noted(home: Path, removed: bool
         write_public(home / "trust" / "authority.pem", draw_authority(FEDERATION).certificate)
     (audited,) = verify_logs([home / "run"], home / "trust")
     assert not audited.found.findings
-    said = [note for note in audited.found.notes if note.endswith("they prove nothing to others")]
-    assert len(said) == (1 if removed else 6)
-    assert any(note.startswith("active: its heads of 'passive' are ") for note in said)
+    text = [note for note in audited.found.notes if note.endswith("they prove nothing to others")]
+    assert len(text) == (1 if removed else 6)
+    assert any(note.startswith("active: its heads of 'passive' are ") for note in text)
 
 
 def test_a_log_that_is_left_out_is_found_where_its_head_is_held(home: Path) -> None:

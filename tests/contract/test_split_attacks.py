@@ -297,7 +297,7 @@ def test_gradient_sign_and_the_completed_model_name_the_class() -> None:
 
 
 def test_a_unit_that_granted_rows_leave_silent_does_not_drown_the_others() -> None:
-    """Of two numbers one says the label; the other is 0 in every granted row, and noise in the rest."""
+    """One of two numbers says the label; the other is 0 in every granted row, and noise in the rest."""
     world, rng = World("pmc"), np.random.default_rng(5)
     h = np.zeros_like(world.h)
     h[:, 0] = 0.2 + 0.6 * world.y + 0.05 * rng.random(len(h))

@@ -121,7 +121,7 @@ def test_a_party_rebuilt_in_training_changes_nothing(
 def test_a_sampled_transcript_keeps_whole_epochs(
     tmp_path: Path, undisturbed: Callable[[str], Outcome], place: str, moment: int
 ) -> None:
-    """Of every second epoch all that came, at whomever it came to, one step stale and after a restart too."""
+    """All that came in every second epoch, at whomever it came to, one step stale and after a restart too."""
     local = federation(tmp_path, **PLACES[place], transcript={"every": 2})
     local.coordinator.prepare()
     train_until(local, moment)
@@ -213,7 +213,7 @@ def test_a_row_asked_again_after_a_restart_has_the_same_scores(tmp_path: Path, p
 
 
 def test_a_passive_party_with_labels_of_its_own_guards_its_last_layer(tmp_path: Path) -> None:
-    """As one without: labels alone do not make it the active party."""
+    """It is treated as one without: labels alone do not make it the active party."""
     local = federation(tmp_path, **SETTINGS)
     passive = local.passive["passive"]
     passive.table = replace(passive.table, labels=np.zeros(len(passive.table.ids), np.int64))

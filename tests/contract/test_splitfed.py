@@ -39,7 +39,7 @@ def local(tmp_path: Path) -> Iterator[LocalFederation]:
 
 
 def exchange(step: int) -> Exchange:
-    """Of a training step; a round has four."""
+    """The exchange of a training step; a round has four."""
     return Exchange("tiny/run", Phase.TRAIN, step // 4, step)
 
 

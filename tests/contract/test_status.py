@@ -94,14 +94,14 @@ def test_a_party_in_training_shows_its_step_and_which_peers_serve(home: Home, vf
 
 
 @pytest.mark.parametrize(
-    ("days", "shown", "said"),
+    ("days", "shown", "printed"),
     [
         (3.5, "ends in 3 days (", "does not answer: look at its log"),
         (-0.01, "ended on ", "new connections are refused: certificate "),
     ],
 )
 def test_a_certificate_that_ends_soon_or_has_ended(
-    home: Home, tmp_path: Path, days: float, shown: str, said: str
+    home: Home, tmp_path: Path, days: float, shown: str, printed: str
 ) -> None:
     whom = subject("passive", Role.PASSIVE)
     tls = files(tmp_path / "tls", whom, draw_authority(whom.federation), days=days)
@@ -113,7 +113,7 @@ def test_a_certificate_that_ends_soon_or_has_ended(
     assert (code, found["state"], found["serves"]) == (11, "running", False)
     assert shown in found["certificate"]["problem"]
     assert f"certificate: {found['certificate']['problem']}" in words(found)
-    assert said in error
+    assert printed in error
 
 
 @pytest.mark.parametrize(
@@ -160,9 +160,9 @@ def test_a_finished_party_is_at_no_step(home: Home) -> None:
     (folder / "transcript/index.jsonl").write_text('{"phase":"train","step":3}\n')
     (folder / "state.json").write_text('{"stage": "finished"}')
     write_status(folder, "finished")
-    said = words(home.ask("passive")[1])
-    assert "phase: finished; restarts: " in said
-    assert "step" not in said
+    printed = words(home.ask("passive")[1])
+    assert "phase: finished; restarts: " in printed
+    assert "step" not in printed
 
 
 @pytest.mark.parametrize(

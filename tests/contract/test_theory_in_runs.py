@@ -31,9 +31,9 @@ AGNOSTIC = ({"name": "agnostic", "outside": "keep"}, {"name": "refined_agnostic"
 
 
 def _run(
-    home: Path, *, classes: int = 3, share: float = 0.5, told: bool = False, **changes: Any
+    home: Path, *, classes: int = 3, share: float = 0.5, disclosed: bool = False, **changes: Any
 ) -> RecordedRun:
-    to = ["active", "coordinator"] if told else ["active"]
+    to = ["active", "coordinator"] if disclosed else ["active"]
     settings: dict[str, Any] = {
         "data": {**SYNTHETIC, "classes": classes, "informative": 6},
         "split": {"kind": "fraction", "fraction": share},
@@ -69,7 +69,7 @@ CASES = (
     ),
     ({"defenses": [_at("coordinator", "gaussian_scores")]}, "RVG Theorem 4", "RVG Theorem 4"),
     ({"defenses": [_at("coordinator", "gaussian_scores")], "classes": 7}, "RVG Theorem 4", "RVG Theorem 4"),
-    ({"defenses": [_at("coordinator", "scheme_1")], "told": True}, "RVG Theorem 4", "RVG Theorem 4"),
+    ({"defenses": [_at("coordinator", "scheme_1")], "disclosed": True}, "RVG Theorem 4", "RVG Theorem 4"),
 )  # fmt: skip
 
 
@@ -130,8 +130,8 @@ def test_noise_on_many_classes_is_neither_kept_nor_compared(
     monkeypatch.setattr(theory, "MOST_ROWS", 2)
     plain = _run(tmp_path / "plain")
     assert not [*plain.metrics(Name.THEORY_NOISE_WEIGHT), *plain.metrics(Name.GUESSED_SCORES_ERROR)]
-    said = {s: _found(plain, s)["agnostic"].verdict for s in ("predict", "train")}
-    assert set(said.values()) == {"not comparable: the noise on more than 2 classes is not kept"}
+    text = {s: _found(plain, s)["agnostic"].verdict for s in ("predict", "train")}
+    assert set(text.values()) == {"not comparable: the noise on more than 2 classes is not kept"}
     noisy = _run(tmp_path / "noisy", defenses=[_at("coordinator", "gaussian_scores")])
     assert not [*noisy.metrics(Name.SCORE_NOISE)]
     assert _found(noisy)["half_star"].verdict == "not comparable: defended by gaussian_scores at coordinator"
@@ -167,9 +167,9 @@ def test_a_disagreement_is_loud_in_report_terminal_and_json(
     assert "RVG §VII-A says" in alarm
     folder = str(done.parties[0].folder.parent)
     page = tmp_path / "report.html"
-    said = CliRunner().invoke(app, ["report", folder, "--out", str(page)]).stdout
-    assert "THEORY AND MEASUREMENT DISAGREE" in said
-    assert alarm in said
+    text = CliRunner().invoke(app, ["report", folder, "--out", str(page)]).stdout
+    assert "THEORY AND MEASUREMENT DISAGREE" in text
+    assert alarm in text
     data = json.loads(CliRunner().invoke(app, ["report", folder, "--out", str(page), "--json"]).stdout)
     assert data["runs"][0]["theory_disagreements"] == [alarm]
     verdicts = {t["attack"]: t["verdict"] for t in data["runs"][0]["theory"] if t["scored_set"] == "predict"}

@@ -42,10 +42,10 @@ def test_a_run_that_has_not_begun_has_nothing_to_check(tmp_path: Path, vflens: R
     (tmp_path / "run/a/config.toml").write_text(
         'party = "a"\nrole = "passive"\nrun = "r"\n', encoding="utf-8"
     )
-    said = vflens("verify-log", tmp_path / "run")
-    assert (said.code, said.out.splitlines()[-1]) == (0, "  nothing to check: no log has a record yet")
-    (told,) = json.loads(vflens("verify-log", tmp_path / "run", "--json").out)
-    assert told["fits"] is None
+    words = vflens("verify-log", tmp_path / "run")
+    assert (words.code, words.out.splitlines()[-1]) == (0, "  nothing to check: no log has a record yet")
+    (facts,) = json.loads(vflens("verify-log", tmp_path / "run", "--json").out)
+    assert facts["fits"] is None
 
 
 def test_a_link_covers_the_link_before_it_the_line_and_the_arrays(home: Path) -> None:

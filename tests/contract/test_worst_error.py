@@ -111,15 +111,15 @@ def test_its_operator_reads_whose_limit_refused_what(tmp_path: Path) -> None:
     with dealt(tmp_path, **ATTACKED, data=SYNTHETIC, limits={"worst_error": 0.99}) as parties:
         parties.start("coordinator", "active", "passive")
         assert parties.codes()["passive"] == 11
-        said = parties.said("passive")
-        assert parties.status("passive")["reason"] in said
-    told = re.search(r"error: the run ended early: (.*)", said)
-    assert told is not None
+        text = parties.said("passive")
+        assert parties.status("passive")["reason"] in text
+    facts = re.search(r"error: the run ended early: (.*)", text)
+    assert facts is not None
     assert re.fullmatch(
         r"'passive', this party, released no scores: its own limits\.worst_error = 0\.99 refused 'active' "
         r"its request for \d+ prediction rows \(0 to \d+\), (half_star|mean_star|lmmse) would err by 0\.\d+ "
         r"on all its prediction rows\. Train for fewer classes or with more columns, or lower the limit",
-        told[1],
+        facts[1],
     )
 
 
@@ -159,9 +159,9 @@ def test_it_is_refused_where_no_scores_leave(tmp_path: Path, refused: Refused) -
         settings = tomllib.loads(files[party].read_text(encoding="utf-8"))
         settings["limits"]["worst_error"] = 0.1
         files[party].write_text(tomli_w.dumps(settings), encoding="utf-8")
-        said = refused(2, "check", files[party])
+        text = refused(2, "check", files[party])
         assert (
-            f"limits.worst_error is that of a passive party's scores, and this is the {party}'s file" in said
+            f"limits.worst_error is that of a passive party's scores, and this is the {party}'s file" in text
         )
     with pytest.raises(
         ValueError, match=r"limits\.worst_error is that of a passive party's scores, and here"
@@ -184,8 +184,8 @@ def test_no_scores_leave_where_no_closed_form_covers_the_columns(
 def test_errors_are_those_of_answers_in_the_box() -> None:
     """One equation 2 x1 + x2 = 0 of two columns: the nearest solution to (½, ½) is (−.1, .2), by hand."""
     model = ReleasedModel(np.array([[0.0, 0.0], [2.0, 1.0]]), None)
-    told = np.array([[0.5, 0.5], [0.6, 0.4], [0.4, 0.6]])
-    errors = known_errors(model, told, np.array([[0.0, 0.0]]))
+    facts = np.array([[0.5, 0.5], [0.6, 0.4], [0.4, 0.6]])
+    errors = known_errors(model, facts, np.array([[0.0, 0.0]]))
     assert errors["half_star"] == pytest.approx((0.0 + 0.2**2) / 2)
     assert errors["mean_star"] == pytest.approx(errors["half_star"])  # the mean is (½, ½)
     assert errors["lmmse"] == pytest.approx(0.5)  # along (1, −1) alone: (−1, 2), clipped (0, 1)

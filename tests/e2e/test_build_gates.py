@@ -194,8 +194,8 @@ def _told(home: Path, **inputs: str) -> subprocess.CompletedProcess[str]:
 def test_the_action_takes_names_in_quotes_lines_and_remarks(tmp_path: Path) -> None:
     arguments = "own.csv\n  --columns 'net income'\n--out a.html"
     thresholds = "\n  net income > 10 %  \n# of last year\n   \nage > 5 %\n"
-    told = _told(tmp_path, arguments=arguments, thresholds=thresholds, **{"beats-blind": "True"})
-    assert told.stdout.splitlines() == [
+    facts = _told(tmp_path, arguments=arguments, thresholds=thresholds, **{"beats-blind": "True"})
+    assert facts.stdout.splitlines() == [
         *("audit", "own.csv", "--columns", "net income", "--out", "a.html"),
         *("--fail-if", "net income > 10 %", "--fail-if", "age > 5 %", "--fail-if-beats-blind"),
     ]

@@ -92,8 +92,8 @@ def test_a_certificate_that_ends_soon_is_a_warning(
 
 def test_a_new_certificate_is_no_key(config: Path, refused: Refused) -> None:
     change(config, tls={"certificate": "tls/a.pem", "key": "tls/a.pem", "trust": "tls/trust"})
-    said = refused(2, "certs", "init", config)
-    assert "two of certificate, key and trust are the same file: give each its own path" in said
+    text = refused(2, "certs", "init", config)
+    assert "two of certificate, key and trust are the same file: give each its own path" in text
     assert not (config.parent / "tls/a.pem").exists()
 
 
@@ -296,8 +296,8 @@ def _signs(vflens: Run, asked: Path) -> Path:
 def test_an_authority_whose_key_is_lost_draws_no_other(vflens: Run, refused: Refused, asked: Path) -> None:
     ours = _signs(vflens, asked)
     (ours / "authority.key").unlink()
-    said = refused(2, "certs", "sign", asked, "--authority", ours)
-    assert "authority.key cannot be read (No such file or directory): check the path" in said
+    text = refused(2, "certs", "sign", asked, "--authority", ours)
+    assert "authority.key cannot be read (No such file or directory): check the path" in text
     assert not (ours / "authority.key").exists()
     assert not asked.with_suffix(".pem").exists()
 
@@ -305,9 +305,9 @@ def test_an_authority_whose_key_is_lost_draws_no_other(vflens: Run, refused: Ref
 def test_an_authority_with_another_key(vflens: Run, refused: Refused, asked: Path) -> None:
     ours = _signs(vflens, asked)
     write_key(ours / "authority.key", draw_key())
-    said = refused(2, "certs", "sign", asked, "--authority", ours)
-    assert "authority.pem and" in said
-    assert "do not fit: bring back the pair" in said
+    text = refused(2, "certs", "sign", asked, "--authority", ours)
+    assert "authority.pem and" in text
+    assert "do not fit: bring back the pair" in text
 
 
 @pytest.mark.parametrize("made", [_unflagged_authority, lambda p: files(p, PASSIVE).certificate])
@@ -333,8 +333,8 @@ def test_an_ended_authority(
     with suppress(ValueError):
         vflens("certs", "sign", asked, "--authority", asked.parent / "ours")
     monkeypatch.undo()
-    said = refused(2, "certs", "sign", asked, "--authority", asked.parent / "ours")
-    assert "draw another authority with certs sign in an empty folder" in said
+    text = refused(2, "certs", "sign", asked, "--authority", asked.parent / "ours")
+    assert "draw another authority with certs sign in an empty folder" in text
 
 
 def test_no_certificate_outlives_its_authority(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -103,8 +103,8 @@ class TestJson:
         )
         assert scored["attack"] == "ls"
         assert scored["mse"] >= 0
-        told = vflens("score", tmp_path / "e.npz", "--config", run / "passive/config.toml").out
-        assert f"± {number(1.96 * scored['mse_stderr'])}; best blind guess" in told
+        facts = vflens("score", tmp_path / "e.npz", "--config", run / "passive/config.toml").out
+        assert f"± {number(1.96 * scored['mse_stderr'])}; best blind guess" in facts
         assert scored["half_width"] == 1.96 * scored["mse_stderr"]
         assert strict(vflens("compare", run, run, "--json").out) is not None
         assert strict(vflens("check", run / "active/config.toml", "--json").out)["rows"] == 90
@@ -260,14 +260,14 @@ runpy.run_module("vflens.cli.main", run_name="__main__", alter_sys=True)
         running.stdout.readline()
         time.sleep(seconds)
         running.send_signal(signal.SIGINT)
-        _, said = running.communicate(timeout=30)
+        _, sentence = running.communicate(timeout=30)
         if running.returncode == 130:
-            assert said == "interrupted: files written so far are kept\n"
+            assert sentence == "interrupted: files written so far are kept\n"
         else:
-            assert (running.returncode, said) in ((-signal.SIGINT, ""), (0, ""))
+            assert (running.returncode, sentence) in ((-signal.SIGINT, ""), (0, ""))
 
     def test_a_reader_that_left(self) -> None:
-        """As in `vflens datasets list | head -1`."""
+        """`vflens datasets list | head -1`."""
         command = f"{' '.join(VFLENS)} datasets list | true"
         done = subprocess.run(["bash", "-c", command], cwd=ROOT, capture_output=True, text=True, check=False)
         assert done.stderr == ""
@@ -283,7 +283,7 @@ runpy.run_module("vflens.cli.main", run_name="__main__", alter_sys=True)
         )
         eventually(lambda: psutil.Process(running.pid).memory_info().rss > 400e6)
         running.send_signal(signal.SIGINT)
-        _, said = running.communicate(timeout=30)
+        _, sentence = running.communicate(timeout=30)
         assert running.returncode == 130
-        assert said == "interrupted: files written so far are kept\n"
+        assert sentence == "interrupted: files written so far are kept\n"
         assert not (tmp_path / "runs/tiny/report.html").exists()

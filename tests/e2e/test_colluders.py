@@ -199,17 +199,17 @@ def test_of_two_clients_one_alone_attacks_the_other(vflens: Run, tmp_path: Path)
     np.testing.assert_allclose(values["client-2"], values["server"], rtol=0, atol=1e-9)
     file = tmp_path / "two.toml"
     file.write_text(toml_text(two), encoding="utf-8")
-    said = vflens("check", file)
-    assert said.code == 0, said.err
-    assert "alone: softmax_inversion" in said.out
+    words = vflens("check", file)
+    assert words.code == 0, words.err
+    assert "alone: softmax_inversion" in words.out
 
 
 def test_check_names_clients_who_collude(vflens: Run, tmp_path: Path) -> None:
     file = tmp_path / "sums.toml"
     file.write_text(toml_text({**CLIENTS, "attacks": PLACED}), encoding="utf-8")
-    said = vflens("check", file)
-    assert said.code == 0, said.err
-    assert "with client-3: softmax_inversion" in said.out
+    words = vflens("check", file)
+    assert words.code == 0, words.err
+    assert "with client-3: softmax_inversion" in words.out
     for name, grants in (("loss_threshold", "candidates"), ("wmi", "embeddings")):
         settings = {**CLIENTS, "attacks": [{**PLACED[0], "name": name}]}
         file.write_text(toml_text(settings), encoding="utf-8")
@@ -219,7 +219,7 @@ def test_check_names_clients_who_collude(vflens: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "words"),
     [
         ({"at": "nobody"}, "party 'nobody' is none of"),
         ({"colluders": ["client-9"]}, "party 'client-9' is none of"),
@@ -230,27 +230,27 @@ def test_check_names_clients_who_collude(vflens: Run, tmp_path: Path) -> None:
         ({"colluders": ["client-3", "server"]}, "with the server it sits there, set at = 'server'"),
     ],
 )
-def test_who_cannot_attack_without_the_server_is_refused(changes: Any, said: str) -> None:
+def test_who_cannot_attack_without_the_server_is_refused(changes: Any, words: str) -> None:
     placed = {**PLACED[0], **changes}
-    with pytest.raises(vl.errors.ConfigError, match=said):
+    with pytest.raises(vl.errors.ConfigError, match=words):
         vl.HorizontalExperiment(**{**CLIENTS, "attacks": [placed]})
 
 
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "words"),
     [
         ({"horizontal": {"rounds": 2, "participants": 2}}, "clients do not know who trained in a round"),
         ({"transcript": {"every": 2}}, r"transcript\.every = 2 drops models"),
         ({"parties": {"clients": 1}, "attacks": [{"name": "wmi", "at": "client-1"}]}, "nobody is left"),
     ],
 )
-def test_a_run_that_gives_clients_no_update_is_refused(settings: Any, said: str) -> None:
-    with pytest.raises(vl.errors.ConfigError, match=said):
+def test_a_run_that_gives_clients_no_update_is_refused(settings: Any, words: str) -> None:
+    with pytest.raises(vl.errors.ConfigError, match=words):
         vl.HorizontalExperiment(**{**CLIENTS, "attacks": PLACED, **settings})
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "words"),
     [
         ({"colluders": ["c"]}, "party 'c' is none of"),
         ({"colluders": ["active"]}, "attack 'clear_columns' at 'active' with colluders active: name other"),
@@ -259,8 +259,8 @@ def test_a_run_that_gives_clients_no_update_is_refused(settings: Any, said: str)
         ({"name": "gradient_sign", "at": "a", "colluders": ["active"]}, "nobody is left to attack"),
     ],
 )
-def test_who_cannot_collude_is_refused(changes: Any, said: str) -> None:
-    with pytest.raises(vl.errors.ConfigError, match=said):
+def test_who_cannot_collude_is_refused(changes: Any, words: str) -> None:
+    with pytest.raises(vl.errors.ConfigError, match=words):
         vl.Experiment(**{**VERTICAL, "attacks": [{**TOGETHER, **changes}]})
 
 
@@ -275,8 +275,8 @@ def test_check_names_them_and_counts_their_grants(vflens: Run, tmp_path: Path) -
     granted = [{"what": "auxiliary", "to": "coordinator", "rows": 12}]
     file = tmp_path / "together.toml"
     file.write_text(toml_text({**VERTICAL, "attacks": [TOGETHER], "disclose": granted}), encoding="utf-8")
-    said = vflens("check", file)
-    assert said.code == 0, said.err
-    assert "with coordinator: clear_columns" in said.out
+    words = vflens("check", file)
+    assert words.code == 0, words.err
+    assert "with coordinator: clear_columns" in words.out
     file.write_text(toml_text({**VERTICAL, "attacks": [TOGETHER], "disclose": []}), encoding="utf-8")
     assert "attack 'clear_columns' at 'active' would never run" in vflens("check", file).err

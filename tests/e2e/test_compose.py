@@ -166,7 +166,7 @@ def test_the_image_gets_every_package() -> None:
 
 
 def test_the_commands_make_a_federation(topology: Topology, tmp_path: Path) -> None:
-    """As local processes, in the same layout: without VFLENS_NETWORK addresses are loopback."""
+    """Local processes, in the same layout: without VFLENS_NETWORK addresses are loopback."""
     served = topology.served
     (tmp_path / "examples").symlink_to(ROOT / "examples")
     dealt = _command(topology.dealer["command"], tmp_path, tmp_path / "dealer.log")
@@ -179,14 +179,14 @@ def test_the_commands_make_a_federation(topology: Topology, tmp_path: Path) -> N
             if party == first:
                 _wait_until_healthy(served[party], tmp_path)
         codes = {party: process.wait(90) for party, process in started.items()}
-        said = {party: (tmp_path / f"{party}.log").read_text(encoding="utf-8") for party in started}
+        text = {party: (tmp_path / f"{party}.log").read_text(encoding="utf-8") for party in started}
     finally:
         for process in started.values():
             process.kill()
-    assert codes == dict.fromkeys(topology.served, 0), said
-    assert {party for party, output in said.items() if output} == {topology.leader}
-    assert topology.progress in said[topology.leader]
-    assert "the run is complete" in said[topology.leader]
+    assert codes == dict.fromkeys(topology.served, 0), text
+    assert {party for party, output in text.items() if output} == {topology.leader}
+    assert topology.progress in text[topology.leader]
+    assert "the run is complete" in text[topology.leader]
     for party in topology.served:
         assert pq.read_table(tmp_path / "parties" / party / "metrics.parquet").num_rows > 0
 
@@ -210,7 +210,7 @@ def _command(command: list[str], folder: Path, output: Path) -> Fork:
 
 
 def _wait_until_healthy(service: dict[str, Any], folder: Path) -> None:
-    """As its container's health check does."""
+    """Do what its container's health check does."""
     assert service["healthcheck"]["test"][:4] == ["CMD", "python", "-m", "vflens.services.healthcheck"]
     probe = [sys.executable, *service["healthcheck"]["test"][2:]]
     deadline = time.monotonic() + 40

@@ -140,7 +140,7 @@ def _wait_until_healthy(compose: Compose, party: str) -> None:
 
 
 def _kill_in_training(compose: Compose, party: str) -> None:
-    """As the kernel would: an engine that is asked to kill a container does not restart it."""
+    """Kill as the kernel would: an engine that is asked to kill a container does not restart it."""
     first = _state(compose, party)
     steps = Path(f"/proc/{first['Pid']}/root/vflens/parties/{party}/recovery/steps.bin")
     until = time.monotonic() + 120
@@ -166,8 +166,8 @@ def _state(compose: Compose, party: str) -> dict[str, Any]:
 
 def _wait_until_complete(compose: Compose) -> None:
     until = time.monotonic() + 300
-    while b"the run is complete" not in (said := compose("logs", "coordinator").stdout):
-        assert time.monotonic() < until, said[-2000:]
+    while b"the run is complete" not in (text := compose("logs", "coordinator").stdout):
+        assert time.monotonic() < until, text[-2000:]
         time.sleep(1)
     while any(_state(compose, party)["Running"] for party in PARTIES):
         assert time.monotonic() < until, "a container did not end"

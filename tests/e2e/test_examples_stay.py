@@ -83,7 +83,7 @@ def _arrays(file: Path) -> bytes:
 
 
 def _digests(out: Path) -> Iterator[tuple[str, str]]:
-    """Of what crossed the wire, and of what attacks made of it."""
+    """What crossed the wire, and what attacks made of it."""
     for file in sorted(out.rglob("*")):
         name = file.relative_to(out).as_posix()
         if file.name in CHAINED:

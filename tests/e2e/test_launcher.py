@@ -40,13 +40,15 @@ class TestLauncher:
     def test_an_interrupted_run_keeps_the_scenarios_before(self, tmp_path: Path, how: signal.Signals) -> None:
         scenarios = [{"name": "first"}, {"name": "second"}]
         file = experiment_file(tmp_path, scenarios=scenarios, training={"epochs": 120, "batch_size": 20})
-        home, said = tmp_path / "runs/tiny", tmp_path / "said"
-        launcher = terminals.start(["run", str(file)], tmp_path / "told", errors=said)
+        home, errors_file = tmp_path / "runs/tiny", tmp_path / "said"
+        launcher = terminals.start(["run", str(file)], tmp_path / "told", errors=errors_file)
         eventually(lambda: (home / "second/passive/transcript/payload.bin").stat().st_size > 0)
-        assert "first  finished\n" in said.read_text()  # each stage is said when it ends, not with the run
+        assert (
+            "first  finished\n" in errors_file.read_text()
+        )  # each stage is said when it ends, not with the run
         launcher.send_signal(how)
         assert launcher.wait(40) == 130
-        assert STAGE.sub("", said.read_text()) == "interrupted: files written so far are kept\n"
+        assert STAGE.sub("", errors_file.read_text()) == "interrupted: files written so far are kept\n"
         assert json.loads((home / "first/passive/status.json").read_text())["state"] == "finished"
         assert json.loads((home / "second/passive/status.json").read_text())["state"] != "running"
         assert (home / "report.html").exists()
@@ -60,9 +62,9 @@ class TestLauncher:
         party = next(c for c in descendants(launcher) if str(home / who / "config.toml") in c.cmdline())
         party.kill()
         assert launcher.wait(40) == 11
-        said = (tmp_path / "said").read_text()
+        errors_file = (tmp_path / "said").read_text()
         remedy = f"go on with vflens resume {home.parent}"
-        assert STAGE.sub("", said) == f"error: party '{who}' was killed by SIGKILL: {remedy}\n"
+        assert STAGE.sub("", errors_file) == f"error: party '{who}' was killed by SIGKILL: {remedy}\n"
         assert json.loads((home / who / "status.json").read_text())["state"] == "failed"
 
     def test_the_process_that_forks_them_was_killed(self, tmp_path: Path) -> None:
@@ -74,19 +76,19 @@ class TestLauncher:
         (forking,) = psutil.Process(launcher.pid).children()
         forking.kill()
         assert launcher.wait(40) == 11
-        said = (tmp_path / "said").read_text()
+        errors_file = (tmp_path / "said").read_text()
         sentence = "the process that starts the parties was killed by SIGKILL: go on with vflens resume"
-        assert STAGE.sub("", said) == f"error: {sentence} {home.parent}\n"
+        assert STAGE.sub("", errors_file) == f"error: {sentence} {home.parent}\n"
         assert not psutil.wait_procs(parties, timeout=40)[1]
         assert json.loads((home / "passive/status.json").read_text())["state"] != "running"
 
     def test_two_runs_at_a_time_share_no_folder(self, tmp_path: Path) -> None:
         file = experiment_file(tmp_path)
-        told = [tmp_path / "one", tmp_path / "two"]
+        outputs = [tmp_path / "one", tmp_path / "two"]
         runs = [
             terminals.start(["run", str(file), "--in-process", "--json"], out, errors=tmp_path / "said")
-            for out in told
+            for out in outputs
         ]
         assert [run.wait(60) for run in runs] == [0, 0]
-        folders = {json.loads(out.read_text())["folder"] for out in told}
+        folders = {json.loads(out.read_text())["folder"] for out in outputs}
         assert folders == {str(tmp_path / "runs" / name) for name in ("tiny", "tiny-2")}

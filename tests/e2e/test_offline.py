@@ -157,8 +157,8 @@ def test_whoever_receives_gradients_reads_every_label(tmp_path: Path, home: Path
     kept = {m.name: m.value for m in read_party(home / "active").metrics if m.attack == "gradient_sign"}
     assert kept == {k: v for k, v in scored.items() if k.startswith("label_")}
     score = ["score", str(out), "--config", str(home / "active" / "config.toml")]
-    said = CliRunner().invoke(app, score).stdout
-    assert said.startswith(
+    printed = CliRunner().invoke(app, score).stdout
+    assert printed.startswith(
         "gradient_sign on 72 rows: 100.0% of the labels; best blind guess (the most frequent"
     )
 

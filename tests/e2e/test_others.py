@@ -40,13 +40,13 @@ def test_a_trained_model(vflens: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("section", "said"),
+    ("section", "text"),
     [
         ("SecretFlow", "100.0% of the labels; best blind guess (the most frequent class) 53.3%"),
         ("FATE", "MSE .031 ± .005; best blind guess (column_means) .050"),
     ],
 )
-def test_a_recording(section: str, said: str, vflens: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recording(section: str, text: str, vflens: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     ended = []
     for command, *words in lines(section):
         if command == "python":
@@ -57,4 +57,4 @@ def test_a_recording(section: str, said: str, vflens: Run, monkeypatch: pytest.M
         else:
             ended.append(vflens(*words))
     assert [e.code for e in ended] == [0, 0, 0, 0]
-    assert said in ended[-1].out
+    assert text in ended[-1].out

@@ -82,11 +82,11 @@ def test_other_processes_cannot_have_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "text"),
     [([Mine, Mine(level=0.1)], "attack 'mine' is configured twice"), (["rcc2"], "is no public subclass")],
 )
-def test_what_is_no_class_of_ones_own_is_refused(tmp_path: Path, given: Any, said: str) -> None:
-    with pytest.raises(vl.errors.VflensError, match=said):
+def test_what_is_no_class_of_ones_own_is_refused(tmp_path: Path, given: Any, text: str) -> None:
+    with pytest.raises(vl.errors.VflensError, match=text):
         vl.run(SMALL, out=tmp_path, attacks=given)
     assert not list(tmp_path.iterdir())
 
@@ -95,8 +95,8 @@ def test_a_file_attacks_a_record_as_the_installed_one_does(vflens: Run, done: vl
     mine = tmp_path / "mine_of_test.py"
     shutil.copy(ROOT / "attacks" / "half_star.py", mine)
     folder, out = done.folder / "run" / "active", tmp_path / "estimate.npz"
-    said = vflens("attack", folder, "--attack", mine, "--out", out, "--json").out
-    assert json.loads(said)["attack"] == "mine_of_test"
+    text = vflens("attack", folder, "--attack", mine, "--out", out, "--json").out
+    assert json.loads(text)["attack"] == "mine_of_test"
     with np.load(out) as found:
         np.testing.assert_array_equal(found["values"], done.estimates["passive", "half_star"].values)
     config = done.folder / "run" / "passive" / "config.toml"

@@ -34,9 +34,9 @@ from vflens.storage import journal
 PARTIES = ("coordinator", "active", "passive")
 
 
-def assert_one_sentence(said: str) -> None:
-    assert "Traceback" not in said
-    assert said.count("error: ") == 1, said
+def assert_one_sentence(text: str) -> None:
+    assert "Traceback" not in text
+    assert text.count("error: ") == 1, text
 
 
 def assert_kept(federation: Federation) -> None:

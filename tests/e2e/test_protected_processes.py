@@ -22,6 +22,7 @@ from vflens.experiments.run.loading import load_any, load_experiment
 from vflens.experiments.run.run import run
 from vflens.experiments.verify_log.verify import verify_logs
 from vflens.experiments.watch import panels
+from vflens.protocol.vertical.access import ON_SHARES
 from vflens.storage.metrics import Name
 
 _FIXTURES = (vflens,)  # used by name
@@ -121,5 +122,5 @@ def test_services_of_a_compose_file_know_the_mode(tmp_path: Path, monkeypatch: p
     for party in ("coordinator", "active", "passive"):
         config = load_party(files[party])
         assert isinstance(config, CoordinatorConfig | ActiveConfig | PassiveConfig)
-        assert config.is_protected
+        assert config.way is ON_SHARES
         assert config.tls is not None

@@ -105,9 +105,9 @@ def test_secretflow_gradients_give_the_labels(vflens: Run, tmp_path: Path) -> No
     )
     assert (line["count"], line["rows"], line["defenses"]) == (36, 180, None)
     out, truth = tmp_path / "estimate.npz", RECORDED / "secretflow/truth.npz"
-    said = vflens("attack", ALICE, "--attack", "gradient_clustering", "--out", out)
-    assert "180 train rows of 'bob'" in said.out
-    assert "--truth" in said.out
+    text = vflens("attack", ALICE, "--attack", "gradient_clustering", "--out", out)
+    assert "180 train rows of 'bob'" in text.out
+    assert "--truth" in text.out
     facts = json.loads(vflens("score", out, "--truth", truth, "--json").out)
     y = np.load(truth)["y"]
     assert facts["label_accuracy"] == 1.0

@@ -224,9 +224,9 @@ class TestWrongParties:
         change(
             dealt / "passive/config.toml", alignment_key="hush", seed=42, operator_token="hush-hush-hush-hush"
         )
-        said = refused(2, "check", dealt / "passive/config.toml")
-        assert "hush" not in said
-        assert "42" not in said
+        printed = refused(2, "check", dealt / "passive/config.toml")
+        assert "hush" not in printed
+        assert "42" not in printed
 
     @pytest.mark.parametrize(
         ("column", "value", "words"),
@@ -252,16 +252,16 @@ class TestWrongParties:
     def test_grants_beyond_its_table(self, refused: Callable[..., str], dealt: Path) -> None:
         file = dealt / "passive/config.toml"
         change(file, disclose=[{"what": "auxiliary", "to": "active", "rows": 73}])
-        said = "disclose auxiliary rows = 73 at 'passive': there are 72 training rows, grant fewer"
-        assert refused(2, "check", file) == said
+        printed = "disclose auxiliary rows = 73 at 'passive': there are 72 training rows, grant fewer"
+        assert refused(2, "check", file) == printed
 
     def test_labels_outside_their_classes(self, refused: Callable[..., str], dealt: Path) -> None:
         file = dealt / "active/config.toml"
         data = tomllib.loads(file.read_text())["data"]
         change(file, data=data | {"classes": ["0", "1"]})
-        said = refused(3, "check", file)
-        assert "label_column 'label' holds another text in data row" in said
-        assert said.endswith(": its classes are 0, 1 (--show-ids prints which)")
+        printed = refused(3, "check", file)
+        assert "label_column 'label' holds another text in data row" in printed
+        assert printed.endswith(": its classes are 0, 1 (--show-ids prints which)")
 
     def test_the_wrong_role(self, refused: Callable[..., str], dealt: Path) -> None:
         file = dealt / "passive/config.toml"
@@ -337,9 +337,9 @@ class TestWrongPaths:
         )
         for name, written in (("torn.npz", b"PK\3\4"), ("empty.npz", b""), ("text.npz", b"hello")):
             (tmp_path / name).write_bytes(written)
-            said = refused(12, "score", tmp_path / name, "--config", passive)
-            assert "holds no readable arrays" in said
-            assert said.endswith("): write one with `vflens attack`")
+            printed = refused(12, "score", tmp_path / name, "--config", passive)
+            assert "holds no readable arrays" in printed
+            assert printed.endswith("): write one with `vflens attack`")
         np.save(tmp_path / "bare.npy", np.ones(3))
         assert "holds no readable arrays" in refused(12, "score", tmp_path / "bare.npy", "--config", passive)
         np.savez(tmp_path / "other.npz", values=np.ones(3))
@@ -350,18 +350,18 @@ class TestWrongPaths:
 
     def test_nobody_serves(self, refused: Callable[..., str], finished_run: Path) -> None:
         config = finished_run / "run/active/config.toml"
-        said = refused(11, "predict", "--config", config)
-        assert said == (
+        printed = refused(11, "predict", "--config", config)
+        assert printed == (
             f"party 'active' does not run in {config.parent}, its run there is finished: start it, or give "
             "the configuration in the folder of the one that runs"
         )
         for wrong in ((), ("--to", "unix:s"), ("--config", config, "--to", "unix:s", "--token-file", config)):
-            said = refused(2, "predict", *wrong)
-            assert said == "give either --to ADDRESS with --token-file FILE, or --config FILE alone"
-        said = refused(2, "predict", "--to", "10.0.0.1:7001", "--token-file", config)
-        assert "is not loopback and there is no TLS" in said
-        said = refused(2, "predict", "--config", finished_run / "run/passive/config.toml")
-        assert "is neither a client's configuration, nor an active party's with an operator_token" in said
+            printed = refused(2, "predict", *wrong)
+            assert printed == "give either --to ADDRESS with --token-file FILE, or --config FILE alone"
+        printed = refused(2, "predict", "--to", "10.0.0.1:7001", "--token-file", config)
+        assert "is not loopback and there is no TLS" in printed
+        printed = refused(2, "predict", "--config", finished_run / "run/passive/config.toml")
+        assert "is neither a client's configuration, nor an active party's with an operator_token" in printed
 
     @pytest.mark.parametrize("folder", [None, "/nope", "/dev/null"])
     def test_the_data_folder(

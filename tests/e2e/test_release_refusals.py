@@ -111,7 +111,7 @@ def test_what_cannot_be_released_is_refused_in_one_sentence(vflens: Run, tmp_pat
 def test_a_cell_is_not_repeated(refused: Callable[..., str], tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text(f"a,y\n1,u\n{'x' * 100_000},v\n")
     out = ("--out", tmp_path / "o.csv")
-    said = refused(3, "release", tmp_path / "t.csv", "--label", "y", "--lambda", "1", *out)
-    assert "xxx" not in said
-    assert said.startswith(f"{tmp_path / 't.csv'}: column 'a' holds text in data row 2, ")
-    assert "which is not a number: choose --encode a=ordinal" in said
+    words = refused(3, "release", tmp_path / "t.csv", "--label", "y", "--lambda", "1", *out)
+    assert "xxx" not in words
+    assert words.startswith(f"{tmp_path / 't.csv'}: column 'a' holds text in data row 2, ")
+    assert "which is not a number: choose --encode a=ordinal" in words

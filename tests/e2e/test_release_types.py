@@ -94,8 +94,8 @@ def test_an_integer_that_float64_rounds_is_refused(vflens: Run, tmp_path: Path, 
         pq.write_table(pa.table({"a": values}), file)
     code, _, err = vflens("release", file, "--lambda", "1", "--out", tmp_path / "o.csv")
     assert code == 3
-    said = "column 'a' holds an integer in data row 70001 that float64 rounds: leave"
-    assert err.startswith(f"error: {file}: {said}")
+    text = "column 'a' holds an integer in data row 70001 that float64 rounds: leave"
+    assert err.startswith(f"error: {file}: {text}")
     assert err.endswith("; --id a leaves it out\n")
 
 
@@ -121,11 +121,11 @@ def test_a_row_beyond_the_reader_s_block_is_refused_in_plain_words(vflens: Run, 
     (tmp_path / "t.csv").write_text("a,y\n" + "1,2\n" * 200_000 + '1,"2\n' + "1,2\n" * 300_000)
     code, _, err = vflens("release", tmp_path / "t.csv", "--lambda", "1", "--out", tmp_path / "o.csv")
     assert code == 3
-    said = (
+    text = (
         r"a row after data row \d+ is longer than 524,288 bytes: close its quotes, "
         r"or shorten its longest cell"
     )
-    assert re.fullmatch(rf"error: {tmp_path / 't.csv'}: {said}\n", err)
+    assert re.fullmatch(rf"error: {tmp_path / 't.csv'}: {text}\n", err)
 
 
 def test_codes_of_numbers_follow_their_size(vflens: Run, tmp_path: Path) -> None:
@@ -184,9 +184,9 @@ def test_money_dates_and_gaps_are_released_by_the_kinds_of_an_audit(
     frame.to_csv(file, index=False) if suffix == "csv" else frame.to_parquet(file)
     encode = ("income=number", "opened=date:%d/%m/%Y", "job=one_hot:missing")
     flags = [f"--encode={kind}" for kind in encode]
-    code, said, err = vflens("release", file, *flags, "--lambda", "1e12", "--out", out, "--json")
+    code, text, err = vflens("release", file, *flags, "--lambda", "1e12", "--out", out, "--json")
     assert code == 0, err
-    facts, found = json.loads(said), pd.read_csv(out)
+    facts, found = json.loads(text), pd.read_csv(out)
     assert facts["conversions"] == {"income": "number", "opened": "date:%d/%m/%Y"}
     income = [(1 + i * 7 % 13) * 1000 + i % 10 * 100 + 0.5 for i in rows]
     assert np.allclose(found["income"], income, atol=0.02)
@@ -199,10 +199,10 @@ def test_money_dates_and_gaps_are_released_by_the_kinds_of_an_audit(
 
 def test_a_cell_that_is_not_of_its_kind_is_refused(refused: Refused, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a\n5 %\nfive\n")
-    said = refused(
+    text = refused(
         3, "release", tmp_path / "t.csv", "--encode", "a=number", "--lambda", 1, "--out", tmp_path / "o.csv"
     )
-    assert said == (
+    assert text == (
         f"{tmp_path / 't.csv'}: column 'a' holds no number as 1,234.5 in data row 2: correct it, or choose "
         "other marks (encode.a)"
     )

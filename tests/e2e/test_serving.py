@@ -50,8 +50,8 @@ class TestServing:
             assert all(abs(sum(a["scores"].values()) - 1) < 1e-9 for a in answers)
             again = vflens("predict", "--config", config, "--rows", "0-2,5", "--json").out
             assert json.loads(again) == answers
-            said = refused(13, "predict", "--config", config, "--rows", "99")
-            assert said == "party 'active': --rows '99': there are 18 prediction rows, counted from 0"
+            text = refused(13, "predict", "--config", config, "--rows", "99")
+            assert text == "party 'active': --rows '99': there are 18 prediction rows, counted from 0"
             file = federation.home / "active/data.parquet"
             table = pq.read_table(file)
             pq.write_table(table.take(list(range(len(table)))[::-1]), file)  # other ids at the same rows
@@ -60,17 +60,17 @@ class TestServing:
             self.needs_the_token_alone(vflens, refused, federation, answers)
             federation.processes["coordinator"].send_signal(signal.SIGINT)
             assert_finished(federation)
-            said = refused(11, "predict", "--config", config)
-            assert said.startswith("party 'active' does not run in ")
-            assert "its run there is finished: start it" in said
+            text = refused(11, "predict", "--config", config)
+            assert text.startswith("party 'active' does not run in ")
+            assert "its run there is finished: start it" in text
             (federation.home / "active/status.json").unlink()
-            said = refused(11, "predict", "--config", config)
-            assert said.startswith("party 'active' cannot be reached (")
+            text = refused(11, "predict", "--config", config)
+            assert text.startswith("party 'active' cannot be reached (")
 
     def needs_the_token_alone(
         self, vflens: Run, refused: Refused, federation: Federation, answers: list[dict[str, Any]]
     ) -> None:
-        """As an operator who has no file of the party's."""
+        """Ask as an operator who has no file of the party's."""
         settings = tomllib.loads(federation.config("active").read_text())
         token = federation.home / "token"
         token.write_text(settings["operator_token"] + "\n")
@@ -96,8 +96,8 @@ class TestServing:
             eventually(lambda: federation.said("coordinator").count("serving predictions") == 2)
             assert vflens("predict", "--config", federation.config("active"), "--rows", "0").code == 0
             earlier = federation.home / "active/earlier-1"
-            said = refused(11, "predict", "--config", earlier / "config.toml")
-            assert f"does not run in {earlier}, its run there is interrupted: " in said
+            text = refused(11, "predict", "--config", earlier / "config.toml")
+            assert f"does not run in {earlier}, its run there is interrupted: " in text
 
     def test_nobody_goes_behind_the_score_gate(self, serving: Federation) -> None:
         settings = tomllib.loads(serving.config("active").read_text())

@@ -139,8 +139,8 @@ def test_a_new_party_has_tls_and_no_grants(vflens: Run, tmp_path: Path, role: st
     assert party.tls is not None
     assert party.tls.key == tmp_path / "me/tls/key.pem"
     found = [f"{peer.role}:{peer.name}={peer.address}" for peer in party.peers]
-    given = [said for flag, said in pairwise(ROLES[role]) if flag == "--peer"]
-    assert found == [re.sub(r"^(\w+)=", r"\1:\1=", said) for said in given]
+    given = [words for flag, words in pairwise(ROLES[role]) if flag == "--peer"]
+    assert found == [re.sub(r"^(\w+)=", r"\1:\1=", words) for words in given]
 
 
 def test_names_with_quotes_stay_names(vflens: Run, tmp_path: Path) -> None:
@@ -194,8 +194,8 @@ def test_of_two_that_write_one_party_at_once_one_is_refused(
         file.write_text("of the other")
 
     monkeypatch.setattr("vflens.experiments.starting.party.checked", late)
-    said = refused(2, *PARTY, *PEERS, *TABLE)
-    assert said == "passive.toml is there already: choose another file, or move it away"
+    words = refused(2, *PARTY, *PEERS, *TABLE)
+    assert words == "passive.toml is there already: choose another file, or move it away"
     assert [(f.name, f.read_text()) for f in tmp_path.iterdir()] == [("passive.toml", "of the other")]
 
 
@@ -214,8 +214,8 @@ def test_of_two_that_copy_into_one_folder_at_once_one_is_refused(
         return str(make(**where))
 
     monkeypatch.setattr("vflens.experiments.starting.copies.mkdtemp", beside)
-    said = refused(2, *command, "--to", "to")
-    assert said == "to is there already: choose another folder, or move it away"
+    words = refused(2, *command, "--to", "to")
+    assert words == "to is there already: choose another folder, or move it away"
     assert [f.name for f in tmp_path.rglob("*")] == (["to", "its.toml"] if late == "a folder" else ["to"])
 
 
@@ -231,8 +231,8 @@ def test_a_copy_that_fails_leaves_nothing_and_may_be_tried_again(
 
     with monkeypatch.context() as patch:
         patch.setattr("shutil.copy", full)
-        said = refused(12, "new", "own-csv", "--to", "deep/mine")
-    assert said == "deep/mine cannot be written: free space, or choose a folder that you can write"
+        words = refused(12, "new", "own-csv", "--to", "deep/mine")
+    assert words == "deep/mine cannot be written: free space, or choose a folder that you can write"
     assert list((tmp_path / "deep").iterdir()) == []
     assert vflens("new", "own-csv", "--to", "deep/mine").code == 0
 

@@ -46,9 +46,9 @@ def until_training(federation: Federation) -> None:
 def assert_ended_by(federation: Federation, who: str, code: int) -> None:
     assert federation.codes() == dict.fromkeys(PARTIES, 11) | {who: code}
     for other in set(PARTIES) - {who}:
-        said = federation.said(other)
-        assert "Traceback" not in said
-        assert said.count("error: ") == 1, said
+        text = federation.said(other)
+        assert "Traceback" not in text
+        assert text.count("error: ") == 1, text
         assert federation.status(other)["state"] == "failed"
 
 
@@ -82,13 +82,13 @@ def test_a_disk_that_is_full(tmp_path: Path, who: str) -> None:
         codes = federation.codes(BEGUN_SECONDS)
         assert codes[who] == 12
         assert set(codes.values()) <= {11, 12, 13}
-        said = federation.said(who)
-        assert said.splitlines()[-1].startswith(f"error: the log {federation.home / who}/")
-        assert "File too large" in said
+        text = federation.said(who)
+        assert text.splitlines()[-1].startswith(f"error: the log {federation.home / who}/")
+        assert "File too large" in text
         for party in PARTIES:
-            said = federation.said(party)
-            assert "Traceback" not in said
-            assert said.count("error: ") == 1, said
+            text = federation.said(party)
+            assert "Traceback" not in text
+            assert text.count("error: ") == 1, text
         for party in ("active", "passive"):  # the coordinator receives nothing
             assert list(journal.read(federation.home / party / "transcript"))
 

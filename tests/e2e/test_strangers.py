@@ -181,8 +181,8 @@ def test_a_key_that_others_can_read(server: Server, tmp_path: Path) -> None:
     with dealt(tmp_path, network={"transport": "tcp"}) as federation:
         key = federation.home / "active/tls/key.pem"
         key.chmod(0o644)
-        said = vflens("serve", "active", "--config", str(federation.config("active")), code=2).stderr
-        assert f"error: key {key} is open to other users of this machine (mode 644): chmod 600" in said
+        text = vflens("serve", "active", "--config", str(federation.config("active")), code=2).stderr
+        assert f"error: key {key} is open to other users of this machine (mode 644): chmod 600" in text
 
 
 def test_a_coordinator_does_not_wait_for_an_impostor(server: Server) -> None:
@@ -193,8 +193,8 @@ def test_a_coordinator_does_not_wait_for_an_impostor(server: Server) -> None:
     (tls.trust / "active.pem").write_bytes(server.peers[ACTIVE].certificate.read_bytes())
     (tls.trust / "passive-0.pem").write_bytes(files(server.folder / "x", PASSIVE).certificate.read_bytes())
     change(file, tls={name: str(path) for name, path in tls})
-    said = vflens("serve", "coordinator", "--config", str(file), code=7).stderr
-    assert f"the certificate of party 'passive' at {server.address} is not trusted (fingerprint " in said
+    text = vflens("serve", "coordinator", "--config", str(file), code=7).stderr
+    assert f"the certificate of party 'passive' at {server.address} is not trusted (fingerprint " in text
 
 
 def test_a_certificate_that_ends_soon(tmp_path: Path) -> None:

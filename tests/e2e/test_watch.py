@@ -140,21 +140,21 @@ def _listening(process: int) -> set[str]:
 
 @pytest.mark.parametrize("party", PARTIES)
 def test_status_while_it_serves(watched: Watched, party: str) -> None:
-    told, ends = watched.serving[party], identity(watched.configs[party]).files.ends
+    status_shown, ends = watched.serving[party], identity(watched.configs[party]).files.ends
     expected = {
         "party": party, "role": party, "run": "tiny/run", "folder": str(watched.home / party),
         "state": "running", "reason": "", "serves": True, "restarts": 0, "steps": 12,
         "certificate": {"ends": ends.isoformat(), "problem": ""},
         "peers": dict.fromkeys((p.name for p in watched.configs[party].peers), True),
     }  # fmt: skip
-    assert told.code == 0
-    assert {name: told.found[name] for name in expected} == expected
-    assert told.found["phase"] in ("open", "finished")
-    assert f"{party} {party}, run tiny/run: running\n" in told.text
-    assert "step 11 of 12" not in told.text  # training is over
+    assert status_shown.code == 0
+    assert {name: status_shown.found[name] for name in expected} == expected
+    assert status_shown.found["phase"] in ("open", "finished")
+    assert f"{party} {party}, run tiny/run: running\n" in status_shown.text
+    assert "step 11 of 12" not in status_shown.text  # training is over
     for peer in watched.configs[party].peers:
-        assert f"peer {peer.name}: serves" in told.text
-        assert peer.token not in told.text + json.dumps(told.found)
+        assert f"peer {peer.name}: serves" in status_shown.text
+        assert peer.token not in status_shown.text + json.dumps(status_shown.found)
 
 
 def test_status_shows_the_last_error(watched: Watched) -> None:
@@ -171,11 +171,11 @@ def test_status_shows_the_last_error(watched: Watched) -> None:
 
 @pytest.mark.parametrize("party", PARTIES)
 def test_status_after_the_end(watched: Watched, party: str) -> None:
-    told = watched.ended[party]
+    status_shown = watched.ended[party]
     expected = {"state": "finished", "phase": "finished", "serves": False, "peers": {}}
-    assert told.code == 0
-    assert {name: told.found[name] for name in expected} == expected
-    assert f"{party} {party}, run tiny/run: finished\n  phase: finished; restarts: 0" in told.text
+    assert status_shown.code == 0
+    assert {name: status_shown.found[name] for name in expected} == expected
+    assert f"{party} {party}, run tiny/run: finished\n  phase: finished; restarts: 0" in status_shown.text
 
 
 # --- health
@@ -326,9 +326,9 @@ def test_parties_name_the_coordinators_ended_certificate_and_resume_once_it_is_r
             assert federation.processes[party].wait(60) == AccessError.exit_code, federation.said(party)
             assert "the certificate of party 'coordinator' at " in federation.said(party)
             assert " has ended (valid " in federation.said(party)
-        told = status(federation.config("coordinator"))
-        assert (told.code, told.found["state"]) == (11, "running")
-        assert "new connections are refused: certificate" in told.text
+        status_shown = status(federation.config("coordinator"))
+        assert (status_shown.code, status_shown.found["state"]) == (11, "running")
+        assert "new connections are refused: certificate" in status_shown.text
         files(own, parties["coordinator"], authority)
         federation.start("passive", "active", flags=["--resume"])
         for party in ("passive", "active"):

@@ -34,7 +34,7 @@ class Bits(NamedTuple):
 
 
 def bits(local: LocalFederation, home: Path) -> Bits:
-    """Of the closed federation ``local`` below ``home``."""
+    """The outcome of the closed federation ``local`` below ``home``."""
     return left(home)._replace(learned=learned(local) or trained(local))
 
 

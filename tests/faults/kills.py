@@ -86,15 +86,15 @@ def judge(home: Path, who: str, codes: Mapping[str, int], undisturbed: Undisturb
     """The criterion, for processes: the others end with a numbered error in one sentence, or had ended; no
     log is touched, and the run goes on from the folders to the same bits.
     """
-    said = {role: (home / role / "output.log").read_text(encoding="utf-8") for role in ROLES}
-    assert codes[who] == -signal.SIGKILL, (codes, said)
+    words = {role: (home / role / "output.log").read_text(encoding="utf-8") for role in ROLES}
+    assert codes[who] == -signal.SIGKILL, (codes, words)
     for other in set(ROLES) - {who}:
-        assert codes[other] in {0, *exit_codes()} - {1}, (codes, said)
-        assert "Traceback" not in said[other], said
+        assert codes[other] in {0, *exit_codes()} - {1}, (codes, words)
+        assert "Traceback" not in words[other], words
         if codes[other]:
-            assert sum(line.startswith("error: ") for line in said[other].splitlines()) == 1, said
-            last = said[other].splitlines()[-1]  # it may name the second that ended
-            assert any(f"'{role}'" in last for role in set(ROLES) - {other}), said
+            assert sum(line.startswith("error: ") for line in words[other].splitlines()) == 1, words
+            last = words[other].splitlines()[-1]  # it may name the second that ended
+            assert any(f"'{role}'" in last for role in set(ROLES) - {other}), words
     assert_untouched(logged(home), undisturbed.bits.logs)
     configs = [load_party(home / role / "config.toml") for role in ROLES]
     with closing(World(configs, home, "plain", resume=True)) as world:

@@ -119,9 +119,9 @@ def undisturbed_run(home: Path, kind: str) -> Undisturbed:
 
 def judge(home: Path, codes: dict[str, list[int]], who: str, undisturbed: Undisturbed) -> None:
     """``who`` was killed once, all ended well, and the run has the undisturbed one's bits."""
-    said = {role: (home / role / "output.log").read_text(encoding="utf-8") for role in ROLES}
+    text = {role: (home / role / "output.log").read_text(encoding="utf-8") for role in ROLES}
     due = {role: [-signal.SIGKILL, 0] if role == who else [0] for role in ROLES}
-    assert codes == due, said
+    assert codes == due, text
     configs = [load_party(home / role / "config.toml") for role in ROLES]
     with closing(World(configs, home, "plain", resume=True)) as world:
         assert_same(world.lead(), undisturbed.bits)

@@ -28,7 +28,7 @@ class Disk:
             self._take(path)
 
     def sync(self, descriptor: int) -> None:
-        """As os.fsync and os.fdatasync; the real disk is left alone."""
+        """What stands in for os.fsync and os.fdatasync; the real disk is left alone."""
         path = Path(f"/proc/self/fd/{descriptor}").readlink()
         if self._home in (path, *path.parents):
             self._take(path)

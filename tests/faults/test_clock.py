@@ -100,12 +100,12 @@ def test_a_party_that_never_comes_is_given_up(tmp_path: Path, clock: Clock, ahea
     """The clock jumps once it waits: back by a day, it would wait for a day."""
     absent = Peer(name="c", role=Role.COORDINATOR, address=f"unix:{tmp_path}/socket", token="t" * 32)
     config: Any = SimpleNamespace(limits=Limits(wait_seconds=0.1), tls=None)
-    said: list[str] = []
+    text: list[str] = []
 
     def say(sentence: str) -> None:
-        said.append(sentence)
+        text.append(sentence)
         clock.ahead = ahead
 
     with pytest.raises(UnavailableError, match="did not come within"):
         wait_for((absent,), config, say, threading.Event())
-    assert said
+    assert text

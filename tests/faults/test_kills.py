@@ -88,8 +88,8 @@ def test_killed_within_a_step_of_protected_training(kind: str) -> None:
         for who, fault in WITHIN_A_STEP:
             (home_of_all / who).mkdir()
             ((home, codes),) = killed(folder, home_of_all / who, [(who, fault)])
-            said = {p: (home / p / "output.log").read_text(encoding="utf-8") for p in codes}
-            assert codes[who] == -signal.SIGKILL, (codes, said)
+            text = {p: (home / p / "output.log").read_text(encoding="utf-8") for p in codes}
+            assert codes[who] == -signal.SIGKILL, (codes, text)
             sent = digests(home, *COMPUTING)
             assert all(0 < len(sent[p]) < len(all_sent[p]) for p in sent), who
             assert all(all_sent[p].startswith(sent[p]) for p in sent), who

@@ -66,7 +66,7 @@ def test_without_it_files_are_left_to_the_system(tmp_path: Path) -> None:
 
 
 def unsynced(home: Path, kind: str, disk: Disk, setting: str) -> list[list[str]]:
-    """Of a whole run: the files of the answering party that were not synced, at each reply."""
+    """The files of the answering party that were not synced, at each reply of a whole run."""
     found: list[list[str]] = []
 
     def look(point: str) -> None:

@@ -112,7 +112,7 @@ class World:
         self._end.enter_context(_armed(self._hit))
 
     def _start(self, *, move_aside: bool = True) -> None:
-        """As `vflens serve` does: an earlier run's files are moved aside."""
+        """Begin as `vflens serve` does: an earlier run's files are moved aside."""
         for config in self._configs:
             if move_aside:
                 begin(config)

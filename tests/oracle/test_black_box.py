@@ -132,9 +132,9 @@ def _view(log_c: Array, *, moments: float | None = None, width: int = 1) -> Adve
         )
     ]
     if moments is not None:
-        told = {"mean": np.array([moments])}
+        facts = {"mean": np.array([moments])}
         received.append(
-            Released("passive", Exchange("run", Phase.DISCLOSE, 1, 0), Point.MOMENTS, nothing, tensors=told)
+            Released("passive", Exchange("run", Phase.DISCLOSE, 1, 0), Point.MOMENTS, nothing, tensors=facts)
         )
     columns = tuple(ColumnInfo(f"c{j}") for j in range(width))
     return AdversaryView(

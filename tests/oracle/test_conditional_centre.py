@@ -175,7 +175,7 @@ def test_own_columns_that_say_nothing_change_nothing(attack: Attack) -> None:
 
 @pytest.mark.parametrize("attack", [LinearMMSE(), MeanStar()], ids=["lmmse", "mean_star"])
 def test_without_the_declared_use_of_rows_nothing_changes(attack: Attack) -> None:
-    """As of an attack that takes one mean for all rows."""
+    """It is an attack that takes one mean for all rows."""
     world = World()
     plain = _estimate(attack, world.view({}, moments=True))
     unread = world.view({"p0": MANY}, moments=True, needs=attack.needs)

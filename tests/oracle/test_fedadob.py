@@ -192,7 +192,7 @@ def guessed_scale_error(W: Array, H: Array, scale: Array, guess: Array) -> Array
 
 
 def _behind_scale(rng: np.random.Generator, outputs: int, inputs: int) -> tuple[float, float, float]:
-    """Of H = W s ∘ W x and a guess s' of the key: the error of W⁺ D'⁻¹ H, its bound, and (7) as printed."""
+    """With H = W s ∘ W x and a guess s' of the key: the error of W⁺ D'⁻¹ H, its bound, and (7) as printed."""
     w, x = rng.normal(size=(outputs, inputs)), rng.random(inputs)
     scale, guess = (w @ rng.uniform(-5, 0, inputs) for _ in range(2))
     h = scale * (w @ x)

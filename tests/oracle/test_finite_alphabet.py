@@ -100,7 +100,7 @@ def test_several_fits_are_averaged() -> None:
 
 
 def test_a_column_without_a_coefficient_is_answered_by_the_mean_of_its_letters() -> None:
-    """As the mean of all that fits, by brute force; its letters do not count among the candidates."""
+    """The mean of all that fits, by brute force; its letters do not count among the candidates."""
     alphabets, A, b = ((0.0, 0.1), BINARY, BINARY), np.array([[0.0, 1.0, 2.0]]), np.array([[2.0]])
     fits = [x for x in product(*alphabets) if A @ np.array(x) == b]
     found = attacks.estimate("finite_alphabet", A, b, alphabets=alphabets)

@@ -262,7 +262,7 @@ def test_bounded_noise_by_shooting(box: tuple[float, float], lam: float, theta: 
 def least_on_a_turned_box(
     pi: Array, lam: float, corner: Array, edges: Array
 ) -> tuple[float, Array, Array, Array]:
-    """Of 4∫∇uᵀΠ⁻¹∇u + λ∫‖n‖²u² over u of norm 1 on {corner + edges t : t in [0, 1]²}, u = 0 on its border:
+    """For 4∫∇uᵀΠ⁻¹∇u + λ∫‖n‖²u² over u of norm 1 on {corner + edges t : t in [0, 1]²}, u = 0 on its border:
     the least value and, at it, ∫ n u², the covariance and 4∫∇u∇uᵀ, by bilinear elements on 150 × 150 cells.
     """
     k = 149

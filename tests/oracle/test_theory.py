@@ -83,7 +83,7 @@ def test_on_a_finite_population_the_closed_form_is_the_measurement(name: str) ->
 
 @pytest.mark.parametrize("seed", range(8))
 def test_what_the_equations_determine_costs_exactly_nothing(seed: int) -> None:
-    """Of Tr K and Tr(P K) the difference is rounding: beside an exact recovery it would be called a
+    """The difference of Tr K and Tr(P K) is rounding: beside an exact recovery it would be called a
     disagreement.
     """
     rng = np.random.default_rng(seed)

@@ -189,7 +189,7 @@ def without_a_field(data: st.DataObject, message: Any) -> bytes:
 
 
 def ask(party: Party, act: type[acts.Act[Any]], data: bytes) -> None:
-    """As the servicer does, for a caller who may ask; our errors are fine."""
+    """Answer as the servicer does, for a caller who may ask; our errors are fine."""
     caller, rpc = caller_of(party, act), RPCS[act]
     try:
         rpc.encode_reply(party.perform(decode_request(rpc, data), str(caller), caller))

@@ -96,7 +96,7 @@ def test_a_changed_file_is_read_refused_or_found(runs: dict[str, Path], name: st
 
 
 def _read(home: Path, kind: str, name: str) -> None:
-    """As ``vflens verify-log``, ``attack`` and, of what a page shows, ``report`` do."""
+    """Read as ``vflens verify-log``, ``attack`` and, what a page shows, ``report`` do."""
     party, attack, target = ATTACKS[kind]
     with suppress(VflensError):
         verify_logs([home])
@@ -222,6 +222,6 @@ _CHANGES = {".json": _json, ".toml": _toml, ".jsonl": _lines, ".npz": _arrays, "
 
 
 def _changed_file(data: st.DataObject, before: bytes, file: Path) -> bytes:
-    """As the file's kind allows, or as bytes."""
+    """Changed as the file's kind allows, or as bytes."""
     change = _CHANGES.get(file.suffix, _bytes) if data.draw(st.integers(0, 4)) else _bytes
     return change(data, before, file)

@@ -163,11 +163,11 @@ class Campaign:
                 while pending is not None and command.kill(pending):
                     done.append(pending)
                     pending = next(kills, None)
-                code, said = command.code(), (home / "said").read_text(encoding="utf-8")
+                code, text = command.code(), (home / "said").read_text(encoding="utf-8")
                 seconds += time.monotonic() - command.began
                 self._found |= command.found
             killed, whole = self._resumes and len(done) > before, not code and complete(home / "tiny")
-            assert killed or whole, f"the command ended with code {code}: {said}{_said(home)}"
+            assert killed or whole, f"the command ended with code {code}: {text}{_said(home)}"
         scenarios = [folder for folder in sorted((home / "tiny").iterdir()) if folder.is_dir()]
         if self.kind != "splitfed":  # its server answers all clients in one exchange
             for folder in scenarios:
@@ -199,8 +199,8 @@ def _judged(home: Path) -> Bits:
     """What the run in ``home`` left; its logs fit, and nobody printed a traceback."""
     for audited in verify_logs([home]):
         assert not audited.found.findings, audited.words()
-    said = _said(home.parent.parent)
-    assert "Traceback" not in said, said
+    text = _said(home.parent.parent)
+    assert "Traceback" not in text, text
     found = left(home)
     digests = {str(f.relative_to(home)): f.read_bytes() for f in home.glob("*/released/digests.bin")}
     return found._replace(logs={**found.logs, **digests})
@@ -228,9 +228,9 @@ def kill(kind: str, kills: int, seed: int) -> int:
             try:
                 count += len(campaign.disturbed(seed, most, seconds))
             except AssertionError as error:
-                told = "\n".join([str(error), *getattr(error, "__notes__", ())])
+                facts = "\n".join([str(error), *getattr(error, "__notes__", ())])
                 again = f"make kills KILLS='--repeat {kind}:{seed}:{most}:{seconds}'"
-                print(f"FAILED {told}\n  again: {again}", flush=True)
+                print(f"FAILED {facts}\n  again: {again}", flush=True)
                 failures, count = failures + 1, count + most
             seed += 1
         if lost := campaign.never_found():

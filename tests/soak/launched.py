@@ -46,8 +46,8 @@ class Command:
     """
 
     def __init__(self, forks: Forks, arguments: Sequence[str], output: Path) -> None:
-        with output.open("ab") as said:
-            self._fork = forks.start(arguments, said.fileno())
+        with output.open("ab") as text:
+            self._fork = forks.start(arguments, text.fileno())
         self.began = time.monotonic()
         self.found: set[str] = set()  # who had a process
         self._killed: dict[str, int] = {}  # who → its last process that was killed

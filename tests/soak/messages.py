@@ -123,8 +123,8 @@ class _Log:
     def warning(self, event: str, **_: object) -> None:
         pass
 
-    def error(self, event: str, **said: object) -> None:
-        self.errors.append(str(said))
+    def error(self, event: str, **text: object) -> None:
+        self.errors.append(str(text))
 
 
 @dataclass
@@ -159,11 +159,11 @@ class Target:
         return context.refusal
 
     def sizes(self) -> list[int]:
-        """Of its logs' files."""
+        """The sizes of its logs' files."""
         return [file.stat().st_size for file in self._files]
 
     def contents(self) -> list[bytes]:
-        """Of its logs' files."""
+        """The sizes of its logs' files."""
         return [file.read_bytes() for file in self._files]
 
 

@@ -61,8 +61,8 @@ def table(found: Mapping[str, Any]) -> str:
         figures = dict(found[part])
         own = [figures.pop(name) for name in ("planned", "ran", "seconds")]
         failures = len(figures.pop("failures"))
-        said = ", ".join(f"{name} {value}" for name, value in figures.items())
-        lines.append(f"| {part} | {own[0]} | {own[1]} | {own[2]} | {failures} | {said} |")
+        text = ", ".join(f"{name} {value}" for name, value in figures.items())
+        lines.append(f"| {part} | {own[0]} | {own[1]} | {own[2]} | {failures} | {text} |")
     return "\n".join(lines)
 
 

@@ -75,7 +75,7 @@ Told = Callable[[Fixed, int], tuple[int, str]]
 
 
 @pytest.fixture
-def told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Told:
+def killed(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Told:
     """Kills so often, from seed 1 on: how many runs failed, and what is said."""
 
     def kill(made: Fixed, kills: int) -> tuple[int, str]:
@@ -94,13 +94,13 @@ def test_other_bits_are_a_failure_that_names_the_kills(tmp_path: Path) -> None:
 
 
 def test_a_run_that_ends_before_its_first_kill_is_undisturbed_and_no_failure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: Told
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: Told
 ) -> None:
     monkeypatch.setattr(Fixed, "quick", (1, 2, 4))
     made = Fixed(tmp_path, *6 * [b"same"])
-    failures, said = told(made, 12)
+    failures, printed = killed(made, 12)
     assert made.kills == [0, 0, 6, 0, 6]
-    assert "3 undisturbed runs, 0 failures" in said
+    assert "3 undisturbed runs, 0 failures" in printed
     assert failures == 0
 
 
@@ -115,22 +115,22 @@ def test_an_undisturbed_run_has_the_same_bits_as_well(
 
 
 def test_runs_without_a_kill_end_the_campaign(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: Told
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: Told
 ) -> None:
     monkeypatch.setattr(Fixed, "quick", range(100))
     made = Fixed(tmp_path, *9 * [b"same"])
-    failures, said = told(made, 100)
+    failures, printed = killed(made, 100)
     assert made.kills == 7 * [0]
-    assert said.count("FAILED 5 runs ended before a kill\nkilled: nobody\n") == 3
+    assert printed.count("FAILED 5 runs ended before a kill\nkilled: nobody\n") == 3
     assert failures == 3
 
 
 def test_a_party_whose_process_nobody_finds_is_a_failure(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: Told
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: Told
 ) -> None:
     monkeypatch.setattr(Fixed, "shown", "another")
-    failures, said = told(Fixed(tmp_path, *3 * [b"same"]), 12)
-    assert "FAILED regression: no process of passive was ever found\n" in said
+    failures, printed = killed(Fixed(tmp_path, *3 * [b"same"]), 12)
+    assert "FAILED regression: no process of passive was ever found\n" in printed
     assert failures == 1
 
 

@@ -147,9 +147,9 @@ def test_its_table_and_its_file(
     monkeypatch.setattr(soak, "PARTS", parts)
     monkeypatch.setattr(sys, "argv", ["soak", "--minutes", "10", "--out", str(tmp_path / "a/soak.json")])
     assert soak.main() == 1
-    said = capsys.readouterr().out
-    assert "| memory | 9 | 120.0 | 3 | 0 | slowest_ms 0.5 |" in said
-    assert said.endswith(
+    text = capsys.readouterr().out
+    assert "| memory | 9 | 120.0 | 3 | 0 | slowest_ms 0.5 |" in text
+    assert text.endswith(
         "FAILED two draws\n  again: make soak SOAK=\"--repeat 'kills:passive:Step.asked:7'\"\n"
     )
     assert json.loads((tmp_path / "a/soak.json").read_text())["kills"]["failures"] == [failure]

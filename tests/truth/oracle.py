@@ -83,7 +83,7 @@ def _tells_apart(x: Array, y: Array) -> bool:
 
 
 def _near(x: Array, y: Array, width: float) -> tuple[float, float, float]:
-    """Of one column (n,): even rows of a chunk of nearly one ``y`` answer for its odd ones."""
+    """One column (n,): even rows of a chunk of nearly one ``y`` answer for its odd ones."""
     chunks = x[np.argsort(y, kind="stable")][: len(x) // (2 * NEAR) * 2 * NEAR].reshape(-1, 2 * NEAR)
     learn, test = chunks[:, ::2], chunks[:, 1::2]
     wrong = ((test - learn.mean(axis=1, keepdims=True)) ** 2).mean() / (1 + 1 / NEAR)

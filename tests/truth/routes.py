@@ -181,7 +181,7 @@ def said_of(lab: Laboratory, clear: bool = True) -> list[Said]:
         *([of_audit_route(lab, "clear")] if clear else []),
         of_run_route(lab),
     ]
-    return [said for route in routes for said in route]
+    return [text for route in routes for text in route]
 
 
 def few_defences() -> None:

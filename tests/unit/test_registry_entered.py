@@ -44,7 +44,7 @@ def test_a_file_is_a_plugin_until_the_end(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("file", "text", "said"),
+    ("file", "text", "words"),
     [
         ("absent.py", None, "is no Python file: give one plug-in as `vflens new` makes it"),
         ("Mine.py", "", "rename the file, 'Mine' is not of lower case letters"),
@@ -58,10 +58,10 @@ def test_a_file_is_a_plugin_until_the_end(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_is_no_plugin_is_refused(tmp_path: Path, file: str, text: str | None, said: str) -> None:
+def test_what_is_no_plugin_is_refused(tmp_path: Path, file: str, text: str | None, words: str) -> None:
     if text is not None:
         (tmp_path / file).write_text(text)
-    with pytest.raises((ConfigError, PluginError), match=said), ATTACKS.entered_file(tmp_path / file):
+    with pytest.raises((ConfigError, PluginError), match=words), ATTACKS.entered_file(tmp_path / file):
         pass
     assert not ATTACKS.given
 
@@ -81,7 +81,7 @@ def test_an_installed_class_is_itself() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "words"),
     [
         (class_of("HalfStar", 0.5), "class HalfStar: rename the class, 'half_star' is one of the installed"),
         (class_of("Größe", 0.5), "rename the class, 'größe' is not of lower case letters"),
@@ -90,13 +90,13 @@ def test_an_installed_class_is_itself() -> None:
         (HalfStar(), "is no public subclass of"),
     ],
 )
-def test_other_classes_are_refused(given: Any, said: str) -> None:
-    with pytest.raises((ConfigError, PluginError), match=said), ATTACKS.entered(given):
+def test_other_classes_are_refused(given: Any, words: str) -> None:
+    with pytest.raises((ConfigError, PluginError), match=words), ATTACKS.entered(given):
         pass
 
 
 def test_a_second_class_of_one_name_answers_for_itself() -> None:
-    """As in a notebook, where a cell runs again: nothing keeps the first class by its name."""
+    """In a notebook a cell runs again: nothing keeps the first class by its name."""
     for value in (0.25, 0.75):
         with ATTACKS.entered(class_of("OneNumberOfTest", value)) as name:
             assert (attacks.estimate(name, A, B).values == value).all()

@@ -117,7 +117,7 @@ def test_the_health_service_says_that_a_run_has_moved_and_not_how_far() -> None:
         first, again, later = (serves(f"unix:{folder}/s", LIMITS, 60.0) for _ in moved)
         server.stop(0).wait()
     assert first == again != later
-    assert all(re.fullmatch("[0-9a-f]{16}", said) for said in (first, later))
+    assert all(re.fullmatch("[0-9a-f]{16}", text) for text in (first, later))
 
 
 def test_a_health_service_that_says_nothing_of_its_run_serves() -> None:

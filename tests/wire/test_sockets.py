@@ -150,8 +150,8 @@ class TestWay:
         (folder / "above/s").symlink_to("mine/s")
         (folder / "above/t").symlink_to("u")
         (folder / "above").chmod(0o777)
-        said = sockets.doubt(folder / "above/mine/s")
-        assert said == f"other users can write {folder}/above (mode 777): chmod go-w {folder}/above"
+        text = sockets.doubt(folder / "above/mine/s")
+        assert text == f"other users can write {folder}/above (mode 777): chmod go-w {folder}/above"
         (folder / "above").chmod(0o1777)
         for name in ("mine/s", "s"):
             assert not sockets.doubt(folder / "above" / name)

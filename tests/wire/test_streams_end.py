@@ -24,7 +24,7 @@ from vflens.wire.grpc_link import GrpcLink
 
 
 class DefectError(Exception):
-    """Of the loop itself."""
+    """A defect of the loop itself."""
 
 
 def answer(step: Step) -> StepReply:

@@ -62,23 +62,23 @@ class TestWithdrawal:
         return own.warning()
 
     def test_the_last_pin(self, pinned: dict[Subject, Tls]) -> None:
-        said = self.refuse(pinned[CALLEE], _without(""), pinned[COORDINATOR])
-        assert "holds no certificate: add the peers' with: vflens certs trust" in said
+        text = self.refuse(pinned[CALLEE], _without(""), pinned[COORDINATOR])
+        assert "holds no certificate: add the peers' with: vflens certs trust" in text
 
     def test_the_last_authority(self, tmp_path: Path) -> None:
         """It signed the party's own certificate too: who trusts nobody still has a server."""
         authority = draw_authority(FEDERATION)
         callee, mine = (files(tmp_path / w.party, w, authority) for w in (CALLEE, COORDINATOR))
-        said = self.refuse(callee, _without(""), mine)
-        assert "holds no certificate" in said
+        text = self.refuse(callee, _without(""), mine)
+        assert "holds no certificate" in text
 
     def test_beside_a_file_that_does_not_load(self, pinned: dict[Subject, Tls]) -> None:
         def change(trust: Path) -> None:
             (trust / "new.pem").write_text("still on its way")
             _without("coordinator")(trust)
 
-        said = self.refuse(pinned[CALLEE], change, pinned[COORDINATOR])
-        assert "new.pem holds no certificate in PEM" in said
+        text = self.refuse(pinned[CALLEE], change, pinned[COORDINATOR])
+        assert "new.pem holds no certificate in PEM" in text
 
     def test_beside_a_new_certificate_that_does_not_fit(self, pinned: dict[Subject, Tls]) -> None:
         """The own certificate stays in use; trust does not wait for it."""
@@ -87,8 +87,8 @@ class TestWithdrawal:
             pinned[CALLEE].certificate.write_text("half a file")
             _without("coordinator")(trust)
 
-        said = self.refuse(pinned[CALLEE], change, pinned[COORDINATOR])
-        assert "the new certificate is not used" in said
+        text = self.refuse(pinned[CALLEE], change, pinned[COORDINATOR])
+        assert "the new certificate is not used" in text
 
     def test_what_loads_is_still_trusted(self, pinned: dict[Subject, Tls]) -> None:
         callee = pinned[CALLEE]

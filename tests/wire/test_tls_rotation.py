@@ -102,7 +102,7 @@ class TestRotation:
             assert ask(address, tls) == acts.Done()
 
     def test_a_link_that_leads_to_the_next_files(self, tmp_path: Path) -> None:
-        """As mounted secrets are renewed: all at once, perhaps with equal times."""
+        """Mounted secrets are renewed so: all at once, perhaps with equal times."""
         for name in ("first", "second"):
             made = files(tmp_path / name, CALLEE)
             pin(made, [files(tmp_path / "peer", ACTIVE)])
@@ -194,10 +194,10 @@ class TestEnd:
         authority = draw_authority(FEDERATION)
         short = files(tmp_path / "short", CALLEE, authority, days=3 / 86_400)
         mine = files(tmp_path / "mine", COORDINATOR, authority)
-        identity, said = Identity(short, "callee", Role.PASSIVE), list[str]()
+        identity, text = Identity(short, "callee", Role.PASSIVE), list[str]()
         with served(short) as address:
             own: Any = SimpleNamespace(tls=short, party="callee", role=Role.PASSIVE)
-            with reminded(own, said.append, get_logger()):
+            with reminded(own, text.append, get_logger()):
                 wait_until_ended(short)
             peer = Peer(name="callee", role=Role.PASSIVE, address=address, token="t" * 32)
             config: Any = SimpleNamespace(
@@ -206,11 +206,11 @@ class TestEnd:
             leading: Any = SimpleNamespace(config=config, left_out=())
             with pytest.raises(AccessError, match=r"the certificate of party 'callee' at .* has ended"):
                 _check_alive(leading)
-        assert [("ends in" in s, "new connections are refused" in s) for s in said] == [
+        assert [("ends in" in s, "new connections are refused" in s) for s in text] == [
             (True, False),
             (False, True),
         ]
-        assert said[-1] == identity.warning()
+        assert text[-1] == identity.warning()
 
 
 OWN_ENDED = "closed the connection: this party's certificate .* ended on .* UTC: draw or request another"

@@ -97,7 +97,7 @@ def judged(model: Model) -> Verdict:
 
 
 def _of_leaves(model: Model, leaves: Sequence[Document]) -> list[str]:
-    """Of each class the leaves whose numbers differ: by its values, or by all numbers where some miss."""
+    """For each class the leaves whose numbers differ: by its values, or by all numbers where some miss."""
     false = []
     for k in range(model.leaf.shape[1]):
         name = k + (model.leaf.shape[1] == 1)
@@ -135,7 +135,7 @@ def _misplaced(model: Model, leaves: Sequence[Document], member: Array) -> list[
 
 
 def _of_labels(model: Model, tree_model: TreeModel, leaves: Sequence[Document]) -> list[str]:
-    """Of a regression the mean labels that follow from the leaves' values, beside the true ones."""
+    """The mean labels of a regression that follow from the leaves' values, beside the true ones."""
     if any(leaf["mean_label_off"] is None for leaf in leaves):
         return []
     training = tree_model.training
@@ -159,11 +159,11 @@ def _of_labels(model: Model, tree_model: TreeModel, leaves: Sequence[Document]) 
 def _of_sentences(found: TreeFile) -> list[str]:
     """Printed sentences on training rows that lack their condition."""
     needed = {"training_rows": _CONDITION, "training_boxes": (*_CONDITION, "no value was missing")}
-    said = [s for s in training(found) if "of the first tree" in s or " of values, and the class of " in s]
+    text = [s for s in training(found) if "of the first tree" in s or " of values, and the class of " in s]
     stated = [key for key in needed if getattr(found, key)]
-    if len(said) != len(stated):
-        return [f"{len(said)} sentences on {stated}"]
-    return [s for s, key in zip(said, stated, strict=True) if not all(words in s for words in needed[key])]
+    if len(text) != len(stated):
+        return [f"{len(text)} sentences on {stated}"]
+    return [s for s, key in zip(text, stated, strict=True) if not all(words in s for words in needed[key])]
 
 
 def _inside(x: Array, box: Document) -> Array:

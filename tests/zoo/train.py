@@ -259,7 +259,7 @@ def main() -> None:
     parser.add_argument("--small", action="store_true", help="few rows, few trees")
     asked = parser.parse_args()
     asked.folder.mkdir(parents=True, exist_ok=True)
-    told: Params = {}
+    facts: Params = {}
     truth: Params = {}
     for at, (option, change) in enumerate(OPTIONS.items()):
         for number in range(asked.of_each):
@@ -273,15 +273,15 @@ def main() -> None:
             scores, parallel = (plan.params.get(key, 1) for key in ("num_class", "num_parallel_tree"))
             truth |= {f"{name}:x": plan.x, f"{name}:y": plan.y}
             truth[f"{name}:leaf"] = first_leaves(booster, plan.x, scores, parallel)
-            told[name] = {
+            facts[name] = {
                 "option": option,
                 "equal": plan.equal,
                 "missing": bool(np.isnan(plan.x).any()),
                 "params": {**plan.params, "trees": plan.trees},
             }
     np.savez_compressed(asked.folder / "truth.npz", **truth)
-    (asked.folder / "zoo.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
-    print(f"{len(told)} models of {len(OPTIONS)} options in {asked.folder}")
+    (asked.folder / "zoo.json").write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+    print(f"{len(facts)} models of {len(OPTIONS)} options in {asked.folder}")
 
 
 if __name__ == "__main__":

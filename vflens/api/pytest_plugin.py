@@ -83,9 +83,9 @@ class Hiding:
 
 def _assert_held(outcomes: Sequence[Outcome]) -> None:
     __tracebackhide__ = True
-    said = [o.sentence for o in outcomes if o.judged != "held"]
-    if said:
-        raise AssertionError("\n".join(said))
+    text = [o.sentence for o in outcomes if o.judged != "held"]
+    if text:
+        raise AssertionError("\n".join(text))
 
 
 @pytest.fixture

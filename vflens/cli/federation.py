@@ -299,7 +299,7 @@ def _summary(runs: Any, report: Path) -> str:
         for run in runs
         for r in run.membership
     )
-    gained += "".join(f"\n{run.name}, {told}" for run in runs for told in run.best_means)
+    gained += "".join(f"\n{run.name}, {stated}" for run in runs for stated in run.best_means)
     loud = "".join(f"\n{alarm}" for alarm in alarms(runs))
     quiet = "".join(f"\nnote: {omission}" for omission in omissions(runs))
     fewer = ((r, p) for r in runs for p in r.parties if p.federation.own_rows > p.federation.aligned_rows)

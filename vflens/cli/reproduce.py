@@ -143,8 +143,8 @@ def sweep(
             facts = run_sweep(loaded, pool, out, command) if of is None else run_part(loaded, pool, of)
         judged = asked.judged(lambda: _evidence(facts)) if of is None else Judged(())
         facts |= write_table(table, lambda: _evidence(facts)) if of is None else {}
-        said = _swept if of is None else partial(_part, command=command)
-        emit(json, {**facts, **judged.json}, lambda: f"{said(facts)}{judged.text}")
+        text = _swept if of is None else partial(_part, command=command)
+        emit(json, {**facts, **judged.json}, lambda: f"{text(facts)}{judged.text}")
     judged.enforce()
 
 

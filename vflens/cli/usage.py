@@ -23,8 +23,8 @@ def sentence(error: Any) -> str:
     "": it is a group without a command, whose help was printed.
     """
     command = error.ctx.command_path if error.ctx is not None else "vflens"
-    said = _SAID.get(type(error).__name__, _usage)(error)
-    return f"{said} (see {command} --help)" if said else ""
+    text = _SAID.get(type(error).__name__, _usage)(error)
+    return f"{text} (see {command} --help)" if text else ""
 
 
 class _Parameter(NamedTuple):

@@ -46,7 +46,7 @@ from vflens.config.settings import (
     build_plugins,
     check_attacks,
 )
-from vflens.config.training_checks import check_protection, check_sampling
+from vflens.config.training_checks import check_sampling
 from vflens.config.vertical import (
     AGGREGATOR,
     ATTACKED_ROWS,
@@ -101,7 +101,6 @@ __all__ = [
     "check_attacks",
     "check_client_grants",
     "check_method",
-    "check_protection",
     "check_rounds",
     "check_sampling",
     "describe_problem",

@@ -84,8 +84,8 @@ def refused(
 ) -> ConfigError:
     """``error`` of ``data`` in our words; wrong names beside ``known`` ones, or all of ``kind``."""
     names, found = list(known), error.errors()
-    told = [{**e, "loc": tuple(_place(e["loc"], data))} for e in found if not _follows(e, found)]
-    problems = "; ".join(describe_problem(e, names) for e in told[:5])
+    shown = [{**e, "loc": tuple(_place(e["loc"], data))} for e in found if not _follows(e, found)]
+    problems = "; ".join(describe_problem(e, names) for e in shown[:5])
     if kind is None or all(e["type"] != "extra_forbidden" for e in error.errors()):
         return ConfigError(f"{source}: {problems}")
     return ConfigError(
@@ -95,11 +95,11 @@ def refused(
 
 def _place(place: Iterable[Any], data: Any) -> Iterator[Any]:
     """``place`` in ``data`` without the kinds that pydantic puts behind the name of a table of several."""
-    told = False
+    shown = False
     for step in place:
         table = data if isinstance(data, dict) else {}
-        told = not told and table.get("kind") == step
-        if not told:
+        shown = not shown and table.get("kind") == step
+        if not shown:
             yield step
             data = table.get(step)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Literal
 
@@ -10,21 +11,18 @@ from pydantic import Field, model_validator
 
 from vflens.config.party import OPERATOR, LeaderConfig, LedConfig, PartyConfig, require_one
 from vflens.config.settings import AttackTable, Disclosure, Peer, Settings, Token, check_attacks
-from vflens.config.training_checks import check_protection, check_sampling
+from vflens.config.training_checks import check_sampling
 from vflens.models.family import ModelFamily
 from vflens.models.settings import PROTECTION, Aggregator, Protection, Training
 from vflens.names import repeated
 from vflens.protocol.access import Access
-from vflens.protocol.vertical.access import ACCESS, DIRECT_ACCESS, SHARES_ACCESS
+from vflens.protocol.vertical.access import Way, way_of
+from vflens.protocol.vertical.shares import check_protection
 from vflens.tables.description import PartyFile
 from vflens.types import AlignMode, Role
 
 AGGREGATOR = (
     "who receives the passive parties' embeddings, the same at every party; `active`: split networks only"
-)
-#: The hooks of defences that act on a batch, or on what a step makes of it.
-_OF_STEPS = frozenset(
-    {"on_batch", "on_batch_labels", "wrap_model", "penalty", "on_embedding", "on_gradient", "on_received"}
 )
 MALICIOUS = "its attack sends other gradients (`fsha`, `urvfl`), or has its model learn otherwise (`amc`)"
 ATTACKED_ROWS = (
@@ -39,24 +37,18 @@ class VerticalConfig(PartyConfig):
     aggregator: Aggregator = Field("coordinator", description=AGGREGATOR)
 
     @property
-    def is_protected(self) -> bool:
-        """Whether the run's training is protected."""
-        return False
+    @abstractmethod
+    def way(self) -> Way:
+        """How the run trains."""
 
     @property
     def access(self) -> Access:
-        if self.is_protected:
-            return SHARES_ACCESS
-        return DIRECT_ACCESS if self.aggregator == "active" else ACCESS
+        return self.way.access
 
     @property
     def hooks(self) -> frozenset[str]:
-        """See :attr:`PartyConfig.hooks`; only passive parties release embeddings to the active party, and in
-        protected training no batch, embedding or gradient is anybody's.
-        """
-        if self.is_protected:
-            return super().hooks - _OF_STEPS
-        return super().hooks - ({"on_embedding"} if self.aggregator == "active" else set())
+        """See :attr:`PartyConfig.hooks`; not those that its way of training leaves nothing to do."""
+        return super().hooks - self.way.unused
 
 
 class Align(Settings):
@@ -97,8 +89,8 @@ class VerticalDataConfig(VerticalConfig, LedConfig):
         return self.align.mode or ("hmac" if self.alignment_key else "psi")
 
     @property
-    def is_protected(self) -> bool:
-        return self.protection == "shares"
+    def way(self) -> Way:
+        return way_of(self.aggregator, self)
 
     @property
     def draws_together(self) -> bool:
@@ -150,12 +142,11 @@ class PassiveConfig(VerticalDataConfig):
     def hooks(self) -> frozenset[str]:
         """See :attr:`PartyConfig.hooks`; parameters leave where they are disclosed."""
         discloses = any(d.what == "parameters" for d in self.disclose)
-        steps = _OF_STEPS if self.is_protected else frozenset[str]()
-        return self.facts.hooks - steps - (set() if discloses else {"on_parameters"})
+        return self.facts.hooks - self.way.unused_at_passive - (set() if discloses else {"on_parameters"})
 
     @model_validator(mode="after")
     def _knows_who_receives_its_embeddings(self) -> PassiveConfig:
-        if self.aggregator == "active" or self.is_protected:
+        if self.way.led_by_active:
             require_one(self, Role.ACTIVE)
         return self
 
@@ -279,8 +270,8 @@ class CoordinatorConfig(VerticalConfig, LeaderConfig):
         return super().hooks - self.model.unused_hooks - scores
 
     @property
-    def is_protected(self) -> bool:
-        return self.training.is_protected
+    def way(self) -> Way:
+        return way_of(self.aggregator, self.training)
 
     @property
     def stays(self) -> bool:

@@ -27,5 +27,5 @@ class Robot(Dataset):
         return checked_table("robot", *encoded(raw), classes, COUNTS)
 
     def as_coded(self) -> Table:
-        """As in the paper; their numbers of classes depend on Python's set order, ours on the names."""
+        """The paper's columns; their numbers of classes depend on Python's set order, ours on the names."""
         return scaled_on_all_rows(self.load())

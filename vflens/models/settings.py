@@ -73,7 +73,7 @@ class Training(BaseModel):
     def _as_before(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
         """Without a protection as before there was one: digests of earlier runs stay."""
         named: dict[str, Any] = handler(self)
-        return named if self.is_protected else {k: v for k, v in named.items() if k != "protection"}
+        return {k: v for k, v in named.items() if (k, v) != ("protection", "none")}
 
     @property
     def is_protected(self) -> bool:

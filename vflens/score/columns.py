@@ -180,7 +180,7 @@ class ColumnScoring(ScoringService):
         add(Name.ROWS_UNIQUE, found.unique)
 
     def _binary(self, guess: Guess, truth: Array, submission: Submission) -> None:
-        """Of each column of two values the share of rows that a two-valued column of ``guess`` splits
+        """For each column of two values the share of rows that a two-valued column of ``guess`` splits
         rightly, beside that of the more frequent value.
         """
         if not any(len(np.unique(column)) == 2 for column in guess.values.T):

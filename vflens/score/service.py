@@ -94,8 +94,8 @@ class ScoringService(ABC):
             errors = self.keep_errors(submission)  # of a repetition too: the figures may have been lost
             self._metrics.save()
         if is_first:  # repetitions would fill the disk
-            told = {"adversary": submission.sender, "scored_set": submission.scored_set}
-            self._log.info("scored", **told, rows=len(submission.rows), errors=dict(errors))
+            labels = {"adversary": submission.sender, "scored_set": submission.scored_set}
+            self._log.info("scored", **labels, rows=len(submission.rows), errors=dict(errors))
         return Receipt(len(submission.rows), len(submission.guesses), errors if self._lab else {})
 
     @abstractmethod

@@ -36,7 +36,7 @@ class Tolerance:
 
     @classmethod
     def of(cls, truth: Array, stated: Mapping[int, float], finite: Mapping[int, Array]) -> Tolerance:
-        """Of the columns of ``truth``, by position: ``stated``, scaled; of ``finite`` ones their values."""
+        """Widths for the columns of ``truth``, by position: ``stated``, scaled; ``finite`` by value."""
         width = np.full(truth.shape[1], DEFAULT)
         for j, letters in finite.items():
             width[j] = np.diff(letters).min() / 2 * (1 - 1e-9) if len(letters) > 1 else 0.0

@@ -84,7 +84,7 @@ def _is_number(how: str) -> bool:
 
 
 def column_and_kind(flag: str) -> tuple[str, str]:
-    """Of a flag COLUMN=KIND, or KIND with the column ""; "one-hot" is one_hot."""
+    """The column and kind of a flag COLUMN=KIND, or KIND with the column ""; "one-hot" is one_hot."""
     column, _, kind = flag.rpartition("=")
     return column, "one_hot" if kind == "one-hot" else kind
 

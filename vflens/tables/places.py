@@ -27,11 +27,11 @@ class Places:
 
     @classmethod
     def of(cls, ids: Array) -> Places:
-        """Of all rows of a file."""
+        """Places of all rows of a file."""
         return cls(np.arange(1, len(ids) + 1), ids)
 
     def kept(self, rows: Array) -> Places:
-        """Of these rows, bool (n,)."""
+        """Places of these rows, bool (n,)."""
         return Places(self.numbers[rows], self.ids[rows])
 
     def refusal(

@@ -188,7 +188,7 @@ def repeats_earlier(ids: Array) -> Array:
 
 
 def _numbers(spec: PartyFile, cells: RawTable, names: Sequence[str]) -> Iterator[tuple[int, str, Array]]:
-    """As :meth:`RawTable.chunks`, values float64, NaN where missing."""
+    """The chunks of :meth:`RawTable.chunks`, values float64, NaN where missing."""
     conversions = {name: Conversion(name, spec.encode.get(name)) for name in names}
     for start, name, values in cells.chunks(names):
         yield start, name, conversions[name].numbers(values, start)

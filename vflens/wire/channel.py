@@ -66,7 +66,7 @@ def open_channel(address: str, limits: Limits, tls: Counterpart | None = None) -
 
 
 def open_aio_channel(address: str, limits: Limits, tls: Counterpart | None = None) -> grpc.aio.Channel:
-    """As :func:`open_channel`, for the running event loop; it connects at once, whatever an earlier channel
+    """Do as :func:`open_channel`, for the running event loop; it connects at once whatever an earlier channel
     met at ``address``: the party may be back since.
     """
     chosen = [*_calling(limits), ("grpc.use_local_subchannel_pool", 1)]

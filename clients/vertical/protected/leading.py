@@ -5,14 +5,15 @@ The coordinator starts it, draws the order of every epoch and deals masks; nothi
 
 from collections.abc import Mapping, Sequence
 from threading import Event
-from typing import Protocol
 
 import numpy as np
 
-from vflens.clients.vertical.direct_training import ordered
+from vflens.clients.vertical.aligned_run import LabelledRun
+from vflens.clients.vertical.clear.direct_training import ordered
+from vflens.clients.vertical.party import VerticalParty
 from vflens.clients.vertical.protected.computing import Computing
 from vflens.errors import ProtocolError, UnavailableError
-from vflens.member.gate import ReleaseGate
+from vflens.models.part import Taking
 from vflens.protocol.acts import Step, StepReply, Trained
 from vflens.protocol.checks import MODEL_VERSION
 from vflens.protocol.link import Link, Reply, Stream
@@ -25,37 +26,22 @@ from vflens.words import counted
 _NO_ROWS = np.zeros(0, np.int32)
 
 
-class ProtectedLeader(Protocol):
-    """An active party as this loop takes it."""
-
-    stopped: Event
-    paused: Event
-    gate: ReleaseGate
-
-    @property
-    def computing(self) -> Computing:
-        """Its shares."""
-
-    def take_shares(self, released: Released) -> None:
-        """Record shares that came before the first step, or after the last."""
-
-    def take_opening(self, released: Released) -> None:
-        """Log what the other computing party sent."""
-
-    def step_taken(self) -> None:
-        """Called after each step."""
-
-    def take_model(self, own: Array) -> None:
-        """Keep its ``own`` rows of θ, its part of the trained model."""
-
-
 class ProtectedTraining:
-    """The loop that ``party`` runs over its links to the ``passive`` parties, in name order."""
+    """The loop that ``party`` runs over its links to the ``passive`` parties, in name order.
 
-    def __init__(self, party: ProtectedLeader, coordinator: Link, passive: Sequence[Link]) -> None:
+    ``own`` are its shares; ``paused``: the coordinator came back.
+    """
+
+    def __init__(
+        self,
+        party: VerticalParty[LabelledRun],
+        own: Computing,
+        coordinator: Link,
+        passive: Sequence[Link],
+        paused: Event,
+    ) -> None:
         self._party, self._coordinator, self._passive = party, coordinator, passive
-        self._own = party.computing
-        self._run = party.computing.run
+        self._own, self._run, self._paused = own, own.run, paused
         self._other = self._run.computing[1]
         self._dealt = DealtMasks(self._run, coordinator)
 
@@ -99,13 +85,14 @@ class ProtectedTraining:
         reply = await self._reply(self._streams[party], act)
         found = checked(reply, party, Point.SHARES, shapes)
         assert reply is not None
-        self._party.take_shares(reply)
+        with self._party.lock:
+            self._party.transcript.record(reply)
         return found
 
     async def _reply(self, stream: Stream[StepReply], act: Step) -> Released | None:
         if self._party.stopped.is_set():
             raise UnavailableError(f"run {act.exchange.run!r} is over: no further step is taken")
-        if self._party.paused.is_set():
+        if self._paused.is_set():
             raise UnavailableError(f"the coordinator of run {act.exchange.run!r} came back: it asks anew")
         await stream.send(act)
         released = (await stream.receive()).released
@@ -130,7 +117,7 @@ class ProtectedTraining:
         change = opening.send(answer["rho"]) + answer["change share"]
         own.rho = answer["rho"]
         own.finish(opening, change)
-        self._party.step_taken()
+        self._step_taken()
 
     async def _opened(self, number: int, rows: Array, arrays: Mapping[str, Array]) -> dict[str, Array]:
         """The other computing party's answer to the message ``number``; one that is known is not asked for
@@ -144,7 +131,7 @@ class ProtectedTraining:
         found = checked(answer, self._other, Point.OPENING, self._run.shapes(number, len(rows), answer=True))
         assert answer is not None
         self._own.known[number] = answer
-        self._party.take_opening(answer)
+        self._log(answer)
         return found
 
     def _check_same(self, answer: Mapping[str, Array], mine: Mapping[str, Array]) -> None:
@@ -171,7 +158,35 @@ class ProtectedTraining:
             share = sent({"parameters": theta[run.columns[party]]})
             released = self._party.gate.release(Point.SHARES, exchange, _NO_ROWS, share)
             await self._reply(self._streams[party], Step(exchange, _NO_ROWS, released))
-        self._party.take_model(theta[run.columns[own.name]])
+        self._take_model(theta[run.columns[own.name]])
+
+    def _log(self, answer: Released) -> None:
+        """Log what the other computing party sent, once."""
+        party, number = self._party, answer.exchange.step
+        with party.lock:
+            if number > party.recovery.learned:
+                party.recovery.append(answer)
+                party.recovery.mark_learned(number)
+                party.transcript.record(answer)
+                party.transcript.link()
+
+    def _step_taken(self) -> None:
+        """Forget what was known of a step that is taken.
+
+        What was logged of later steps before a restart stays; a checkpoint would empty that log.
+        """
+        with self._party.lock:
+            self._own.forget_taken()
+            if not self._own.known:
+                self._party.recovery.checkpoint_if_due(self._party.kept_state)
+
+    def _take_model(self, own: Array) -> None:
+        """Keep its part of the model, ``own`` rows of θ, for good."""
+        party = self._party
+        with party.lock:
+            assert isinstance(party.run.model, Taking)
+            party.run.model.take(self._own.own_parameters(own))
+            party.recovery.checkpoint(party.kept_state())
 
 
 class DealtMasks:

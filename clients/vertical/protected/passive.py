@@ -1,80 +1,75 @@
 """A passive party in protected training: it shares its columns; the first one computes on shares."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from typing import ClassVar
 
-from vflens.clients.vertical.passive import PassiveParty
-from vflens.clients.vertical.protected.answering import Answering
-from vflens.clients.vertical.protected.secret import secret_of_masks, seeded
+from vflens.clients.pace import Pace
+from vflens.clients.training import PartyTraining
+from vflens.clients.vertical.aligned_run import AlignedRun
+from vflens.clients.vertical.party import VerticalParty
+from vflens.clients.vertical.protected.computing import Answering
+from vflens.clients.vertical.protected.secret import secret_of_masks
 from vflens.clients.vertical.protected.sharing import Sharing
 from vflens.errors import ProtocolError, StateError
-from vflens.models.part import Taking
-from vflens.protocol.acts import Describe, Step, StepReply
+from vflens.member.member import Member
+from vflens.models.part import PassivePart, Taking
+from vflens.protocol.acts import Step, StepReply
 from vflens.protocol.checks import check_exchange
-from vflens.protocol.link import Handlers
-from vflens.protocol.mask_acts import Seed
 from vflens.protocol.pair_key import PairKey
-from vflens.protocol.vertical.agreement import VerticalAgreement
 from vflens.protocol.vertical.shares import SharedRun, checked, sent
-from vflens.types import Array, Exchange, PartyInfo, Phase, Point, Released
+from vflens.types import Array, Exchange, Phase, Point, Released
 
 
-class ProtectedPassive(PassiveParty):
-    """Answers the active party with shares, and with what both have opened."""
+class PassiveOnShares(PartyTraining):
+    """Answers the active party with shares, and with what both have opened.
 
-    learns_from = Point.OPENING
-    _sharing: Sharing | None = None
+    Args:
+        party: the party that trains.
 
-    def handlers(self) -> Handlers:
-        return {**super().handlers(), Seed: lambda act: seeded(self, act)}
+    Raises:
+        ConfigError, ProtocolError: see :class:`Sharing`.
+    """
 
-    def describe(self, act: Describe) -> PartyInfo:
-        """Its columns, and the key of what it shares with another passive party, signed."""
-        key = PairKey(secret_of_masks(self), "columns", self.config.run, self.name)
-        return self.with_signed_key(replace(super().describe(act), mask_key=key.public.hex()), act)
+    learns_from: ClassVar = Point.OPENING
+    asked_for_rows: ClassVar = False
 
-    def begin_run(self, federation: VerticalAgreement, order: Array) -> None:
-        super().begin_run(federation, order)
-        run = SharedRun(federation)
-        kind = Answering if self.name == run.computing[1] else Sharing
-        self._sharing = kind(run, self.name, secret_of_masks(self), self.run.inputs)
+    def __init__(self, party: VerticalParty[AlignedRun[PassivePart]], _: Pace) -> None:
+        self._party = party
+        run = SharedRun(party.run.federation)
+        kind = Answering if party.name == run.computing[1] else Sharing
+        #: What it gives of its columns; at the first passive party all its shares.
+        self.sharing = kind(run, party.name, secret_of_masks(party), party.run.inputs)
 
-    @property
-    def sharing(self) -> Sharing:
-        """What it gives of its columns; at the first passive party all its shares.
-
-        Raises:
-            StateError: the run was not prepared yet.
-        """
-        if self._sharing is None:
-            raise StateError(f"party {self.name!r} has no shares yet: the coordinator prepares the run first")
-        return self._sharing
+    @staticmethod
+    def key_of_masks(party: Member) -> str:
+        """The public key of what ``party`` shares with another passive party, in hexadecimal."""
+        return PairKey(secret_of_masks(party), "columns", party.config.run, party.name).public.hex()
 
     @property
     def _answering(self) -> Answering:
         if not isinstance(self.sharing, Answering):
             first, second = self.sharing.run.computing
             raise ProtocolError(
-                f"an opening reached {self.name!r}: only {first!r} and {second!r} compute on shares"
+                f"an opening reached {self._party.name!r}: only {first!r} and {second!r} compute on shares"
             )
         return self.sharing
 
     def step(self, act: Step) -> StepReply:
         """Answer a message of protected training; see :mod:`vflens.protocol.vertical.shares`."""
-        with self.lock:
+        with self._party.lock:
             if act.exchange.phase is Phase.DISCLOSE:
                 return StepReply(self._shared(act))
-            self.run.federation.check_step(act.exchange)
-            self.settle()
+            self._party.run.federation.check_step(act.exchange)
+            self._party.settle()
             self._replay()
-            if (answered := self.gate.answered(Point.OPENING, act.exchange)) is not None:
+            if (answered := self._party.gate.answered(Point.OPENING, act.exchange)) is not None:
                 return StepReply(answered)
             return StepReply(self._opened(act))
 
     def _shared(self, act: Step) -> Released | None:
         """Its share of the rows asked for, or the opened features; after training it takes its parameters."""
-        check_exchange(act.exchange, self.config.run, Phase.DISCLOSE)
-        self.reached.check_training(self.recovery.learned + 1)
+        check_exchange(act.exchange, self._party.config.run, Phase.DISCLOSE)
+        self._party.reached.check_training(self._party.recovery.learned + 1)
         sharing, received = self.sharing, act.received
         if not len(act.rows):
             self._take_parameters(received)
@@ -85,28 +80,28 @@ class ProtectedPassive(PassiveParty):
         due = {"features share": (len(rows), sharing.run.width)}
         share = checked(received, sharing.run.computing[0], Point.SHARES, due)["features share"]
         assert received is not None
-        self.transcript.record(received)
+        self._party.transcript.record(received)
         return self._sent(act.exchange, rows, {"features": sharing.opened_features(rows, share)})
 
     def _sent(self, exchange: Exchange, rows: Array, arrays: Mapping[str, Array]) -> Released:
-        return self.gate.release(Point.SHARES, exchange, rows, sent(arrays))
+        return self._party.gate.release(Point.SHARES, exchange, rows, sent(arrays))
 
     def _take_parameters(self, received: Released | None) -> None:
         sharing = self.sharing
-        part = sharing.run.columns[self.name]
+        part = sharing.run.columns[self._party.name]
         due = {"parameters": (part.stop - part.start, sharing.run.logits)}
         hidden = checked(received, sharing.run.computing[0], Point.SHARES, due)["parameters"]
         assert received is not None
-        self.transcript.record(received)
-        self._keep(hidden - sharing.parameters_mask(self.name))
-        self.recovery.checkpoint(self.kept_state())
+        self._party.transcript.record(received)
+        self._keep(hidden - sharing.parameters_mask(self._party.name))
+        self._party.recovery.checkpoint(self._party.kept_state())
 
     def _opened(self, act: Step) -> Released:
-        self.reached.check_training(act.exchange.step)
-        if not self.recovery.is_due(act.exchange):
+        self._party.reached.check_training(act.exchange.step)
+        if not self._party.recovery.is_due(act.exchange):
             raise StateError(
                 f"message {act.exchange.step} is over and its answer no longer kept: ask for "
-                f"{self.recovery.learned + 1}"
+                f"{self._party.recovery.learned + 1}"
             )
         own, received = self._answering, act.received
         if received is None or received.exchange != act.exchange:
@@ -114,10 +109,10 @@ class ProtectedPassive(PassiveParty):
         arrays = self._arrays(received)
         own.end_step(arrays)
         self._checkpoint_between_steps(act.exchange.step)
-        self.recovery.append(received)  # before anything of it is opened
+        self._party.recovery.append(received)  # before anything of it is opened
         released = self._answered(received)
-        self.recovery.mark_learned(act.exchange.step)
-        self.defer(lambda: self.remember(received))
+        self._party.recovery.mark_learned(act.exchange.step)
+        self._party.defer(lambda: self.remember(received))
         return released
 
     def _checkpoint_between_steps(self, number: int) -> None:
@@ -125,18 +120,20 @@ class ProtectedPassive(PassiveParty):
         restart then answers from the checkpoint alone.
         """
         if self._is_last(number):
-            self.recovery.checkpoint(self.kept_state())
+            self._party.recovery.checkpoint(self._party.kept_state())
         elif number % 2 == 0:
-            self.recovery.checkpoint_if_due(self.kept_state)
+            self._party.recovery.checkpoint_if_due(self._party.kept_state)
 
     def _is_last(self, number: int) -> bool:
-        return number == 2 * self.run.federation.steps
+        return number == 2 * self._party.run.federation.steps
 
     def _replay(self) -> None:
         """Take the messages that were logged before a restart, once the features are open again."""
         own = self._answering
         if not own.is_open:
-            raise StateError(f"the features of {self.name!r} are not open yet: open them before a step")
+            raise StateError(
+                f"the features of {self._party.name!r} are not open yet: open them before a step"
+            )
         for number in sorted(own.known):
             received = own.known.pop(number)
             own.end_step(self._arrays(received))
@@ -146,17 +143,17 @@ class ProtectedPassive(PassiveParty):
         """The answer to a message of checked arrays."""
         own, exchange, rows = self._answering, received.exchange, received.rows
         arrays = self._arrays(received)
-        released = self.gate.release(
+        released = self._party.gate.release(
             Point.OPENING, exchange, rows, sent(own.answer(exchange.step, rows, arrays))
         )
         if "parameters share" in arrays:
-            self._keep(own.theta[own.run.columns[self.name]] + arrays["parameters share"])
+            self._keep(own.theta[own.run.columns[self._party.name]] + arrays["parameters share"])
         return released
 
     def _keep(self, own: Array) -> None:
         """Keep its part of the model, ``own`` rows of θ, for good."""
-        assert isinstance(self.run.model, Taking)
-        self.run.model.take(self.sharing.own_parameters(own))
+        assert isinstance(self._party.run.model, Taking)
+        self._party.run.model.take(self.sharing.own_parameters(own))
 
     def _arrays(self, received: Released) -> dict[str, Array]:
         run = self.sharing.run
@@ -165,10 +162,10 @@ class ProtectedPassive(PassiveParty):
         return checked(received, run.computing[0], Point.OPENING, run.shapes(number, len(rows), answer=False))
 
     def remember(self, released: Released) -> None:
-        self.transcript.record(released)
+        self._party.transcript.record(released)
 
     def check_logged(self, released: Released) -> None:
-        self.run.federation.check_step(released.exchange)
+        self._party.run.federation.check_step(released.exchange)
         self._arrays(released)
 
     def relearn(self, logged: Sequence[Released]) -> None:
@@ -180,10 +177,9 @@ class ProtectedPassive(PassiveParty):
             self._answering.known[released.exchange.step] = released
 
     def state(self) -> dict[str, Array]:
-        shares = self.sharing.state() if isinstance(self.sharing, Answering) else {}
-        return {**super().state(), **shares}
+        """The shares of a party that computes."""
+        return self.sharing.state() if isinstance(self.sharing, Answering) else {}
 
     def load(self, state: Mapping[str, Array]) -> None:
-        super().load(state)
         if isinstance(self.sharing, Answering):
             self.sharing.load(state)

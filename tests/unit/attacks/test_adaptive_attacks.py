@@ -185,7 +185,7 @@ def test_noise_is_averaged_over_epochs_and_the_likeliest_rows_are_found() -> Non
 
 
 def test_epochs_of_another_model_are_not_averaged() -> None:
-    """As many epochs as make granted rows nearest: those before the bottom model settled are left out."""
+    """The number of epochs makes granted rows nearest: those before the bottom model settled are left out."""
     rng = np.random.default_rng(7)
     clean = X @ WEIGHT.T + BIAS
     early = [clean + 1 + 0.3 * rng.normal(size=clean.shape) for _ in range(4)]
@@ -248,7 +248,7 @@ def test_a_secret_layer_is_learned_and_inverted() -> None:
 
 
 def test_numbers_that_were_not_sent_are_no_zeros() -> None:
-    """Of 12 numbers 8 are sent: more than the 6 columns, so that those alone give the row."""
+    """8 of 12 numbers are sent: more than the 6 columns, so that those alone give the row."""
     h = X[M:] @ WEIGHT.T + BIAS
     sparse = largest_numbers(h, 8 / W)
     view = _predicted(sparse)

@@ -19,7 +19,7 @@ SETTINGS = {"gain": 0.7, "most": 1.9, "momentum": 0.6}
 
 
 def gradients() -> Array:
-    """Of 60 steps and 7 parameters, which keep, turn or lose their direction."""
+    """60 steps of 7 parameters, which keep, turn or lose their direction."""
     rng = np.random.default_rng(4)
     found: Array = rng.normal(size=(60, 7)) + np.linspace(-2, 2, 7)
     found[20:30, 2] = 0

@@ -78,7 +78,7 @@ def _view(
     predicted_from: int = 0,
     attacked: int = 10,
 ) -> AdversaryView:
-    """Of rows ``x`` the first ``granted`` are known, the last attacked, and scores begin somewhere."""
+    """The first ``granted`` of the rows ``x`` are known, the last attacked, and scores begin somewhere."""
     rows, nothing = np.arange(len(x), dtype=np.int32), np.zeros(0, np.int32)
 
     def released(phase: Phase, point: Point, of: Array, tensors: Mapping[str, Array] | None) -> Released:
@@ -124,7 +124,7 @@ def _logits(n: int, d: int, k: int, seed: int) -> dict[str, Array]:
 
 @pytest.mark.parametrize(("k", "family"), [(3, SOFTMAX_REGRESSION), (1, LINEAR_REGRESSION)])
 def test_scores_of_known_rows_give_the_columns_that_equations_determine(k: int, family: ModelFamily) -> None:
-    """As many equations as columns: the truth itself, with the fewest rows that suffice."""
+    """There are as many equations as columns: the truth itself, with the fewest rows that suffice."""
     d = max(k - 1, 1)
     made = _logits(d + 1 + 10, d, k, seed=5)
     scores = made["z"] if family is LINEAR_REGRESSION else log_softmax(made["z"], axis=1)

@@ -44,11 +44,11 @@ def _view(rows: Array, messages: list[Released], granted: Array = GRANTED) -> Ad
     noise = np.random.default_rng(6).normal(0, 3, (ROWS, 40))
     embeddings = np.concatenate([3 * np.eye(CLASSES)[LABELS], noise], axis=1)
     disclosed = Exchange("run", Phase.DISCLOSE, 0, 0)
-    told = Released("t", disclosed, Point.AUXILIARY, granted, tensors={"labels": LABELS[granted]})
+    facts = Released("t", disclosed, Point.AUXILIARY, granted, tensors={"labels": LABELS[granted]})
     settings: dict[str, Any] = {"party": "me", "target": "t", "n_classes": CLASSES}
     return AdversaryView(
         rows=rows,
-        transcript=Messages([*messages, told]),
+        transcript=Messages([*messages, facts]),
         own={"embeddings": embeddings},
         parties=[PartyInfo("me", Role.PASSIVE), PartyInfo("t", Role.ACTIVE)],
         needs=frozenset(Knowledge),

@@ -38,7 +38,7 @@ ROWS = np.arange(N, dtype=np.int32)
 
 
 def _error(*, related: bool) -> float:
-    """Of two unknown columns that three log-ratios determine, whether or not the own ones foretell them."""
+    """Two unknown columns that three log-ratios determine, whether or not the own ones foretell them."""
     rng = np.random.default_rng(0)
     own = rng.random((N, 2))
     unknown = np.stack([own.mean(axis=1), 1 - own[:, 0]], axis=1) if related else rng.random((N, 2))

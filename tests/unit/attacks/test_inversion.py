@@ -99,7 +99,7 @@ def test_a_row_starts_at_the_granted_rows_of_nearest_embedding() -> None:
 
 
 def test_points_and_rows_are_taken_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many at a time as memory is meant for, with the same answers."""
+    """It takes as many at a time as memory is meant for, with the same answers."""
     model, rng = _network(0.3), np.random.default_rng(5)
     x, granted = rng.uniform(0.5, 1, (N, D)), rng.random((15, D))
     attack, view = WhiteBoxInversion(start="granted", starts=2, steps=20), _view(model, x, granted)

@@ -21,7 +21,7 @@ NOTHING = np.zeros(0, np.int32)
 
 
 def _view(h: Array, weight: Array, **moments: Array) -> AdversaryView:
-    """Of one whose target disclosed the linear bottom ``weight``, and granted ``moments``."""
+    """A view whose target disclosed the linear bottom ``weight``, and granted ``moments``."""
     rows = np.arange(len(h), dtype=np.int32)
     parameters = {"0.weight": weight, "0.bias": np.zeros(len(weight))}
     disclosed: Any = {Point.PARAMETERS: (NOTHING, parameters), Point.MOMENTS: (NOTHING, moments)}

@@ -86,7 +86,7 @@ def _errors(attack: PropertyAttack, *, noise: float = 0.0, turned: bool = False)
 
 
 def _errors_of_scores(share: float) -> tuple[float, float]:
-    """Of the share of women, by scores of a model that was trained as the federation's, and of the guess."""
+    """Errors of the share of women, by scores of a model trained as the federation's, and of the guess."""
     own, x, labels = _table(share)
     table, rng = np.concatenate([own, x], axis=1), np.random.default_rng(9)
     view, _ = _view(np.zeros((len(x), 3)), np.zeros((len(x), 2)), share)
@@ -173,18 +173,18 @@ def test_regression_through_the_known_mean_is_the_closed_form() -> None:
     rng = np.random.default_rng(6)
     f = rng.normal(size=(200, 3))
     x = f @ [0.3, -0.2, 0.1] + 0.5
-    told = np.array([0.4, 0.1, -0.3])
-    found = told_mean(x, lambda c: f[c].mean(axis=1), told, populations=200, shift=1.0, rng=rng)
-    assert found == pytest.approx(0.5 + told @ [0.3, -0.2, 0.1], abs=1e-3)
+    facts = np.array([0.4, 0.1, -0.3])
+    found = told_mean(x, lambda c: f[c].mean(axis=1), facts, populations=200, shift=1.0, rng=rng)
+    assert found == pytest.approx(0.5 + facts @ [0.3, -0.2, 0.1], abs=1e-3)
 
 
 def test_the_penalty_is_chosen_on_rows_that_were_not_fitted_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of noise the least one makes much, the chosen one little: over six draws."""
+    """The least one makes much of noise, the chosen one little: over six draws."""
 
     def moved(seed: int) -> float:
         rng = np.random.default_rng(seed)
-        x, f, told = (rng.random(80) < 0.4).astype(float), rng.normal(size=(80, 60)), rng.normal(0, 0.3, 60)
-        found = told_mean(x, lambda c: f[c].mean(axis=1), told, populations=100, shift=1.0, rng=rng)
+        x, f, facts = (rng.random(80) < 0.4).astype(float), rng.normal(size=(80, 60)), rng.normal(0, 0.3, 60)
+        found = told_mean(x, lambda c: f[c].mean(axis=1), facts, populations=100, shift=1.0, rng=rng)
         return float(abs(found - x.mean()))
 
     chosen = np.mean([moved(seed) for seed in range(6)])

@@ -82,7 +82,7 @@ def test_the_gradient_sent_is_that_of_the_classifier_and_a_little_of_the_critic(
 
 
 def test_gradients_of_one_label_are_more_alike_than_those_of_two(after: tuple[nn.Module, Any]) -> None:
-    """As in an honest training, and unlike those of fsha, which reads no label."""
+    """They go as in an honest training, and unlike those of fsha, which reads no label."""
     target, sender = after
     x, y = rows_of(64, np.random.default_rng(8))
     h = target(torch.tensor(x)).detach().numpy()
@@ -97,7 +97,7 @@ def test_gradients_of_one_label_are_more_alike_than_those_of_two(after: tuple[nn
 def test_the_pilots_embeddings_are_inverted_and_have_the_classifiers_classes(
     after: tuple[nn.Module, Any],
 ) -> None:
-    """Of rows that it has not seen: a target that comes to be the pilot is read as well."""
+    """They fit rows that it has not seen: a target that comes to be the pilot is read as well."""
     _, sender = after
     x, y = rows_of(300, np.random.default_rng(9))
     pilot, kept = bottom(NETWORK, COLUMNS).to(torch.float64), sender.state()

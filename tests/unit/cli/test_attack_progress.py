@@ -44,18 +44,18 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("name", CASES)
 def test_every_step_of_a_long_stage_is_counted(tmp_path: Path, recorded: Path, name: str) -> None:
     folder, parameters, steps = CASES[name]
-    told: list[tuple[str, int, int]] = []
+    stated: list[tuple[str, int, int]] = []
     facts = attack_recorded(
         recorded / folder,
         name,
         None,
         tmp_path / "estimate.npz",
         parameters=parameters,
-        progress=lambda *step: told.append(step),
+        progress=lambda *step: stated.append(step),
     )
     rows = facts["rows"]
-    assert (told[0], told[-1]) == ((name, 0, rows), (name, rows, rows))
-    inner = [step for step in told if step[0] != name]
+    assert (stated[0], stated[-1]) == ((name, 0, rows), (name, rows, rows))
+    inner = [step for step in stated if step[0] != name]
     assert {stage for stage, _, _ in inner} == set(steps)
     for stage, total in steps.items():
         assert [step for step in inner if step[0] == stage] == [(stage, i + 1, total) for i in range(total)]

@@ -19,9 +19,9 @@ from vflens.cli.screen import progress
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
     """Seconds that a test sets: ``clock.now``."""
-    told = SimpleNamespace(now=100.0)
-    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: told.now))
-    return told
+    facts = SimpleNamespace(now=100.0)
+    monkeypatch.setattr(progress, "time", SimpleNamespace(monotonic=lambda: facts.now))
+    return facts
 
 
 def test_a_stage_has_a_line_at_its_end_and_every_five_seconds(
@@ -99,10 +99,10 @@ def test_a_run_whose_output_goes_to_a_file_says_each_stage(tmp_path: Path) -> No
     epochs = json.loads((tmp_path / "runs/tiny/one/active/federation.json").read_text())["training"]["epochs"]
     stages = ["started", "aligned: 72 rows to train, 18 to predict", f"training {epochs}/{epochs}"]
     stages += ["predicting 18/18", "finished"]
-    said = [line for line in _lines(done.stderr) if f"{epochs}/" in line or "training" not in line]
+    text = [line for line in _lines(done.stderr) if f"{epochs}/" in line or "training" not in line]
     due = [f"{name:<9} {stage}" for name in ("one", "other one") for stage in stages]
-    assert sorted(said) == sorted(due)  # parties log side by side, into files of their own
-    assert [line for line in said if line.endswith("ed")] == [line for line in due if line.endswith("ed")]
+    assert sorted(text) == sorted(due)  # parties log side by side, into files of their own
+    assert [line for line in text if line.endswith("ed")] == [line for line in due if line.endswith("ed")]
 
 
 def test_the_rows_and_rounds_of_a_horizontal_run_are_shown(
@@ -119,5 +119,5 @@ def test_the_rows_and_rounds_of_a_horizontal_run_are_shown(
     with progress.ScenarioBars(horizontal.experiment(tmp_path, data=data, horizontal={})) as bars:
         for event in logged:
             bars("run", event)
-    said = [line.partition("s  run ")[2] for line in capsys.readouterr().err.splitlines() if "  run " in line]
-    assert said == ["prepared: 35 rows to train at 2 clients", "training 3/3"]
+    text = [line.partition("s  run ")[2] for line in capsys.readouterr().err.splitlines() if "  run " in line]
+    assert text == ["prepared: 35 rows to train at 2 clients", "training 3/3"]

@@ -229,8 +229,8 @@ class TestInit:
     ) -> None:
         for file in files[:2]:
             change(file, "example-token-active-passive", secrets.token_hex(16))
-        said = refused(2, "secrets", "init", *files)
-        assert said == (
+        printed = refused(2, "secrets", "init", *files)
+        assert printed == (
             f"peers.active.token in {files[0]} and peers.passive.token in {files[1]} must be the same and "
             "differ: empty the wrong one"
         )

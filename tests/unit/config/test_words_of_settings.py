@@ -59,5 +59,5 @@ def _refusals(kind: type[BaseModel]) -> Iterator[str]:
 def test_no_refusal_has_pydantic_s_words(role: Role) -> None:
     refusals = list(nonempty(_refusals(CONFIGS[role])))
     assert len(refusals) > 500
-    assert [said for said in refusals if any(words in said for words in FOREIGN)] == []
-    assert any("give a whole number" in said for said in refusals)
+    assert [text for text in refusals if any(words in text for words in FOREIGN)] == []
+    assert any("give a whole number" in text for text in refusals)

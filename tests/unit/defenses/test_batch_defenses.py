@@ -155,7 +155,7 @@ def test_an_active_party_takes_its_own_masks_off_before_it_solves(tmp_path: Path
 
 
 def _gradient_of_class(top: Top, received: Array, row: int, label: int) -> Array:
-    """Of the mean cross-entropy of all rows, in ``received`` of one ``row``, by central differences."""
+    """The mean cross-entropy's gradient, in ``received`` of one ``row``, by central differences."""
 
     def loss(h: Array) -> float:
         logits = top.module["top"](torch.from_numpy(h))

@@ -220,7 +220,7 @@ def test_the_authors_layer_is_its_formula(shape: tuple[int, ...], order: str) ->
 @pytest.mark.parametrize("keys", ["redrawn", "fixed"])
 @pytest.mark.parametrize("shape", [LINEAR, CONVOLUTION])
 def test_the_authors_layer_folds_into_one_without_a_passport(shape: tuple[int, ...], keys: str) -> None:
-    """As it predicts: with the running moments of its batch norm, which training moved."""
+    """What it predicts: with the running moments of its batch norm, which training moved."""
     passport = _passport(_layer(shape), normalise="authors", keys=keys)
     x, _ = _batch(shape)
     passport(x)
@@ -326,7 +326,7 @@ def _keys(defense: Passport, secrets: Sequence[bytes]) -> Array:
 
 
 def _guessing_error(keys: Array) -> float:
-    """Of who guesses every number by its mean in other draws."""
+    """The error of who guesses every number by its mean in other draws."""
     half = len(keys) // 2
     return float(((keys[half:] - keys[:half].mean(axis=0)) ** 2).mean())
 

@@ -173,8 +173,8 @@ def test_the_noise_has_the_spread_of_which_the_divergence_is_paid() -> None:
     assert 0.1 < std.min() < std.max() < 2
 
 
-@pytest.mark.parametrize(("strength", "told"), [(10.0, False), (1e-6, True)])
-def test_a_strong_penalty_leaves_nothing_in_the_embedding(strength: float, told: bool) -> None:
+@pytest.mark.parametrize(("strength", "is_seen"), [(10.0, False), (1e-6, True)])
+def test_a_strong_penalty_leaves_nothing_in_the_embedding(strength: float, is_seen: bool) -> None:
     model = _bottom(MID(strength=strength))
     for step in range(300):
         h = model.forward(X, _exchange(step))
@@ -182,11 +182,11 @@ def test_a_strong_penalty_leaves_nothing_in_the_embedding(strength: float, told:
         gradient[:, 0] = 2 * (h[:, 0] - 2 * X[:, 0]) / len(X)
         model.learn(X, gradient, _exchange(step))
     mean = model.forward(X, _exchange(0, Phase.PREDICT))
-    assert (abs(np.corrcoef(mean[:, 0], X[:, 0])[0, 1]) * mean[:, 0].std() > 0.3) == told
+    assert (abs(np.corrcoef(mean[:, 0], X[:, 0])[0, 1]) * mean[:, 0].std() > 0.3) == is_seen
     model.forward(X, _exchange(300))
     (layer,) = (m for m in model.module.modules() if isinstance(m, Bottleneck))
     assert layer.divergence is not None
-    assert (float(layer.divergence.detach()) > 1) == told
+    assert (float(layer.divergence.detach()) > 1) == is_seen
     copied = model.copied(_exchange(0, Phase.PREDICT))  # as attacks of the own party take it
     with torch.no_grad():
         np.testing.assert_allclose(copied(torch.from_numpy(X)).numpy(), mean, rtol=1e-9)

@@ -124,7 +124,7 @@ def test_label_dp_keeps_labels_as_often_as_it_says_and_never_more() -> None:
 @pytest.mark.parametrize("epsilon", [0.1, 5.0, 30.0, 40.0, 700.0])
 @pytest.mark.parametrize("k", [2, 3, 10])
 def test_label_dp_keeps_its_epsilon_in_whole_words(epsilon: float, k: int) -> None:
-    """Of 2⁶⁴ words so many keep the label, the others are shared: the ratio is at most e^ε, never ∞."""
+    """So many of 2⁶⁴ words keep the label, the others are shared: the ratio is at most e^ε, never ∞."""
     kept = LabelDP(epsilon=epsilon)._kept(k)
     with localcontext(prec=400):
         ratio = Decimal(kept) * (k - 1) / (2**64 - kept)

@@ -11,7 +11,7 @@ import pytest
     [("Haswell", ["Prescott", "Sandybridge"]), ("SkylakeX", ["Haswell", "Prescott"]), ("", [])],
 )
 def test_two_other_kernels_are_chosen(own: str, chosen: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """As builds answer: Zen is Haswell's, and SkylakeX ends with an illegal instruction where the processor
+    """Builds answer so: Zen is Haswell's, and SkylakeX ends with an illegal instruction where the processor
     lacks it.
     """
     names = {"": own, "SkylakeX": own if own == "SkylakeX" else "", "Zen": "Haswell", "Prescott": "Katmai"}

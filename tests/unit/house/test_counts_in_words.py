@@ -52,8 +52,8 @@ def _bare_counts(tree: ast.AST) -> list[str]:
         if isinstance(node, ast.JoinedStr)
         for value, after in zip(node.values, node.values[1:], strict=False)
         if isinstance(value, ast.FormattedValue) and isinstance(after, ast.Constant)
-        if _NOUNS.match(str(after.value)) and not _CONSTANT.fullmatch(said := _said(value.value))
-        if said not in _NO_NUMBER
+        if _NOUNS.match(str(after.value)) and not _CONSTANT.fullmatch(text := _said(value.value))
+        if text not in _NO_NUMBER
     ]
 
 
@@ -80,7 +80,7 @@ def test_no_sentence_says_1_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "due"),
+    ("text", "due"),
     [
         (counted(1, "row"), "1 row"),
         (counted(0, "row"), "0 rows"),
@@ -93,5 +93,5 @@ def test_no_sentence_says_1_rows() -> None:
         (counted(2, "record has", many="records have"), "2 records have"),
     ],
 )
-def test_a_noun_agrees_with_its_number(said: str, due: str) -> None:
-    assert said == due
+def test_a_noun_agrees_with_its_number(text: str, due: str) -> None:
+    assert text == due

@@ -306,11 +306,11 @@ def test_make_targets_exist() -> None:
 
 
 def test_exit_codes_are_those_of_the_errors() -> None:
-    said = "Exit codes: " + ", ".join(f"{code} {word}" for code, word in exit_codes().items()) + "."
-    assert said.startswith("Exit codes: 0 done, 1 failed, 2 configuration, 3 data, ")
-    assert said.endswith(", 14 range, 15 threshold, 16 undecided, 130 interrupted.")
-    assert said in " ".join(COMMANDS.split())
-    assert said in str(COMMAND.epilog)
+    sentence = "Exit codes: " + ", ".join(f"{code} {word}" for code, word in exit_codes().items()) + "."
+    assert sentence.startswith("Exit codes: 0 done, 1 failed, 2 configuration, 3 data, ")
+    assert sentence.endswith(", 14 range, 15 threshold, 16 undecided, 130 interrupted.")
+    assert sentence in " ".join(COMMANDS.split())
+    assert sentence in str(COMMAND.epilog)
 
 
 def test_nothing_names_this_machine() -> None:

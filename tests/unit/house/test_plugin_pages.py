@@ -36,7 +36,7 @@ def _known() -> set[tuple[str, str]]:
 
 
 def test_a_page_of_a_defence_names_its_adaptive_attacks_or_says_that_nobody_knows_one() -> None:
-    said = set()
+    words = set()
     for defense in DEFENSES.names():
         text = (ROOT / "docs/defenses" / f"{defense}.md").read_text(encoding="utf-8")
         _, mark, after = text.partition("**Adaptive attack**:")
@@ -44,9 +44,9 @@ def test_a_page_of_a_defence_names_its_adaptive_attacks_or_says_that_nobody_know
         sentence = after.partition("\n\n")[0]
         named = re.findall(r"\]\(\.\./attacks/(\w+)\.md\)", sentence)
         assert named or "nobody here knows one" in sentence, defense
-        said |= {(defense, attack) for attack in named}
-    assert said == _known()
-    assert len({defense for defense, _ in said}) >= 6
+        words |= {(defense, attack) for attack in named}
+    assert words == _known()
+    assert len({defense for defense, _ in words}) >= 6
 
 
 @pytest.mark.parametrize(("defense", "attack"), sorted(_known()))

@@ -17,10 +17,10 @@ def record(tmp_path: Path) -> Path:
 def test_before_the_first_run_it_is_measured(record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timed, "_LOAD", "sum(range(3_000_000))")
     monkeypatch.setattr(timed, "LOADS", 60_000)
-    said = timed.expected(record)
-    minutes = int(said.removeprefix("about ").partition(" ")[0])
+    text = timed.expected(record)
+    minutes = int(text.removeprefix("about ").partition(" ")[0])
     assert minutes > 10  # the interpreter alone takes more than ten milliseconds
-    assert said.endswith(" minutes on this machine, judged by how long VFLens takes to load")
+    assert text.endswith(" minutes on this machine, judged by how long VFLens takes to load")
 
 
 def test_a_run_that_passed_is_the_next_one_s_time(record: Path, capsys: pytest.CaptureFixture[str]) -> None:

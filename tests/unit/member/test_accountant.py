@@ -92,8 +92,8 @@ def test_a_simulated_adversary_tells_neighbours_apart_no_better() -> None:
     a, b = (_mean_of_releases(defense, row, releases, n) for row in (-1.0, 1.0))
     assert b.mean() - a.mean() == pytest.approx(2.0, abs=0.2)  # they can be told apart
     for threshold in (0.0, 2.0, 5.0, 8.0):
-        told, false = float((b > threshold).mean()), float((a > threshold).mean())
-        assert told <= math.exp(epsilon) * false + DELTA + 4 / math.sqrt(n)
+        facts, false = float((b > threshold).mean()), float((a > threshold).mean())
+        assert facts <= math.exp(epsilon) * false + DELTA + 4 / math.sqrt(n)
 
 
 def _mean_of_releases(defense: DPGaussian, row: float, releases: int, n: int) -> Array:

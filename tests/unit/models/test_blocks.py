@@ -40,7 +40,7 @@ IMAGES: tuple[dict[str, Any], ...] = (
 
 
 def _columns(shape: tuple[int, ...]) -> tuple[ColumnInfo, ...]:
-    """Of (numbers,), or of an image (channels, height, width)."""
+    """Columns of (numbers,), or of an image (channels, height, width)."""
     if len(shape) == 1:
         return tuple(ColumnInfo(f"c{i}") for i in range(shape[0]))
     places: Any = ((r, c, k) if shape[0] > 1 else (r, c) for k, r, c in np.ndindex(shape))

@@ -14,7 +14,7 @@ from torch.nn.functional import cross_entropy
 
 from vflens.experiments.outcome.batches import fresh, slopes, update_gradient
 from vflens.numerics.gradients.exact_batch import ExactBatch, exact_batch
-from vflens.score.matched import matched_mse
+from vflens.score.batches import matched_mse
 from vflens.types import Array
 
 EXACT = 1e-18  # of a mean squared error, in float64

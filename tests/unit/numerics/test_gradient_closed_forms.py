@@ -20,7 +20,7 @@ EXACT = 1e-9  # of numbers in [0, 1], from gradients in float64
 
 
 def _gradient(model: nn.Module, x: Array, y: Array) -> dict[str, Array]:
-    """Of the mean loss, by name."""
+    """The gradients of the mean loss, by name."""
     model.zero_grad()
     torch.autograd.backward(cross_entropy(model(torch.tensor(x)), torch.tensor(y)))
     return {n: p.grad.numpy().copy() for n, p in model.named_parameters() if p.grad is not None}

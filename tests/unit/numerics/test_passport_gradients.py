@@ -40,7 +40,7 @@ def _passport(**layer_has: Any) -> PassportLayer:
 
 
 def _gradients(model: nn.Module, parameters: Sequence[torch.Tensor]) -> list[Array]:
-    """Of every row's own loss in ``parameters``, each (n, …)."""
+    """The gradients of every row's own loss in ``parameters``, each (n, …)."""
     rows = zip(torch.tensor(X), torch.tensor(LABELS), strict=True)
     losses = (cross_entropy(model(x[None]), y[None]) for x, y in rows)
     each = [torch.autograd.grad(loss, parameters) for loss in losses]

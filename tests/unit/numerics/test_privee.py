@@ -31,7 +31,7 @@ def test_it_is_the_matrix_of_the_paper_on_sorted_scores(variant: Variant) -> Non
 
 
 def test_factors_lie_in_equal_parts_of_six_standard_deviations() -> None:
-    """Of the Gaussian mechanism at ε = 0.1, δ = 1e-5 and sensitivity 0.1; PRIVEE++ by its code's numbers."""
+    """The Gaussian mechanism at ε = 0.1, δ = 1e-5 and sensitivity 0.1; PRIVEE++ by its code's numbers."""
     known = factors("privee", 4, 0.1)
     np.testing.assert_allclose((known.low - 1) / 4.8448, [-3, -1.5, 0, 1.5], atol=1e-4)
     np.testing.assert_allclose(known.low[1:], known.high[:-1])
@@ -63,7 +63,7 @@ def test_what_is_shown_is_scores_and_can_be_read(variant: Variant, k: int) -> No
     ],
 )
 def test_scores_are_found_from_products_alone(variant: Variant, k: int, least: float) -> None:
-    """Of 50 rows; two draws of scores and factors."""
+    """50 rows; two draws of scores and factors."""
     for seed in (1, 5):
         s = _scores(k, seed)
         known = factors(variant, k, 0.1)

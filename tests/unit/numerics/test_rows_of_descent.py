@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from rowsofdescent import rows_of_descent
 
-from vflens.numerics.gradients.descent import rows_of_descent
 from vflens.types import Array
 
 ROWS, COLUMNS, EPOCHS, BATCH, RATE = 60, 4, 15, 10, 0.1

@@ -7,7 +7,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from vflens.score.matched import blind_matched_mse, matched_mse
+from vflens.score.batches import blind_matched_mse, matched_mse
 
 
 @pytest.mark.parametrize("n", [1, 2, 4, 6])

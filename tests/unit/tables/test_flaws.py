@@ -25,7 +25,7 @@ FINE = [f"{random.Random(i).random():.6f}" for i in range(ROWS)]
 
 
 def _check(folder: Path, settings: Mapping[str, Any] | None = None, /, **columns: list[str]) -> TableCheck:
-    """Of a CSV file with an id and these columns."""
+    """The specification of a CSV file with an id and these columns."""
     table = {"id": [f"r{i}" for i in range(ROWS)], **columns}
     lines = [
         ",".join(f'"{cell}"' if cell else "" for cell in row) for row in zip(*table.values(), strict=True)

@@ -56,5 +56,5 @@ def _text(made: Dpia, files: dict[str, str]) -> str:
 
     head, body = matrix.rows(made.measured)
     table = [grids([head, *body])] if body else []
-    said = [matrix.sentence(made.measured), *table, *missing(made.declared), ""]
-    return "\n".join([*said, *(f"{kind}: {file}" for kind, file in files.items())])
+    text = [matrix.sentence(made.measured), *table, *missing(made.declared), ""]
+    return "\n".join([*text, *(f"{kind}: {file}" for kind, file in files.items())])

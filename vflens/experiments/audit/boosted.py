@@ -81,7 +81,7 @@ class _Forest:
         return np.array(leaves)
 
     def right(self, row: int, leaves: Array) -> tuple[int, int]:
-        """Of the splits of unknown columns before ``leaves`` (T,): how many the row takes too, and all."""
+        """Splits of unknown columns before ``leaves`` (T,): how many the row takes too, and all."""
         right = total = 0
         for tree, left, leaf in zip(self.trees, self.left, leaves, strict=True):
             passes, goes_left = tree.goes_left
@@ -130,7 +130,7 @@ def told_of_training(model: TreeModel, joint: Joint) -> TreeFile:
 
 
 def _rows(of: TreeTraining, joint: Joint) -> list[Document]:
-    """Of each leaf of each ``class``'s first tree the training ``rows`` and their ``members`` of the class,
+    """For each leaf of each ``class``'s first tree the training ``rows`` and their ``members`` of the class,
     and the values ``low`` and ``high`` of the party's columns that lead there. The only score of two classes
     is that of class 1.
 
@@ -226,7 +226,7 @@ def _boxes(of: TreeTraining, leaves: Array, joint: Joint) -> tuple[Array, Array]
 
 
 def _mean_width(width: Array, rows: Array, joint: Joint) -> float:
-    """Of boxes (C, d) with so many rows (C,), beside the ranges of the columns."""
+    """The mean width of boxes (C, d) with so many rows (C,), beside the ranges of the columns."""
     low, high = _ranges(joint)
     shares = width / np.where(high > low, high - low, 1)
     return float(np.average(shares.mean(axis=1), weights=rows))

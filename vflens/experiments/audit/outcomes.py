@@ -253,7 +253,7 @@ def worst_column(taken: Array) -> tuple[float, int, float]:
 
 
 def shares(errors: Array, blind: Array) -> Array:
-    """Of the blind guess's error of each column (…, d) the share that ``errors`` (…, d) leave out: 1 is
+    """The share of the blind guess's error of each column (…, d) that ``errors`` (…, d) leave out: 1 is
     exact, 0 no better; 0 of a column that never varies.
     """
     taken: Array = 1 - np.divide(errors, blind, out=np.ones_like(errors), where=blind > 0)

@@ -121,8 +121,8 @@ class Dpia:
         """It for readers, in their order."""
         asks = type(self.declared).model_fields
         declared = [
-            (name, asks[name].description or "", said)
-            for name, said in words.declared_lines(self.declared).items()
+            (name, asks[name].description or "", text)
+            for name, text in words.declared_lines(self.declared).items()
         ]
         found = [_cells(m) for m in self.measured]
         made = f"Written {self.written} with VFLens {version('vflens')}."
@@ -273,8 +273,8 @@ def _add_sweep(made: Dpia, file: Path, source: str) -> None:
     made.measured += found
     made.tried += tried
     made.untested += without
-    told = {r["attack"] for r in (*rows, *(refused or ())) if r.get("attack")}
-    made.untested += untested.by_sweep(told, cells, source)
+    attempted = {r["attack"] for r in (*rows, *(refused or ())) if r.get("attack")}
+    made.untested += untested.by_sweep(attempted, cells, source)
     _add_gaps(made, cells, source)
     made.digests.append(digest)
     made.times.append(Made(source, *["not recorded"] * 3))

@@ -111,7 +111,7 @@ def of_runs_tried(runs: Sequence[RecordedRun], measured: Sequence[Finding]) -> I
 
 
 def _twin(run: RecordedRun, plain: Sequence[RecordedRun]) -> RecordedRun | None:
-    """Of the undefended runs ``plain`` one of the same experiment, or else of the same columns."""
+    """One of the undefended runs ``plain``, of the same experiment, or else of the same columns."""
     alike = [other for other in plain if _columns(other) == _columns(run)]
     return next((o for o in alike if _experiment(o) == _experiment(run)), next(iter(alike), None))
 
@@ -167,10 +167,10 @@ def of_sweep_tried(
     for (where, rest), found in by_seed.items():
         plain = [*by_seed.get((f"with {NO_DEFENCE}{rest}", rest), {}).values()]
         if where != f"with {NO_DEFENCE}{rest}":
-            figures, said = _over_seeds([*found.values()], plain)
+            figures, text = _over_seeds([*found.values()], plain)
             ran = (r["attack"] for r in rows if f"with {cell_name(r, undefended)}" == where)
             worst, unfound = _most_found(measured, where, ran)
-            yield Mitigation(source, where, worst, figures, said, unfound)
+            yield Mitigation(source, where, worst, figures, text, unfound)
     ran_in = {where for where, _ in by_seed}
     idle = dict.fromkeys(f"with {cell_name(r, undefended)}" for r in refused if r["defense"] != undefended)
     for where in (w for w in idle if w not in ran_in):

@@ -60,7 +60,7 @@ def of_file(source: str, file: Path) -> Digest:
 
 
 def digests(runs: Sequence[RecordedRun]) -> Iterator[Digest]:
-    """Of every party's own table, record and logs."""
+    """The digests of every party's own table, record and logs."""
     for run in runs:
         for p in run.parties:
             source = f"{run_source(run)}, {p.name}"
@@ -79,7 +79,7 @@ def _of_table(source: str, party: PartyRun) -> Iterator[Digest]:
 
 
 def audited(record: AuditRecord, source: str) -> Iterator[Digest]:
-    """Of the files that an audit, the ``source``, read."""
+    """The digests of the files that an audit, the ``source``, read."""
     for file in record.files or ():
         yield Digest(source, file.file, "SHA-256 as the audit read it", file.sha256)
 
@@ -110,8 +110,8 @@ def received(runs: Sequence[RecordedRun]) -> Iterator[Transfer]:
 
 def ledger_notes(runs: Sequence[RecordedRun]) -> list[str]:
     """What the ledger does not show, run by run."""
-    said = (f"{run_source(run)}: {note}" for run in runs for note in notes(run, lines(run)))
-    return [f"{note[:1].upper()}{note[1:]}" for note in said]
+    text = (f"{run_source(run)}: {note}" for run in runs for note in notes(run, lines(run)))
+    return [f"{note[:1].upper()}{note[1:]}" for note in text]
 
 
 def times(runs: Sequence[RecordedRun]) -> Iterator[Made]:

@@ -25,7 +25,7 @@ NO_DEFENCE = "no defence"
 
 
 def of_audit(record: AuditRecord, source: str = "") -> Findings:
-    """Of an audit: every attack on the planned or given model without a defence, over simulated models."""
+    """An audit: every attack on the planned or given model without a defence, over simulated models."""
     every = [f for a in record.attacks for f in _of_attack(record, a)]
     people = [
         replace(f, adversary=TRAFFIC if f.scored_set == Phase.TRAIN else RELEASE)
@@ -79,7 +79,7 @@ def _capped(record: AuditRecord) -> Iterator[tuple[str, int]]:
 
 
 def of_sweep(rows: Sequence[Facts], undefended: str, refused: Sequence[Facts] = ()) -> list[Findings]:
-    """Of the results of a sweep: one for each federation, those called ``undefended`` first. Of what was
+    """A sweep's results: one for each federation, those called ``undefended`` first. Of what was
     ``refused`` an attack that failed and a whole federation stand among what failed.
     """
     cells: dict[str, list[Facts]] = {}

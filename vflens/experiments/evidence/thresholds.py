@@ -39,7 +39,7 @@ _NO_INTERVAL = "judge columns with --fail-if, since an error without an interval
 
 @dataclass(frozen=True)
 class Threshold:
-    """Of the rows at most the share ``most`` may be found in ``column``, to within ``within`` in its own unit
+    """At most the share ``most`` of the rows may be found in ``column``, to within ``within`` in its own unit
     (None: its tolerance). Where ``most`` is None, no more of it may be found than ``guess`` finds, "blind" or
     "imputation": of that share, of its right values and of its error.
     """
@@ -235,8 +235,8 @@ def _outcome(text: str, e: Findings, state: State, words: str, remedy: str) -> O
     if e.failed and state is State.NOT_FOUND:
         state, remedy = State.UNDECIDED, _MEND
         words = f"{', '.join(e.failed)} failed and may find more; of the others {words}"
-    said = state if state is State.UNDECIDED else _JUDGED[state]
-    sentence = f"{text}, {e.where}: {said}, {words}"
+    printed = state if state is State.UNDECIDED else _JUDGED[state]
+    sentence = f"{text}, {e.where}: {printed}, {words}"
     remedy = remedy if state is State.UNDECIDED else ""
     return Outcome(threshold=text, where=e.where, state=state, sentence=sentence, remedy=remedy)
 
@@ -267,9 +267,11 @@ def refusal(outcomes: Sequence[Outcome]) -> VflensError | None:
     """The error that ends a command after ``outcomes``; None where all are held."""
     count = {state: sum(o.state == state for o in outcomes) for state in State}
     if count[State.FOUND]:
-        said = f"{counted(count[State.FOUND], 'threshold is', many='thresholds are')} broken"
-        return ThresholdError(f"{said}: add a defence, share fewer columns, or allow more")
+        printed = f"{counted(count[State.FOUND], 'threshold is', many='thresholds are')} broken"
+        return ThresholdError(f"{printed}: add a defence, share fewer columns, or allow more")
     if count[State.UNDECIDED]:
-        said = f"{counted(count[State.UNDECIDED], 'threshold is', many='thresholds are')} not decided"
-        return UndecidedError(f"{said}: {'; '.join(dict.fromkeys(o.remedy for o in outcomes if o.remedy))}")
+        printed = f"{counted(count[State.UNDECIDED], 'threshold is', many='thresholds are')} not decided"
+        return UndecidedError(
+            f"{printed}: {'; '.join(dict.fromkeys(o.remedy for o in outcomes if o.remedy))}"
+        )
     return None

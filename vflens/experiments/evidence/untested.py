@@ -36,7 +36,7 @@ _SCORES = {
 
 
 def by_runs(runs: Sequence[RecordedRun]) -> Iterator[str]:
-    """Of ``runs``: training that nobody read, attacks that did not run, recipients without an attack."""
+    """Gaps of ``runs``: training that nobody read, attacks that did not run, recipients without an attack."""
     yield from _grouped(runs, lambda run: threat_model([run]))
     yield from (f"{sentence[:1].upper()}{sentence[1:]}." for sentence in omissions(runs))
     for run in runs:
@@ -62,7 +62,7 @@ def _grouped(runs: Sequence[RecordedRun], sentence: Callable[[RecordedRun], str]
     found: dict[str, list[str]] = {}
     for run in runs:
         found.setdefault(sentence(run), []).append(run_source(run))
-    yield from (f"{_first(', '.join(who))}: {said}" for said, who in found.items() if said)
+    yield from (f"{_first(', '.join(who))}: {sentence}" for sentence, who in found.items() if sentence)
 
 
 def _unseen(run: RecordedRun) -> Iterator[str]:
@@ -82,14 +82,14 @@ def _unseen(run: RecordedRun) -> Iterator[str]:
 
 def _idle_in(run: RecordedRun) -> str:
     """Installed attacks that did not run; where folders are not whole, those of which they have no figure."""
-    told = {m.attack for m in _scored(run)} | {f.attack for f in (*run.failed, *run.skipped)}
+    attempted = {m.attack for m in _scored(run)} | {f.attack for f in (*run.failed, *run.skipped)}
     if any(True for _ in _unseen(run)):
-        return f"Installed attacks of which these folders have no figure: {_others(told)}."
-    return f"Installed attacks that did not run: {_others(told)}."
+        return f"Installed attacks of which these folders have no figure: {_others(attempted)}."
+    return f"Installed attacks that did not run: {_others(attempted)}."
 
 
-def _others(told: set[str]) -> str:
-    return ", ".join(name for name in sorted(ATTACKS.names()) if name not in told) or "none"
+def _others(attempted: set[str]) -> str:
+    return ", ".join(name for name in sorted(ATTACKS.names()) if name not in attempted) or "none"
 
 
 def _scored(run: RecordedRun) -> Iterator[Metric]:

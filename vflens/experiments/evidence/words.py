@@ -111,8 +111,8 @@ def who(declared: Declaration) -> Iterator[str]:
     """Who measured and who assessed, as declared: no folder names a person."""
     lines = declared_lines(declared)
     for name, task in (("ran_by", "Measured by"), ("assessor", "Assessed by")):
-        said = f"{lines[name]}, as declared" if name in lines else f"nobody who is declared (`{name}`)"
-        yield f"{task}: {said}."
+        sentence = f"{lines[name]}, as declared" if name in lines else f"nobody who is declared (`{name}`)"
+        yield f"{task}: {sentence}."
 
 
 def declared_lines(declared: Declaration) -> Mapping[str, str]:

@@ -40,7 +40,7 @@ def attack_recording(
     scored: Phase | None,
     progress: Progress,
 ) -> Document:
-    """As :func:`vflens.experiments.offline.attack.attack_recorded`, on the ``folder`` of a recorder.
+    """Do as :func:`vflens.experiments.offline.attack.attack_recorded`, on the ``folder`` of a recorder.
 
     Raises:
         ConfigError: the attack needs more than the folder has, or a wrong parameter, target or kind of rows.

@@ -24,7 +24,7 @@ DECIDED = 0.02  # the largest half width of an interval that decides what a defe
 
 
 class Use(NamedTuple):
-    """Of one seed: the ``figure`` of the federation's model, and that of one of the active party's data
+    """A seed's models: the ``figure`` of the federation's model, and that of one of the active party's data
     ``alone`` (of clients the mean).
     """
 
@@ -62,7 +62,7 @@ class Cost:
 
     @classmethod
     def of(cls, measure: str, defended: Mapping[int, Use], undefended: Mapping[int, Use]) -> Cost:
-        """Of the seeds in which both have finite figures."""
+        """The cost over the seeds in which both have finite figures."""
         seeds = [s for s in sorted(defended.keys() & undefended.keys()) if defended[s].is_finite]
         pairs = [(defended[s], undefended[s]) for s in seeds if undefended[s].is_finite]
         return cls(

@@ -225,6 +225,6 @@ def tiles(x: Sequence[int], y: Sequence[int], colours: Sequence[str], words: Seq
 
 def _named_places(names: Sequence[str], limits: Sequence[float]) -> Document:
     """An axis on which each name has the place of its number; of many names some are left out."""
-    told = range(0, len(names), 1 + len(names) // _MOST_NAMES)
-    ticks = {"tickvals": list(told), "ticktext": [escape(names[i]) for i in told]}
+    marked = range(0, len(names), 1 + len(names) // _MOST_NAMES)
+    ticks = {"tickvals": list(marked), "ticktext": [escape(names[i]) for i in marked]}
     return {**ticks, "range": limits, "showgrid": False, "zeroline": False}

@@ -129,7 +129,7 @@ def _of_every_run(runs: Sequence[RecordedRun], names: Mapping[str, str]) -> Docu
         "utility": _table(runs, {r.name: r.utility for r in runs}),
         "progress": _table(runs, {r.name: _progress(r) for r in runs}),
         "worst_cases": [(names[r.name], case) for r in runs for case in r.worst_cases],
-        "means": [(names[r.name], told) for r in runs for told in r.best_means],
+        "means": [(names[r.name], facts) for r in runs for facts in r.best_means],
         "own_units": [(names[r.name], error) for r in runs for error in r.best_own_units],
         "bits": [(names[r.name], target, bits) for r, target in columns for bits in r.column_bits(target)],
         "privacy": [(names[r.name], p) for r in runs for p in r.privacy],

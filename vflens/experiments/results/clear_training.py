@@ -83,10 +83,10 @@ def _protected(runs: Sequence[RecordedRun]) -> str:
 
 def _beside_twins(runs: Sequence[RecordedRun]) -> list[str]:
     """A sentence of each model that was measured beside its clear twin, with its run if they differ."""
-    distinct = {said: run.name for run in reversed(runs) if (said := _beside_twin(run.utility))}
+    distinct = {text: run.name for run in reversed(runs) if (text := _beside_twin(run.utility))}
     return [
-        f"{f'In {name}, trained' if len(distinct) > 1 else 'Trained'} on shares the model {said}."
-        for said, name in reversed(distinct.items())
+        f"{f'In {name}, trained' if len(distinct) > 1 else 'Trained'} on shares the model {text}."
+        for text, name in reversed(distinct.items())
     ]
 
 
@@ -148,14 +148,14 @@ def besides(runs: Sequence[RecordedRun]) -> str:
 
 def found_besides(runs: Sequence[RecordedRun]) -> str:
     """Columns whose largest leak is not from training, and labels, each as the attack found them best."""
-    told = {leak.target for run in runs for leak in run.largest if leak.scored_set == Phase.TRAIN}
+    leaking = {leak.target for run in runs for leak in run.largest if leak.scored_set == Phase.TRAIN}
     alike = [[r for r in runs if how_trained(r) == how] for how in sorted({how_trained(r) for r in runs})]
     columns = (
         f" {how_trained(same[0])}, of {target} "
         f"{found_in_training(up_to_map(attack, target, r2), explained_number(r2))}."
         for same in alike
         for (attack, target), r2 in _best_explained(same).items()
-        if target not in told
+        if target not in leaking
     )
     in_training = (
         f" {how_trained(same[0])}, {s}"

@@ -129,7 +129,7 @@ def column_means(run: PartyRuns) -> tuple[Finding, ...]:
 
 
 def asked_means(run: PartyRuns) -> tuple[Finding, ...]:
-    """As :func:`column_means`, of attacks on nothing else, blind ones too."""
+    """Column means from attacks that estimate nothing else, blind ones too."""
     return tuple(found for r in final(run) if means_only(r.attack) for found in _means_of(run, r))
 
 

@@ -230,7 +230,7 @@ class RecordedRun(PartyRuns):
 
     @property
     def asked_means(self) -> tuple[Finding, ...]:
-        """As :attr:`column_means`, of attacks on nothing else, the guess from granted means too."""
+        """Column means from attacks on nothing else, and from the guess that starts from granted means."""
         return asked_means(self)
 
     @property

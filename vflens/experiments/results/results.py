@@ -76,7 +76,7 @@ class ColumnError:
 
     @property
     def relative(self) -> float:
-        """As :attr:`Result.relative`."""
+        """See :attr:`Result.relative`."""
         return over_blind(self.mse, self.blind)
 
 

@@ -101,7 +101,7 @@ class Disorder:
 
     @property
     def alarm(self) -> str:
-        """As :attr:`Comparison.alarm`."""
+        """See :attr:`Comparison.alarm`."""
         if not self.broken or self.excuse:
             return ""
         return f"{self.attack} on {self.target} breaks Theorem 1 on {counted(self.broken, 'row', ',')}"
@@ -113,7 +113,7 @@ def comparisons(run: PartyRuns) -> tuple[Comparison, ...]:
 
 
 def milestones(run: PartyRuns) -> tuple[Comparison, ...]:
-    """As :func:`comparisons`, of every milestone."""
+    """The comparisons of every milestone; see :func:`comparisons`."""
     return tuple(_joined(run, m, _kept(run, m)) for m in run.metrics(Name.THEORY_MEASURED))
 
 

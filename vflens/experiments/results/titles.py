@@ -53,11 +53,11 @@ def _defended(run: RecordedRun) -> str:
 
 def places(runs: Sequence[RecordedRun]) -> list[str]:
     """Each run by its defences, in a sentence: "with no defence", "with unknown defences"."""
-    told = [tells_defenses(r) or bool(defenses(r)) for r in runs]
-    unknown = "unknown defences" if told.count(False) == 1 else "unknown defences · {name}"
+    shows = [tells_defenses(r) or bool(defenses(r)) for r in runs]
+    unknown = "unknown defences" if shows.count(False) == 1 else "unknown defences · {name}"
     return [
         f"with {label if known else unknown.format(name=r.name)}"
-        for known, label, r in zip(told, labels(runs), runs, strict=True)
+        for known, label, r in zip(shows, labels(runs), runs, strict=True)
     ]
 
 

@@ -67,10 +67,10 @@ def verdict(runs: Sequence[RecordedRun]) -> Verdict:
     """The answer to "what leaks, and does the defence help?" in plain words."""
     first, names = baseline(runs), labels(runs)
     if not any(r.largest for r in runs):
-        said = " ".join(members_told(runs)) or (_NO_COLUMNS if any(r.labels for r in runs) else _NOTHING)
+        words = " ".join(members_told(runs)) or (_NO_COLUMNS if any(r.labels for r in runs) else _NOTHING)
         if any(p.federation.horizontal.get("method") == "splitfed" for r in runs for p in r.parties):
-            said = f"{_IN_BATCHES}. {said}"
-        return Verdict(said, assumption=besides(runs), caveats=_caveats(runs))
+            words = f"{_IN_BATCHES}. {words}"
+        return Verdict(words, assumption=besides(runs), caveats=_caveats(runs))
     others = [
         _compared(r, n, runs[first]) for i, (r, n) in enumerate(zip(runs, names, strict=True)) if i != first
     ]

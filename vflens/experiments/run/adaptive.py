@@ -33,9 +33,9 @@ def pairs(scenarios: Sequence[Scenario], attacks: Collection[str], knows: Knowin
     for scenario in scenarios:
         left = [n for n in dict.fromkeys(d.name for d in scenario.defenses) if n not in known]
         wanted = {n: [a for a, of in knows.items() if n in of] for n in left}
-        said = [f"none knows how {n!r} works, add {_or(to_add)}" for n, to_add in wanted.items() if to_add]
-        if said:
-            notes[f"{scenario.name}, attacks"] = "; ".join(said)
+        text = [f"none knows how {n!r} works, add {_or(to_add)}" for n, to_add in wanted.items() if to_add]
+        if text:
+            notes[f"{scenario.name}, attacks"] = "; ".join(text)
     for attack in attacks:
         made_for = sorted(knows.get(attack, ()))
         if made_for and not used & set(made_for):

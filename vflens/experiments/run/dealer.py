@@ -261,7 +261,7 @@ def _common(
 
 
 def _limits(experiment: AnyPartiesExperiment, role: Role) -> Document:
-    """As set; with restarts a wait in any case, and that of scores where they leave."""
+    """Limits; ``rejoin_seconds`` has a default with restarts, ``worst_error`` stands where scores leave."""
     limits = experiment.limits.model_dump()
     limits["rejoin_seconds"] = limits["rejoin_seconds"] or (_REJOIN_SECONDS if experiment.restart else 0.0)
     return limits if ROLES[role].limits_scores else {**limits, "worst_error": None}

@@ -37,7 +37,7 @@ def experiment_kind(settings: Mapping[str, Any]) -> type[AnyPartiesExperiment]:
 
 
 def load_any(file: Path) -> AnyPartiesExperiment:
-    """As :func:`load_experiment`, of any setting."""
+    """An experiment of any setting; see :func:`load_experiment`."""
     settings = read_toml(file)
     if "role" in settings:
         raise ConfigError(
@@ -54,7 +54,7 @@ def load_any(file: Path) -> AnyPartiesExperiment:
 
 
 def load_as(kind: type[AnyExperiment], file: Path) -> AnyExperiment:
-    """As :func:`load_experiment`, for a file that holds more than an experiment."""
+    """An experiment from a file that holds more; see :func:`load_experiment`."""
     experiment = validate(TypeAdapter(kind), read_toml(file), str(file))
     base = file.resolve().parent
     files = {

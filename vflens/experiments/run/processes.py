@@ -201,8 +201,8 @@ class Processes:
         launcher tells another failure.
         """
         noted = _noted(self._folders[party])
-        said = _last_error(self._folders[party] / "output.log")
-        return (said or noted) if noted == self._earlier[party] else noted
+        text = _last_error(self._folders[party] / "output.log")
+        return (text or noted) if noted == self._earlier[party] else noted
 
     def _raise_failure(self, ended: Mapping[str, int]) -> None:
         """The party that failed itself comes before those that another one refused or that only lost one."""

@@ -46,7 +46,7 @@ class Board:
         return boards
 
     def accuracies(self, defense: str) -> list[float]:
-        """Of the federation without attacks, seed by seed."""
+        """Figures of the federation without attacks, seed by seed."""
         costs = (row.get("accuracy") for row in where(self.rows, attack=COST, defense=defense))
         return [accuracy for accuracy in costs if accuracy is not None]
 
@@ -137,5 +137,5 @@ def unfinished(board: Board, defenses: Sequence[str]) -> str:
     if attacks == expected:
         return "Not run yet: `make scoreboard` runs it."
     lacking = {"attacks": attacks, "costs": costs}
-    said = [f"{what} with {', '.join(names)}" for what, names in lacking.items() if names]
-    return f"Not complete: {' and '.join(said)} were not run. `make scoreboard` runs them." if said else ""
+    text = [f"{what} with {', '.join(names)}" for what, names in lacking.items() if names]
+    return f"Not complete: {' and '.join(text)} were not run. `make scoreboard` runs them." if text else ""

@@ -146,11 +146,11 @@ def words(
     return _without(missing, protection(found, undefended))
 
 
-def _without(missing: Sequence[str], said: str) -> str:
+def _without(missing: Sequence[str], text: str) -> str:
     """No verdict that a defence hides, where attacks are ``missing`` that are made for it."""
-    if missing and said.startswith(("hides all", "hides part")):
-        return f"not decided ({said} without {', '.join(missing)})"
-    return said
+    if missing and text.startswith(("hides all", "hides part")):
+        return f"not decided ({text} without {', '.join(missing)})"
+    return text
 
 
 def protection(found: Sequence[CellResult], undefended: Sequence[CellResult]) -> str:

@@ -75,7 +75,7 @@ def _is_shown(name: str, value: Any) -> bool:
 
 
 def _value(value: Any) -> Any:
-    """As JSON has it: infinity is a sign."""
+    """A number that JSON has: infinity is a sign."""
     if not isinstance(value, float):
         return value
     if math.isinf(value):

@@ -105,8 +105,8 @@ def drawing(rows: Rows, notes: Sequence[str]) -> Drawing:
         "right."
         for attack in sorted(filter(up_to_renaming, {r["attack"] for r in rows}))
     ]
-    said = [*clusters, *notes, *left_out, *_beyond_the_axis(rows)]
-    return Drawing(rows, shown[:_MOST], lead, said)
+    text = [*clusters, *notes, *left_out, *_beyond_the_axis(rows)]
+    return Drawing(rows, shown[:_MOST], lead, text)
 
 
 def _plots(of: SubjectRows) -> Iterator[Plot]:

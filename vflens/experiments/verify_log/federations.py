@@ -18,15 +18,15 @@ _TOLD = "who leads the run told them of different federations, or one of the fil
 
 def compare_federations(run: RecordedRun, held: Iterable[Held], found: Found) -> None:
     """Find parties that were told of different federations: as their folders say, and as they signed."""
-    told = [party for party in run.parties if party.federation.parties]
-    for party in told[1:]:
-        facts, others = _facts(party.federation), _facts(told[0].federation)
+    aligned = [party for party in run.parties if party.federation.parties]
+    for party in aligned[1:]:
+        facts, others = _facts(party.federation), _facts(aligned[0].federation)
         differing = [fact for fact in facts if facts[fact] != others[fact]]
         if differing:
-            fact, first = differing[0], told[0].name
+            fact, first = differing[0], aligned[0].name
             problem = f"its {fact} are not those of {first!r}{_names(fact, facts, others)}: {_TOLD}"
             found.differs(party.name, "federation.json", problem)
-    _compare_signed({party.name: party for party in told}, held, found)
+    _compare_signed({party.name: party for party in aligned}, held, found)
 
 
 def _digest(party: PartyRun) -> str:
@@ -34,15 +34,15 @@ def _digest(party: PartyRun) -> str:
     return AGREEMENTS[party.federation.setting].digest_in(party.folder).hex()
 
 
-def _facts(told: FederationFile) -> dict[str, Any]:
+def _facts(aligned: FederationFile) -> dict[str, Any]:
     """What all parties agree on; keys of masks and numbers of rows are compared one by one elsewhere."""
     return {
-        "members": [(info.name, str(info.role)) for info in told.parties],
-        "columns": [replace(info, mask_key="", train_rows=0) for info in told.parties],
-        "settings of training": told.training,
-        "settings of rounds": told.horizontal,
-        "model": told.model,
-        "aggregator and lab mode": (told.aggregator, told.lab),
+        "members": [(info.name, str(info.role)) for info in aligned.parties],
+        "columns": [replace(info, mask_key="", train_rows=0) for info in aligned.parties],
+        "settings of training": aligned.training,
+        "settings of rounds": aligned.horizontal,
+        "model": aligned.model,
+        "aggregator and lab mode": (aligned.aggregator, aligned.lab),
     }
 
 
@@ -53,7 +53,7 @@ def _names(fact: str, mine: dict[str, Any], others: dict[str, Any]) -> str:
     return " ({}, and {})".format(*lists)
 
 
-def _compare_signed(told: dict[str, PartyRun], held: Iterable[Held], found: Found) -> None:
+def _compare_signed(aligned: dict[str, PartyRun], held: Iterable[Held], found: Found) -> None:
     """The digest that a party sent with its heads, against its file and what the others sent."""
     first: Held | None = None
     for one in (h for h in held if h.federation):
@@ -65,7 +65,7 @@ def _compare_signed(told: dict[str, PartyRun], held: Iterable[Held], found: Foun
                 f"it sent {one.holder!r} the digest of another federation ({one.word}) than {first.owner!r} "
                 f"sent {first.holder!r} ({first.word}): {_TOLD}",
             )
-        party, own = told.get(one.owner), None
+        party, own = aligned.get(one.owner), None
         try:
             own = _digest(party) if party else None
         except StorageError:  # a copy without rows.npz

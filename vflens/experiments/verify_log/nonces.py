@@ -19,29 +19,29 @@ def of_one_run(run: RecordedRun, held: Sequence[Held], found: Found) -> tuple[Re
     Those of another run are found, named after who shows them. They enter no other comparison: a genuine
     head of an earlier run would make honest parties differ from themselves.
     """
-    told = {party.name: party.federation.nonce for party in run.parties if party.federation.parties}
-    if not any((*told.values(), *(one.nonce for one in held))):
+    nonces = {party.name: party.federation.nonce for party in run.parties if party.federation.parties}
+    if not any((*nonces.values(), *(one.nonce for one in held))):
         found.notes.append(
             "no party states a nonce of the run, as in an earlier release: it is not told apart from other "
             "runs of its name and configuration"
         )
         return run, held
-    due, sure = _due(told, held)
-    for party, nonce in told.items():
+    due, sure = _due(nonces, held)
+    for party, nonce in nonces.items():
         if nonce != due or not sure:
             found.differs(party, "federation.json", f"it is {_of(nonce)}, {_others(due, sure=sure)}")
     for one in held:
         if one.nonce != due and sure:
             stated = f"its heads of {one.owner!r} are {_of(one.nonce)} ({one.word})"
             found.differs(one.holder, "heads.json", f"{stated}, {_others(due, sure=sure)}")
-    mine = tuple(party for party in run.parties if told.get(party.name, due) == due)
+    mine = tuple(party for party in run.parties if nonces.get(party.name, due) == due)
     return RecordedRun(run.name, mine), [one for one in held if one.nonce == due]
 
 
-def _due(told: dict[str, str], held: Sequence[Held]) -> tuple[str, bool]:
+def _due(nonces: dict[str, str], held: Sequence[Held]) -> tuple[str, bool]:
     """The nonce that most state, where it is proven before where it is not; and whether one is ahead."""
     proven = Counter(one.nonce for one in held if one.word is Word.PROVEN)
-    count = Counter([*told.values(), *(one.nonce for one in held)])
+    count = Counter([*nonces.values(), *(one.nonce for one in held)])
     first, *others = sorted(filter(None, count), key=lambda nonce: (proven[nonce], count[nonce]))[::-1]
     same = (proven[first], count[first])
     return first, all((proven[nonce], count[nonce]) != same for nonce in others)

@@ -60,11 +60,11 @@ class RunsPage:
         self._folders.refresh()
         run = next(iter(self._folders.runs), None)
         parties = [now for p in run.parties if (now := self._folders[p].progress)] if run else []
-        told = {"state": ", ".join(sorted({party.state for party in parties})) or "gone"}
-        told |= {"defenses": "", "headline": "", **(self._headline(run) if run else {})}
+        row = {"state": ", ".join(sorted({party.state for party in parties})) or "gone"}
+        row |= {"defenses": "", "headline": "", **(self._headline(run) if run else {})}
         if self._folders.problems:
-            told |= damaged(self._folders.problems[0])
-        return {**told, "changed": max((party.changed for party in parties), default="")}
+            row |= damaged(self._folders.problems[0])
+        return {**row, "changed": max((party.changed for party in parties), default="")}
 
     def _headline(self, run: RecordedRun) -> Document:
         if run not in self._headlines:

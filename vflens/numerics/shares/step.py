@@ -16,10 +16,21 @@ from typing import NamedTuple
 import numpy as np
 
 from vflens.array import Array
-from vflens.numerics.shares.product import product
 from vflens.numerics.shares.response import Response
 from vflens.numerics.shares.scale import Scale
 from vflens.numerics.shares.truncation import OFFSET, pair, truncated
+
+
+def product(matrix: Array, columns: Array) -> Array:
+    """``matrix`` (n, d) times ``columns`` (d, k), modulo 2⁶⁴: uint64 (n, k).
+
+    It is ``matrix @ columns`` bit for bit: such sums are exact in any order, and no BLAS takes part. NumPy's
+    loop for ``@`` of integers uses no vector instructions, the one for a sum over the last index of both
+    factors does (docs/performance.md, small choices). A transposed ``matrix`` needs no copy.
+    """
+    whole: Array = np.einsum("ij,kj->ik", matrix, np.ascontiguousarray(columns.T))
+    return whole
+
 
 _NOTHING = np.uint64(0)
 _DRAWN = 4

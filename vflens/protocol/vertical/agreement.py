@@ -16,6 +16,7 @@ from vflens.models.family import ModelFamily, checked_model
 from vflens.models.settings import Training
 from vflens.models.size import Size
 from vflens.protocol.agreement import Agreement, naming, parties_from_dicts, parties_to_dicts
+from vflens.protocol.vertical.access import Way, way_of
 from vflens.types import Array, PartyInfo, Phase, Point, Released, Role, Setting, sealed
 
 
@@ -134,13 +135,18 @@ class VerticalAgreement(Agreement):
         return self.aggregator == "active"
 
     @cached_property
+    def way(self) -> Way:
+        """How it trains."""
+        return way_of(self.aggregator, self.training)
+
+    @cached_property
     def led_by_active(self) -> bool:
         """Whether the active party leads the training: then no message of it reaches the coordinator."""
-        return self.direct or self.training.is_protected
+        return self.way.led_by_active
 
     @property
     def step_messages(self) -> int:
-        return 2 if self.training.is_protected else 1
+        return self.way.step_messages
 
     @cached_property
     def epoch_steps(self) -> int:

@@ -1,1 +1,1 @@
-"""Of a horizontal run."""
+"""Records of a horizontal run."""

@@ -1,1 +1,1 @@
-"""Of a vertical run."""
+"""Records of a vertical run."""

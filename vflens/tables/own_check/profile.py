@@ -165,7 +165,7 @@ class TableProfile:
 
 
 def profile(spec: PartyFile, names: Sequence[str], cells: RawTable) -> TableProfile:
-    """Of the features ``names``, the ids and the classes of ``spec`` in ``cells``, which has them all."""
+    """What ``cells`` hold: the features ``names``, the ids and the classes of ``spec``, all there."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -73,7 +73,7 @@ def test_the_undefended_run_is_the_baseline_of_defended_ones(vflens: Run, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("asked", "text"),
     [
         ("x66 > 20 %", "no column is called 'x66', did you mean x6?"),
         ("x6 > 20", "is no threshold: give COLUMN within NUMBER > SHARE %"),
@@ -81,11 +81,11 @@ def test_the_undefended_run_is_the_baseline_of_defended_ones(vflens: Run, tmp_pa
 )
 @pytest.mark.parametrize("command", ["run", "sweep"])
 def test_a_wrong_threshold_is_refused_before_the_work(
-    refused: Refused, tmp_path: Path, command: str, asked: str, said: str
+    refused: Refused, tmp_path: Path, command: str, asked: str, text: str
 ) -> None:
     sweep = {"sweep": {"seeds": 1}} if command == "sweep" else {}
     file = experiment_file(tmp_path, **EVERYTHING, **sweep)
-    assert said in refused(2, command, file, "--fail-if", asked, "--out", tmp_path / "out")
+    assert text in refused(2, command, file, "--fail-if", asked, "--out", tmp_path / "out")
     assert not (tmp_path / "out").exists()
     assert not (tmp_path / "runs").exists()
 

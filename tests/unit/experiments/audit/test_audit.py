@@ -138,28 +138,28 @@ def test_one_seed_one_result(record: AuditRecord) -> None:
 
 
 def test_progress_reaches_its_end() -> None:
-    told: list[tuple[str, int, int]] = []
-    audit(_subject(), QUICK, lambda *event: told.append(event))
-    assert {stage for stage, done, total in told if done == total} == {
+    facts: list[tuple[str, int, int]] = []
+    audit(_subject(), QUICK, lambda *event: facts.append(event))
+    assert {stage for stage, done, total in facts if done == total} == {
         "models attacked",
         "defences tried on models",
     }
-    runs = [stage.partition(": ")[2] for stage, done, _ in told if stage.startswith("models attacked: ")]
+    runs = [stage.partition(": ")[2] for stage, done, _ in facts if stage.startswith("models attacked: ")]
     assert runs.count("a random model") == runs.count("a trained model") == 2
     assert {"half_star", "lmmse", "ls"} <= set(runs)
-    defences = {stage.partition(": ")[2] for stage, _, _ in told if stage.startswith("defences tried")}
+    defences = {stage.partition(": ")[2] for stage, _, _ in facts if stage.startswith("defences tried")}
     assert {"training without one", "label_only", "label_only, lmmse"} <= defences
-    assert [done for stage, done, _ in told if stage == "models attacked: a trained model"] == [2, 3]
+    assert [done for stage, done, _ in facts if stage == "models attacked: a trained model"] == [2, 3]
 
 
 def test_with_enough_classes_everything_is_recovered() -> None:
     record = audit(_subject(d=2, classes=4), QUICK, _silent)
     assert record.strongest.mse < 1e-12
     assert record.bounds["ls"] == EarlyBounds(0.0, 0.0, 0.0)
-    said = " ".join(sentences(record))
-    assert "enough to solve for all of them" in said
-    assert "finds everyone's" in said
-    assert " exactly; a guess is " in said or " exactly; a guess is wrong" in said
+    text = " ".join(sentences(record))
+    assert "enough to solve for all of them" in text
+    assert "finds everyone's" in text
+    assert " exactly; a guess is " in text or " exactly; a guess is wrong" in text
 
 
 def test_without_known_rows_no_attack_has_moments() -> None:

@@ -96,12 +96,12 @@ def test_the_verdict_is_in_r2_and_in_the_unit_of_the_label(record: AuditRecord, 
     tried: Any = record.defenses[0]  # label_only has no class to leave
     assert (tried.defense, tried.cost.measure) == ("dp_gaussian", "R²")
     assert (tried.accuracy_loss, tried.mean_kl) == (None, None)
-    said = sentences(record)
-    assert "A model of a number gives whoever knows its parameters 1 equation about your 5 columns" in said[4]
-    assert said[6].startswith(
+    text = sentences(record)
+    assert "A model of a number gives whoever knows its parameters 1 equation about your 5 columns" in text[4]
+    assert text[6].startswith(
         "On rows that did not train them the planned models predict progression with an"
     )
-    assert f"to within ± {record.utility['rmse'].mean:.0f} (root mean squared error, in its unit)." in said[6]
+    assert f"to within ± {record.utility['rmse'].mean:.0f} (root mean squared error, in its unit)." in text[6]
     write_audit(record, tmp_path / "a.html")
     page = (tmp_path / "a.html").read_text(encoding="utf-8")
     assert "each a linear regression of the planned size" in page
@@ -162,8 +162,8 @@ def test_many_different_numbers_are_taken_as_a_number_and_it_is_said(tmp_path: P
     assert mine.assumed.startswith(
         "price holds 30 different numbers and is taken as a number from 20 to 121.5"
     )
-    said = _load(tmp_path / "own.csv", label="price", label_kind="number")
-    assert (said.assumed, said.label) == ("", mine.label)
+    text = _load(tmp_path / "own.csv", label="price", label_kind="number")
+    assert (text.assumed, text.label) == ("", mine.label)
     classes = _load(tmp_path / "own.csv", label="price", label_kind="classes")
     assert (classes.assumed, classes.label, classes.classes) == ("", None, 30)
 
@@ -253,10 +253,10 @@ def test_the_command(vflens: Run, refused: Refused, tmp_path: Path, monkeypatch:
     own, page = _csv(tmp_path, PRICES), ("--out", tmp_path / "a.html", "--known", "5", "--models", "2")
     ended = vflens("audit", own, "--label", "price", *page, "--json")
     assert ended.code == 0, ended.err
-    told = strict(ended.out)
-    assert told["label"]["name"] == "price"
-    assert told["columns"] == ["a", "b"]
-    assert any(s == told["label"]["assumed"] for s in nonempty(told["verdict"]))
+    facts = strict(ended.out)
+    assert facts["label"]["name"] == "price"
+    assert facts["columns"] == ["a", "b"]
+    assert any(s == facts["label"]["assumed"] for s in nonempty(facts["verdict"]))
     assert "data set's name" not in refused(2, "audit", "diabetes", "--label", "progression", *page)
     assert "--label with --weights" in refused(
         2, "audit", own, "--label", "price", "--weights", "w.npz", *page

@@ -67,10 +67,10 @@ def bank() -> AuditRecord:
 
 
 def test_a_defence_of_predictions_is_not_recommended_against_training_in_the_clear(bank: AuditRecord) -> None:
-    said = recommendation(bank)
-    assert said.startswith("While training is in the clear no installed defence reaches")
-    assert "withhold_parameters" not in said
-    assert "gets past it" not in said
+    text = recommendation(bank)
+    assert text.startswith("While training is in the clear no installed defence reaches")
+    assert "withhold_parameters" not in text
+    assert "gets past it" not in text
     withheld: Any = next(d for d in bank.defenses if d.defense == "withhold_parameters")
     assert withheld.mse < 1e-12
     assert withheld.attack == "clear_columns"
@@ -101,9 +101,9 @@ def test_secure_training_is_a_condition_of_every_figure() -> None:
     assert "Do not join as planned: in 19 of 20 simulated models" in sentences(record)[0]
     assert sentences(record)[1].startswith("These figures hold only if nobody sees the messages of training.")
     assert {a.phase for a in record.attacks} == {"predict"}
-    said = recommendation(record)
-    assert said.startswith("These figures hold only if nobody sees the messages of training. No installed")
-    assert "Not tested" not in said
+    text = recommendation(record)
+    assert text.startswith("These figures hold only if nobody sees the messages of training. No installed")
+    assert "Not tested" not in text
     assert not any(d.untested for d in record.defenses)
     assert record.fitting == ()
 
@@ -327,7 +327,7 @@ def _contradictions(fitting: Sequence[Chosen], board: dict[str, tuple[str, str]]
     """
     recommended = [d.defense for d in fitting]
     wrong = ("hides nothing", "no use left")
-    return [d for d in recommended if any(said.startswith(wrong) for said in board[d])]
+    return [d for d in recommended if any(text.startswith(wrong) for text in board[d])]
 
 
 def test_the_audit_never_contradicts_the_scoreboard(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

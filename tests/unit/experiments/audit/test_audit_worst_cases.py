@@ -152,14 +152,14 @@ def test_worst_cases_are_told_and_the_rows_are_not(
     audited: tuple[AuditRecord, Document], tmp_path: Path
 ) -> None:
     record, kept = audited
-    said = worst_cases(record)
-    assert said[0].startswith(f"Worst case of {record.worst_cases[0].rows} predict rows: ")
-    assert said[-1] == (
+    text = worst_cases(record)
+    assert text[0].startswith(f"Worst case of {record.worst_cases[0].rows} predict rows: ")
+    assert text[-1] == (
         "An answer counts as found where it is off by at most: income 80, kind 0.25, debt 3.0."
     )
     write_audit(record, tmp_path / "audit.html")
     page = (tmp_path / "audit.html").read_text(encoding="utf-8")
-    assert all(sentence in page for sentence in said)
+    assert all(sentence in page for sentence in text)
     rows = [row for of in kept.values() for ids in of.values() for row in ids]
     assert rows
     assert all(row.startswith("person-") for row in rows)

@@ -142,10 +142,10 @@ def test_what_a_defence_leaves_is_compared_with_imputation(monkeypatch: pytest.M
     monkeypatch.setattr(module, "candidates", lambda: iter([("idle", {}, Idle)]))
     plan = Plan(models=2, known=60, rows=200, seed=1, training="secure")
     subject = _imputable()
-    told = replace(subject, x=subject.x[:, ::2], columns=subject.columns[::2])
-    fair: Any = audit(told, plan, _silent).defenses[0]
+    facts = replace(subject, x=subject.x[:, ::2], columns=subject.columns[::2])
+    fair: Any = audit(facts, plan, _silent).defenses[0]
     monkeypatch.setattr(Bench, "guesses", lambda self, rows: {})
-    unfair: Any = audit(told, plan, _silent).defenses[0]
+    unfair: Any = audit(facts, plan, _silent).defenses[0]
     assert 1 - fair.leak > 5 * (1 - unfair.leak)
 
 

@@ -51,9 +51,9 @@ def test_a_threshold_beside_a_guess_takes_the_worst_of_all_findings(
     (outcome,) = judge([read_threshold(f"income > {guess}")], False, [evidence_of(*found)])
     order = [_BROKEN, _OPEN, _HELD]
     assert outcome.state is min((within, other), key=order.index)
-    said = {Quantity.ERROR: "root mean squared error", Quantity.RIGHT: "is right about income"}[kind]
+    text = {Quantity.ERROR: "root mean squared error", Quantity.RIGHT: "is right about income"}[kind]
     if within is not other:
-        assert (said in outcome.sentence) is (outcome.state is other)
+        assert (text in outcome.sentence) is (outcome.state is other)
         assert ("to within 5.0" in outcome.sentence) is (outcome.state is within)
     assert ("rows would decide" in outcome.sentence) is (outcome.state is _OPEN)
 

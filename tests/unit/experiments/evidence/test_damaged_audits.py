@@ -38,7 +38,7 @@ TRIED = {
 
 
 @pytest.mark.parametrize(
-    ("changed", "affordable", "said"),
+    ("changed", "affordable", "text"),
     [
         ({}, True, "keeps to a leak of at most 20 % of a column; no use left"),
         (
@@ -51,13 +51,13 @@ TRIED = {
     ],
 )
 def test_a_mitigation_says_what_was_asked_for(
-    tmp_path: Path, changed: dict[str, Any], affordable: bool, said: str
+    tmp_path: Path, changed: dict[str, Any], affordable: bool, text: str
 ) -> None:
     fitting = [{"defense": "label_only", "settings": {}}] if affordable else []
     document = {**AUDIT, "defenses": [{**TRIED, **changed}], "fitting": fitting}
     (tmp_path / "a.json").write_text(json.dumps(document), encoding="utf-8")
     (tried,) = assess([tmp_path / "a.json"], Declaration()).tried
-    assert tried.words.startswith(said)
+    assert tried.words.startswith(text)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +108,7 @@ def test_a_mitigation_of_an_error_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("damage", "said"),
+    ("damage", "text"),
     [
         ({"rows": 0}, "attacks.0.rows: "),
         ({"rows": -3}, "attacks.0.rows: "),
@@ -123,12 +123,12 @@ def test_a_mitigation_of_an_error_too(tmp_path: Path) -> None:
         ({"attack": ""}, "attacks.0.attack: "),
     ],
 )
-def test_a_damaged_attack_of_an_audit_is_refused(tmp_path: Path, damage: dict[str, Any], said: str) -> None:
-    _refused(tmp_path, {"attacks": [{**AUDIT["attacks"][0], **damage}]}, said)
+def test_a_damaged_attack_of_an_audit_is_refused(tmp_path: Path, damage: dict[str, Any], text: str) -> None:
+    _refused(tmp_path, {"attacks": [{**AUDIT["attacks"][0], **damage}]}, text)
 
 
 @pytest.mark.parametrize(
-    ("damage", "said"),
+    ("damage", "text"),
     [
         ({"attacks": []}, "attacks: "),
         ({"columns": []}, "columns: "),
@@ -142,11 +142,11 @@ def test_a_damaged_attack_of_an_audit_is_refused(tmp_path: Path, damage: dict[st
         ({"files": [{"file": "a.csv", "sha256": "no"}]}, "files.0.sha256: 64 hexadecimal digits are due"),
     ],
 )
-def test_a_damaged_audit_is_refused(tmp_path: Path, damage: dict[str, Any], said: str) -> None:
-    _refused(tmp_path, damage, said)
+def test_a_damaged_audit_is_refused(tmp_path: Path, damage: dict[str, Any], text: str) -> None:
+    _refused(tmp_path, damage, text)
 
 
-def _refused(home: Path, damage: dict[str, Any], said: str) -> None:
+def _refused(home: Path, damage: dict[str, Any], text: str) -> None:
     """The whole audit is taken; the damaged one is refused with field and remedy, and nothing is compared."""
     (home / "whole.json").write_text(json.dumps(AUDIT), encoding="utf-8")
     assert assess([home / "whole.json"], Declaration()).measured
@@ -154,7 +154,7 @@ def _refused(home: Path, damage: dict[str, Any], said: str) -> None:
     damaged.write_text(json.dumps({**AUDIT, **damage}), encoding="utf-8")
     with pytest.raises(DataError, match="is no run folder, sweep or audit") as refusal:
         assess([damaged], Declaration())
-    assert f"({said}" in str(refusal.value)
+    assert f"({text}" in str(refusal.value)
     assert str(refusal.value).endswith("write one with `vflens audit … --json > damaged.json`")
     with pytest.raises(DataError, match="is no audit"):
         compare_audits(home / "whole.json", damaged)

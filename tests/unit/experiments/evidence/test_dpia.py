@@ -99,13 +99,13 @@ def test_the_worst_case_is_the_share_that_the_folder_gives(folder: Path, made: D
 
 
 @pytest.mark.parametrize(
-    ("said", "name"), [("whole rows", "rows_found"), ("whole rows that fit nobody else", "rows_unique")]
+    ("words", "name"), [("whole rows", "rows_found"), ("whole rows that fit nobody else", "rows_unique")]
 )
 def test_rows_singled_out_stand_beside_the_same_of_a_guess(
-    folder: Path, made: Dpia, said: str, name: str
+    folder: Path, made: Dpia, words: str, name: str
 ) -> None:
     """A constant finds a crowd of rows whole, and singles out one of them at most."""
-    found = _row(made, "with no defence", said, "worst case")
+    found = _row(made, "with no defence", words, "worst case")
     metrics = pq.read_table(folder / "open/passive/metrics.parquet").to_pylist()
     shares = {r["attack"]: r["value"] for r in metrics if r["metric"] == name}
     constant = [r["value"] for r in metrics if r["metric"] == f"blind_{name}"][-1]  # at the last milestone
@@ -216,10 +216,10 @@ def test_the_table_that_went_in_has_the_digest_of_the_file_that_the_run_read(
 
 
 def test_what_was_not_tested_is_said(made: Dpia) -> None:
-    said = " ".join(made.untested)
-    assert "Trained in the clear, and no attack of this run reads that" in said
-    assert "No attack on labels was scored." in said
-    assert "No attack on membership was scored" in said
+    words = " ".join(made.untested)
+    assert "Trained in the clear, and no attack of this run reads that" in words
+    assert "No attack on labels was scored." in words
+    assert "No attack on membership was scored" in words
     idle = next(s for s in made.untested if "Installed attacks that did not run: " in s)
     assert "clear_columns" in idle
     assert not re.search(r"\blmmse\b", idle)
@@ -229,7 +229,7 @@ def test_what_was_not_tested_is_said(made: Dpia) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "words"),
     [
         ("pepole = 3", "did you mean people?"),
         ("people = 0", "people"),
@@ -245,13 +245,13 @@ def test_what_was_not_tested_is_said(made: Dpia) -> None:
     ],
 )
 def test_a_wrong_declaration_is_refused(
-    refused: Refused, tmp_path: Path, folder: Path, text: str, said: str
+    refused: Refused, tmp_path: Path, folder: Path, text: str, words: str
 ) -> None:
     (tmp_path / "declared.toml").write_text(text, encoding="utf-8")
     sentence = refused(
         2, "dpia", folder, "--declared", tmp_path / "declared.toml", "--out", tmp_path / "d.html"
     )
-    assert said in sentence
+    assert words in sentence
     assert not (tmp_path / "d.html").exists()
 
 
@@ -289,13 +289,13 @@ def test_an_audit_is_a_source(vflens: Run, tmp_path: Path) -> None:
 
 
 def _check_two(made: Dpia) -> None:
-    """Of two audits each figure and each sentence says which one it is of."""
+    """Each figure and each sentence says which of two audits it is of."""
     per_source = Counter(m.source for m in made.measured)
     assert per_source.keys() == {"audit audit.json", "audit b.json"}
     assert len({*per_source.values()}) == 1
-    said = [*made.untested, *residual(made.measured), *made.notes]
-    assert all(s.startswith(("Audit audit.json", "Audit b.json")) for s in said)
-    assert len(said) == len({*said})
+    words = [*made.untested, *residual(made.measured), *made.notes]
+    assert all(s.startswith(("Audit audit.json", "Audit b.json")) for s in words)
+    assert len(words) == len({*words})
 
 
 def test_a_sweep_is_a_source(vflens: Run, tmp_path: Path) -> None:
@@ -307,8 +307,8 @@ def test_a_sweep_is_a_source(vflens: Run, tmp_path: Path) -> None:
     assert ended.code == 0, ended.err
     found = strict(ended.out)
     _check(found, 10)
-    said = "Sweep out: no attack on training rows was scored. What training gives away was not tested."
-    assert said in found["untested"]
+    words = "Sweep out: no attack on training rows was scored. What training gives away was not tested."
+    assert words in found["untested"]
     assert "Sweep out keeps no log of messages" in (tmp_path / "d.md").read_text(encoding="utf-8")
     assert any(m["where"].startswith("with no defence, seed ") for m in found["measured"])
     (tried,) = found["mitigations"]
@@ -329,17 +329,17 @@ def test_a_defence_under_which_no_attack_could_run_is_not_said_to_hide_anything(
     file = experiment_file(tmp_path, **plain, sweep={"seeds": 2, "defenses": [*defences, idle]})
     vflens("sweep", file, "--out", tmp_path / "out")
     made = assess([tmp_path / "out"], Declaration())
-    said = {m.where: (m.worst, m.unfound, bool(m.worth)) for m in made.tried}
+    words = {m.where: (m.worst, m.unfound, bool(m.worth)) for m in made.tried}
     nothing = "not known: no attack could run"
-    assert said == {
+    assert words == {
         "with withhold_parameters": (None, nothing, True),
         "with round_scores 1": (None, nothing, False),
     }
     cells = next(s for s in made.sections() if s.title.startswith("Mitigations")).tables[0].rows
     assert {row[2] for row in cells} == {nothing}
     for attack in ("half_star", "lmmse"):
-        told = f"Sweep out, with withhold_parameters, seeds 3, 4: {attack} was skipped: parameters of party"
-        assert [s for s in made.untested if s.startswith(told)]
+        facts = f"Sweep out, with withhold_parameters, seeds 3, 4: {attack} was skipped: parameters of party"
+        assert [s for s in made.untested if s.startswith(facts)]
     (why,) = (s for s in made.untested if s.startswith("Sweep out, with round_scores 1, seeds 3, 4: "))
     assert "the federation was refused: " in why
 
@@ -359,6 +359,6 @@ def test_it_writes_over_no_source(refused: Refused, tmp_path: Path) -> None:
     source = tmp_path / "audit.json"
     source.write_text("{}", encoding="utf-8")
     for out in ("audit.json", "audit.html", "audit.md"):
-        said = refused(2, "dpia", source, "--out", tmp_path / out)
-        assert said.endswith("would write over audit.json: choose another name")
+        words = refused(2, "dpia", source, "--out", tmp_path / out)
+        assert words.endswith("would write over audit.json: choose another name")
     assert source.read_text(encoding="utf-8") == "{}"

@@ -61,12 +61,12 @@ def _run(home: Path, *absent: str, metrics: Any = SCORED, **of_passive: Any) -> 
 
 
 def test_a_whole_run_names_the_attacks_that_did_not_run(tmp_path: Path) -> None:
-    said = list(by_runs([_run(tmp_path / "bank")]))
-    (idle,) = (s for s in said if "Installed attacks" in s)
+    text = list(by_runs([_run(tmp_path / "bank")]))
+    (idle,) = (s for s in text if "Installed attacks" in s)
     assert idle.startswith("Run bank: Installed attacks that did not run: ")
     named = set(idle.rstrip(".").split(": ")[2].split(", "))
     assert named == set(ATTACKS.names()) - {"lmmse"}
-    assert not any("were not given" in s or "has not finished" in s for s in said)
+    assert not any("were not given" in s or "has not finished" in s for s in text)
 
 
 @pytest.mark.parametrize(
@@ -80,17 +80,17 @@ def test_a_whole_run_names_the_attacks_that_did_not_run(tmp_path: Path) -> None:
 def test_of_a_part_of_a_run_nobody_knows_which_attacks_ran(
     tmp_path: Path, absent: tuple[str, ...], status: Any, why: str
 ) -> None:
-    said = list(by_runs([_run(tmp_path / "bank", *absent, status=status)]))
-    assert [s for s in said if why in s]
-    assert not [s for s in said if "did not run" in s]
+    text = list(by_runs([_run(tmp_path / "bank", *absent, status=status)]))
+    assert [s for s in text if why in s]
+    assert not [s for s in text if "did not run" in s]
     assert [
-        s for s in said if s.startswith("Run bank: Installed attacks of which these folders have no figure")
+        s for s in text if s.startswith("Run bank: Installed attacks of which these folders have no figure")
     ]
 
 
 def test_recipients_without_an_attack_are_named(tmp_path: Path) -> None:
-    said = [s for s in by_runs([_run(tmp_path / "bank")]) if "no attack by" in s]
-    assert said == [
+    text = [s for s in by_runs([_run(tmp_path / "bank")]) if "no attack by" in s]
+    assert text == [
         "Run bank: no attack by the active party on the passive party second was scored.",
         "Run bank: no attack by the coordinator party was scored. What it can find was not tested.",
     ]
@@ -98,8 +98,8 @@ def test_recipients_without_an_attack_are_named(tmp_path: Path) -> None:
 
 def test_a_blind_guess_is_no_attack_by_a_recipient(tmp_path: Path) -> None:
     metrics = [{**m, "attack": m["attack"].replace("lmmse", "imputation")} for m in SCORED]
-    said = list(by_runs([_run(tmp_path / "bank", metrics=metrics)]))
-    assert "Run bank: no attack by the active party was scored. What it can find was not tested." in said
+    text = list(by_runs([_run(tmp_path / "bank", metrics=metrics)]))
+    assert "Run bank: no attack by the active party was scored. What it can find was not tested." in text
 
 
 def test_no_figure_stands_among_what_was_not_tested(tmp_path: Path) -> None:
@@ -112,18 +112,18 @@ def test_no_figure_stands_among_what_was_not_tested(tmp_path: Path) -> None:
     ]
     run = _run(tmp_path / "bank", metrics=[*SCORED, *labels])
     assert [r.accuracy for r in run.labels] == [0.875]
-    said = " ".join(by_runs([run]))
-    assert "gradient_sign read training traffic" in said
-    assert "87.5" not in said
-    assert "%" not in said
+    text = " ".join(by_runs([run]))
+    assert "gradient_sign read training traffic" in text
+    assert "87.5" not in text
+    assert "%" not in text
 
 
 def test_two_runs_each_have_their_own_sentences(tmp_path: Path) -> None:
     one, other = _run(tmp_path / "a"), _run(tmp_path / "b", "active")
-    said = list(by_runs([one, other]))
-    assert [s for s in said if s.startswith("Run a, run b: No attack on labels was scored.")]
-    assert [s for s in said if s.startswith("Run b: the folders of active")]
-    assert not [s for s in said if s.startswith("Run a: the folders")]
+    text = list(by_runs([one, other]))
+    assert [s for s in text if s.startswith("Run a, run b: No attack on labels was scored.")]
+    assert [s for s in text if s.startswith("Run b: the folders of active")]
+    assert not [s for s in text if s.startswith("Run a: the folders")]
     assert {m.source for m in nonempty(assess([tmp_path], Declaration()).measured)} == {"run a", "run b"}
 
 
@@ -196,10 +196,10 @@ def test_an_attack_that_tried_few_rows_is_why_nobody_knows() -> None:
     ],
 )
 def test_an_audit_names_the_recipient_that_it_did_not_try(phase: str, unread: str) -> None:
-    said = list(by_audit(_audit(800, phase), "audit a.json"))
-    (spared,) = (s for s in said if "no attack by" in s)
+    text = list(by_audit(_audit(800, phase), "audit a.json"))
+    (spared,) = (s for s in text if "no attack by" in s)
     assert spared == f"Audit a.json: no attack by {unread} was scored. What it can find was not tested."
-    assert all(s.startswith("Audit a.json") for s in said)
+    assert all(s.startswith("Audit a.json") for s in text)
 
 
 @pytest.mark.parametrize(
@@ -212,15 +212,15 @@ def test_an_audit_names_the_recipient_that_it_did_not_try(phase: str, unread: st
     ],
 )
 def test_an_audit_with_labels_is_not_said_to_have_none(facts: dict[str, Any], labelled: bool) -> None:
-    said = list(by_audit(_audit(800, **facts), "audit a.json"))
+    text = list(by_audit(_audit(800, **facts), "audit a.json"))
     none = "Audit a.json has no labels and no membership: neither was tested."
     some = "Audit a.json has labels, and no attack on them ran: what can be found of them was not tested."
     member = "Audit a.json has no membership: whether a person is in the table was not tested."
-    assert [s for s in said if s in (none, some, member)] == ([some, member] if labelled else [none])
+    assert [s for s in text if s in (none, some, member)] == ([some, member] if labelled else [none])
 
 
 @pytest.mark.parametrize(
-    ("shares", "most", "said"),
+    ("shares", "most", "text"),
     [
         ({Quantity.WHOLE: (0.0, 0.0), Quantity.WITHIN: (0.2, 0.3)}, "age within 1.0", ""),
         ({Quantity.WHOLE: (0.0004, 0.0)}, None, "nothing: every share is 0.0 %"),
@@ -228,7 +228,7 @@ def test_an_audit_with_labels_is_not_said_to_have_none(facts: dict[str, Any], la
     ],
 )
 def test_what_is_found_in_no_row_is_not_found_most(
-    shares: dict[Quantity, tuple[float, float]], most: str | None, said: str
+    shares: dict[Quantity, tuple[float, float]], most: str | None, text: str
 ) -> None:
     rows = [_cell(d, s, 0.8, 1) for d in ("undefended", "noise") for s in (0, 1)]
     place: dict[str, Any] = {"where": "with noise, horizontal.local_epochs = 1, seed 0", "target": "a"}
@@ -238,7 +238,7 @@ def test_what_is_found_in_no_row_is_not_found_most(
         for quantity, (share, guess) in shares.items()
     ]
     (tried,) = of_sweep_tried(rows, [], found, "undefended", "sweep s")
-    assert (tried.worst and what(tried.worst), tried.unfound) == (most, said)
+    assert (tried.worst and what(tried.worst), tried.unfound) == (most, text)
 
 
 def _cell(defense: str, seed: int, accuracy: float, rounds: int, strength: float | None = None) -> Any:
@@ -269,11 +269,11 @@ def test_a_sweep_s_defence_stands_beside_the_same_other_settings() -> None:
 
 
 def test_a_sweep_says_what_it_did_not_try() -> None:
-    said = list(by_sweep({"lmmse"}, [Findings(where="with a", defended=True)], "sweep s"))
-    assert all(s.startswith("Sweep s") for s in said)
-    assert [s for s in said if "no attack on labels was scored" in s]
-    assert [s for s in said if "whether a person is in the table was not tested" in s]
-    (idle,) = (s for s in said if "installed attacks that did not run" in s)
+    text = list(by_sweep({"lmmse"}, [Findings(where="with a", defended=True)], "sweep s"))
+    assert all(s.startswith("Sweep s") for s in text)
+    assert [s for s in text if "no attack on labels was scored" in s]
+    assert [s for s in text if "whether a person is in the table was not tested" in s]
+    (idle,) = (s for s in text if "installed attacks that did not run" in s)
     assert "rcc1" in idle
     assert ", lmmse," not in idle
 
@@ -336,7 +336,7 @@ def test_a_mitigation_of_a_number_is_said_in_r2_and_in_the_label_s_unit(tmp_path
 def test_no_interval_over_seeds_leaves_what_its_measure_can_be(
     name: str, values: tuple[float, float], least: float, most: float | None
 ) -> None:
-    """Of two seeds Student's interval is 12.7 standard errors wide to each side."""
+    """With two seeds Student's interval is 12.7 standard errors wide to each side."""
     mean, half = sum(values) / 2, 12.7062 * abs(values[0] - values[1]) / 2
     rows = [
         {"defense": d, "strength": None, "seed": s, "attack": "ls", "r2": 0.5, "rmse": 1.0, name: value}
@@ -352,17 +352,17 @@ def test_no_interval_over_seeds_leaves_what_its_measure_can_be(
 
 
 @pytest.mark.parametrize(
-    ("seeds", "said"), [(2, "interval from 2 seeds only"), (4, "interval from 4 seeds only"), (5, "")]
+    ("seeds", "text"), [(2, "interval from 2 seeds only"), (4, "interval from 4 seeds only"), (5, "")]
 )
-def test_few_seeds_behind_an_interval_are_said_beside_it(seeds: int, said: str) -> None:
+def test_few_seeds_behind_an_interval_are_said_beside_it(seeds: int, text: str) -> None:
     rows = [_cell(d, s, 0.8 + s / 100, 1) for d in ("undefended", "noise") for s in range(seeds)]
     (tried,) = of_sweep_tried(rows, [], [], "undefended", "sweep s")
-    assert tried.words == said
+    assert tried.words == text
     made = Dpia(Declaration(), tried=[tried])
     ((*_, ends, _plain),) = (
         next(s for s in made.sections() if s.title.startswith("Mitigations")).tables[0].rows
     )
-    assert ends.endswith(f" % ({said})" if said else " %")
+    assert ends.endswith(f" % ({text})" if text else " %")
 
 
 def test_a_sweep_of_a_number_has_both_measures_over_seeds() -> None:

@@ -79,8 +79,8 @@ def test_csv_and_parquet_hold_the_same(tmp_path: Path) -> None:
     of_csv = _read(tmp_path / "t.csv")
     of_parquet = pq.read_table(tmp_path / "t.parquet").to_pylist()
     assert of_parquet == [*long_rows(EVIDENCE)]
-    told = [{k: "" if v is None else str(v) for k, v in row.items()} for row in of_parquet]
-    assert of_csv == told
+    facts = [{k: "" if v is None else str(v) for k, v in row.items()} for row in of_parquet]
+    assert of_csv == facts
 
 
 def _read(file: Path) -> list[dict[str, str]]:

@@ -37,7 +37,7 @@ def _measured(state: State, column: str = "income", quantity: Quantity = Quantit
 
 
 @pytest.mark.parametrize(
-    ("state", "said"),
+    ("state", "words"),
     [
         (State.FOUND, "the active party can find, beyond a blind guess: income within 5.0"),
         (State.UNDECIDED, "the active party may find, but the rows are too few to say: income"),
@@ -47,14 +47,14 @@ def _measured(state: State, column: str = "income", quantity: Quantity = Quantit
         ),
     ],
 )
-def test_the_residual_risk_follows_from_the_state(state: State, said: str) -> None:
+def test_the_residual_risk_follows_from_the_state(state: State, words: str) -> None:
     (sentence,) = residual([_measured(state)])
-    assert sentence.startswith(f"Run r, with no defence, {said}")
+    assert sentence.startswith(f"Run r, with no defence, {words}")
     assert sentence.endswith("(columns of passive).")
 
 
 @pytest.mark.parametrize(
-    ("error", "blind", "quantity", "said"),
+    ("error", "blind", "quantity", "words"),
     [
         (7.2e-10, 0.3, Quantity.ERROR, "exactly"),
         (7.2e-10, 7.2e-5, Quantity.ERROR, "7.2e-10"),
@@ -64,16 +64,16 @@ def test_the_residual_risk_follows_from_the_state(state: State, said: str) -> No
     ],
 )
 def test_an_error_of_rounding_is_said_as_on_the_terminal(
-    error: float, blind: float, quantity: Quantity, said: str
+    error: float, blind: float, quantity: Quantity, words: str
 ) -> None:
     """The terminal takes a millionth of the root mean squared error of a blind guess for exact."""
     figures: Any = {"value": error, "low": error, "high": error, "blind": blind}
     of_age = replace(_measured(State.FOUND, "age"), quantity=quantity, **figures)
     if quantity is Quantity.ERROR:
-        assert column(of_age).startswith("age exactly") == (said == "exactly")
+        assert column(of_age).startswith("age exactly") == (words == "exactly")
     (table,) = (s.tables[0] for s in Dpia(Declaration(), [of_age]).sections() if s.title == "Measured")
     ((*_, found, _ends, _blind, _unit, _attack, _rows),) = table.rows
-    assert found == said
+    assert found == words
 
 
 def test_the_residual_risk_begins_with_what_can_be_reconstructed() -> None:
@@ -142,7 +142,7 @@ def _posterior(named: float, alarms: float) -> float:
 
 
 def test_a_prior_is_combined_by_counting_people() -> None:
-    """Of a million people 20,000 are in the table: half of these are named, and a tenth of the others."""
+    """20,000 of a million people are in the table: half of these are named, and a tenth of the others."""
     named = replace(_measured(State.FOUND, "members", Quantity.NAMED), value=0.5)
     (sentence,) = combined([_measured(State.FOUND), named], Declaration(prior=0.02))
     right, wrong = 20_000 * 0.5, 980_000 * 0.1
@@ -156,13 +156,13 @@ def test_a_prior_is_combined_by_counting_people() -> None:
 
 
 def test_of_membership_the_share_of_training_rows_that_are_named_is_told(tmp_path: Path) -> None:
-    """Of two attacks the one that names more; a guess names as many as it raises false alarms."""
+    """The one of two attacks that names more; a guess names as many as it raises false alarms."""
     where = {"adversary": "active", "target": "passive", "rows": 200}
-    told = [("blind_membership_auc", 0.5, {}), *(("membership_auc", 0.8, {"attack": a}) for a in "lm")]
+    facts = [("blind_membership_auc", 0.5, {}), *(("membership_auc", 0.8, {"attack": a}) for a in "lm")]
     rates = [("l", "0.1", 0.3), ("l", "0.01", 0.1), ("m", "0.1", 0.5), ("m", "0.01", 0.0)]
-    told += [("membership_tpr", share, {"attack": a, "detail": rate}) for a, rate, share in rates]
+    facts += [("membership_tpr", share, {"attack": a, "detail": rate}) for a, rate, share in rates]
     run = write_run(
-        tmp_path / "r", extra=[metric(name, value, **where, **more) for name, value, more in told]
+        tmp_path / "r", extra=[metric(name, value, **where, **more) for name, value, more in facts]
     )
     made = assess([run], Declaration(prior=0.02))
     (found,) = (m for m in made.measured if m.quantity is Quantity.NAMED)

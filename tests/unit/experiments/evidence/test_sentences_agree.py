@@ -29,9 +29,9 @@ def test_it_says_of_a_column_what_a_threshold_decides(found: list[tuple[float, i
         for n, (share, rows) in enumerate(found)
     )
     evidence = Findings(where="with no defence", columns=("income",), found=columns)
-    (said,) = measured([evidence])
+    (text,) = measured([evidence])
     (outcome,) = judge([read_threshold("income > blind")], False, [evidence])
-    assert (said.state, outcome.state) == (state, state)
+    assert (text.state, outcome.state) == (state, state)
 
 
 def test_noise_on_membership_is_rarely_beyond_a_guess() -> None:

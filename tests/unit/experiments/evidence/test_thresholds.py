@@ -49,7 +49,7 @@ def test_a_text_is_read(text: str, threshold: tuple[str, float | None, float | N
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "words"),
     [
         ("income", "is no threshold: give COLUMN within NUMBER > SHARE %"),
         ("income > 10", "is no threshold"),
@@ -64,10 +64,10 @@ def test_a_text_is_read(text: str, threshold: tuple[str, float | None, float | N
         ("income > imputatoin", "did you mean imputation?"),
     ],
 )
-def test_another_is_refused_in_one_sentence(text: str, said: str) -> None:
+def test_another_is_refused_in_one_sentence(text: str, words: str) -> None:
     with pytest.raises(ConfigError, match=r"^threshold ") as refused:
         read_threshold(text)
-    assert said in str(refused.value)
+    assert words in str(refused.value)
     assert "\n" not in str(refused.value)
 
 
@@ -85,8 +85,8 @@ def test_a_column_has_one_distance() -> None:
 def test_the_sentence_names_figure_interval_rows_and_guess(share: float, rows: int, state: State) -> None:
     (outcome,) = judge([read_threshold("income within 5 > 10 %")], False, [evidence_of(a_share(share, rows))])
     assert outcome.state is state
-    said = {State.FOUND: "broken", State.NOT_FOUND: "held"}.get(state, state)
-    assert outcome.sentence.startswith(f"income within 5 > 10 %, with no defence: {said}, lmmse finds ")
+    words = {State.FOUND: "broken", State.NOT_FOUND: "held"}.get(state, state)
+    assert outcome.sentence.startswith(f"income within 5 > 10 %, with no defence: {words}, lmmse finds ")
     assert f"{100 * share:.1f} % (" in outcome.sentence
     assert f"of {rows:,} rows (predict rows of passive) to within 5.0" in outcome.sentence
     needed = ", 320 rows would decide" if state is State.UNDECIDED else ""
@@ -129,8 +129,8 @@ def test_an_attack_that_tries_some_rows_says_how_many_decide() -> None:
 
 def test_each_remedy_is_said_once() -> None:
     columns = [read_threshold(text) for text in ("income > 10 %", "age > 10 %")]
-    said = str(refusal(judge(columns, True, [evidence_of()])))
-    assert said.endswith("3 thresholds are not decided: run an attack on the column; run an attack")
+    words = str(refusal(judge(columns, True, [evidence_of()])))
+    assert words.endswith("3 thresholds are not decided: run an attack on the column; run an attack")
 
 
 def test_the_sentence_is_on_the_attack_that_decides() -> None:
@@ -185,7 +185,7 @@ def test_an_undefended_federation_beside_a_defended_one_is_the_baseline() -> Non
 
 
 @pytest.mark.parametrize(
-    ("errors", "state", "said"),
+    ("errors", "state", "words"),
     [
         ([an_error(0.03), an_error(0.06)], State.FOUND, "lmmse errs by .030 (± .001) on 1,000 rows"),
         ([an_error(0.061)], State.NOT_FOUND, "a blind guess by .060"),
@@ -199,10 +199,10 @@ def test_an_undefended_federation_beside_a_defended_one_is_the_baseline() -> Non
         ([], State.UNDECIDED, "no attack was scored beside a blind guess"),
     ],
 )
-def test_who_beats_a_blind_guess(errors: list[Finding], state: State, said: str) -> None:
+def test_who_beats_a_blind_guess(errors: list[Finding], state: State, words: str) -> None:
     (outcome,) = judge([], True, [evidence_of(*errors)])
     assert (outcome.threshold, outcome.state) == (BEATS_BLIND, state)
-    assert said in outcome.sentence
+    assert words in outcome.sentence
 
 
 def test_a_broken_threshold_goes_before_an_open_one() -> None:

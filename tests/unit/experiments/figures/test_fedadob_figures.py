@@ -144,8 +144,8 @@ def test_attacks_of_a_server_see_one_client(tiny: None, tmp_path: Path) -> None:
         r for r in rows if (r["model"], r["defense"], r["attack"]) == ("cnn on digits", UNDEFENDED, "cafe")
     ]
     cap = alone["accuracy"] * alone["error"]
-    said = f"cnn on digits: CAFE as printed has CAP {cap:.3f} without a defence here, 0.033 in the paper"
-    assert (said in facts["lead"]) == (cap > 0.033)
+    words = f"cnn on digits: CAFE as printed has CAP {cap:.3f} without a defence here, 0.033 in the paper"
+    assert (words in facts["lead"]) == (cap > 0.033)
     settings = TINY_CLIENTS.settings(0, (), clients.DEFENDED[1], 0.0)
     assert settings["horizontal"]["method"] == "lg_fedavg"
     assert settings["scenarios"][0]["defenses"] == []
@@ -185,8 +185,8 @@ def test_every_page_is_whole(name: str, tiny: None, tmp_path: Path) -> None:
         (own,) = [r for r in read_rows(facts) if (r["defense"], r["attack"]) == (UNDEFENDED, printed)]
         alone = own["accuracy"] * own["error"]
         paper = CAPS[column, "AlexNet-CIFAR10", UNDEFENDED].mean
-        said = f"tiny: {column} as printed has CAP {alone:.3f} without a defence here, {paper:.3f} in"
-        assert (said in text) == (alone > paper)
+        words = f"tiny: {column} as printed has CAP {alone:.3f} without a defence here, {paper:.3f} in"
+        assert (words in text) == (alone > paper)
     if name == "fao-fig5":
         assert text.count("data:image/png;base64,") >= 6 * 3
 

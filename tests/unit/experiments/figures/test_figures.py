@@ -258,8 +258,8 @@ def test_closed_forms_stand_in_the_rows_of_figures_and_a_wrong_one_is_loud() -> 
     noisy = scheme_rows({}, model, data.x, windows(6, 4, quick=False)[:1])
     assert {r["statement"] for r in distorted} == {"VAR (40)"}
     for rows, measured in ((distorted, "mse"), (noisy, "half_star")):
-        (said,) = theory_notes(rows, measured)
-        assert said.startswith(f"{len(rows)} closed forms agree with measurement, to ")
+        (text,) = theory_notes(rows, measured)
+        assert text.startswith(f"{len(rows)} closed forms agree with measurement, to ")
         (loud,) = theory_notes([*rows[:-1], {**rows[-1], measured: rows[-1][measured] * 1.01}], measured)
         assert loud.startswith(
             f"THEORY AND MEASUREMENT DISAGREE in 1 of {counted(len(rows), 'row')}, by 1.0e-02"

@@ -110,9 +110,9 @@ def test_attacks_without_equations_run_too(tmp_path: Path) -> None:
 def test_from_the_command_line(tmp_path: Path, vflens: Run) -> None:
     seen, out, truth = saved(tmp_path / "seen.npz"), tmp_path / "estimate.npz", tmp_path / "truth.npz"
     np.savez(truth, x=X)
-    told = vflens("attack", "--arrays", seen, "--attack", "rcc2", "--out", out)
-    assert told.code == 0, told.err
-    assert told.out.splitlines()[-1] == f"let the target score it: vflens score {out} --truth …"
+    stated = vflens("attack", "--arrays", seen, "--attack", "rcc2", "--out", out)
+    assert stated.code == 0, stated.err
+    assert stated.out.splitlines()[-1] == f"let the target score it: vflens score {out} --truth …"
     scored = vflens("score", out, "--truth", truth)
     assert re.match(
         r"rcc2 on 40 rows: MSE 0 ± 0; best blind guess \(column_means\) \.\d{3}$",

@@ -82,14 +82,14 @@ def test_known_labels_name_the_classes_and_are_not_scored(tmp_path: Path, vflens
 def test_a_recording_that_contradicts_itself_is_refused(
     tmp_path: Path, refused: Refused, words: str, changes: dict[str, Any]
 ) -> None:
-    said = refused(3, "attack", "--arrays", recorded(tmp_path, **changes), *SPACES)
-    assert re.search(words, said)
-    assert str(tmp_path / "seen.npz") in said
+    text = refused(3, "attack", "--arrays", recorded(tmp_path, **changes), *SPACES)
+    assert re.search(words, text)
+    assert str(tmp_path / "seen.npz") in text
 
 
 def test_a_parameter_is_refused(tmp_path: Path, refused: Refused) -> None:
-    said = refused(2, "attack", "--arrays", recorded(tmp_path), *SPACES, "--set", "trees=3")
-    assert "attack 'instance_spaces' has no parameter: leave 'trees' out" in said
+    text = refused(2, "attack", "--arrays", recorded(tmp_path), *SPACES, "--set", "trees=3")
+    assert "attack 'instance_spaces' has no parameter: leave 'trees' out" in text
 
 
 SUMS: dict[str, Any] = trained(1, 150, trees=8).seen_by_active()
@@ -148,8 +148,8 @@ def test_bins_are_found_and_scored_as_columns(tmp_path: Path, vflens: Run) -> No
 def test_sums_that_contradict_themselves_are_refused(
     tmp_path: Path, refused: Refused, words: str, changes: dict[str, Any]
 ) -> None:
-    said = refused(3, "attack", "--arrays", with_sums(tmp_path, **changes), *BINS)
-    assert re.search(words, said)
+    text = refused(3, "attack", "--arrays", with_sums(tmp_path, **changes), *BINS)
+    assert re.search(words, text)
 
 
 def test_a_recording_of_too_many_rows_is_refused(tmp_path: Path, refused: Refused) -> None:
@@ -157,5 +157,5 @@ def test_a_recording_of_too_many_rows_is_refused(tmp_path: Path, refused: Refuse
     many |= {key: np.zeros((1, 10**6), np.float32) for key in ("gradient", "hessian")}
     many["spaces"][0, 0] = 1
     sums = {key: np.zeros((2, 1, 2)) for key in ("gradient_sums", "hessian_sums")}
-    said = refused(3, "attack", "--arrays", with_sums(tmp_path, **many, **sums), *BINS)
-    assert "2,000,000 pairs of a node and a row, more than 1,000,000: give fewer trees" in said
+    text = refused(3, "attack", "--arrays", with_sums(tmp_path, **many, **sums), *BINS)
+    assert "2,000,000 pairs of a node and a row, more than 1,000,000: give fewer trees" in text

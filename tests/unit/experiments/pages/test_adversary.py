@@ -42,10 +42,10 @@ def test_the_report_says_who_attacks_with_whom_and_by_the_rules(
 ) -> None:
     run = record(tmp_path / "demo", **config)
     seat = "The adversary sits in the active party and attacks the passive party. "
-    said = adversary([run])
-    assert said.startswith(f"{seat}{joint}{protocol} what its party received")
-    assert said in render([run])
-    assert ("MALICIOUS" in render([run]).replace(said, "")) == (protocol == BREAKS)
+    text = adversary([run])
+    assert text.startswith(f"{seat}{joint}{protocol} what its party received")
+    assert text in render([run])
+    assert ("MALICIOUS" in render([run]).replace(text, "")) == (protocol == BREAKS)
 
 
 def test_a_coalition_of_a_later_run_is_named_once(tmp_path: Path) -> None:

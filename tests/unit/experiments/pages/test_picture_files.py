@@ -20,7 +20,7 @@ _FIXTURES = (chromium, page, vflens)  # used by name
 
 
 def test_an_image_file_shows_the_pixels_of_the_run(tmp_path: Path) -> None:
-    """Of a target of 2 by 2 pixels each is 48 pixels wide; the originals stand in the first column."""
+    """Each pixel of a target of 2 by 2 is 48 pixels wide; the originals stand in the first column."""
     run = write_run(tmp_path / "demo")
     (file,) = write_image_files(read_runs([run]), tmp_path / "files")
     assert file.name == "images-no-defence-passive.png"

@@ -52,8 +52,8 @@ def test_of_a_run_and_a_party_only_that_party_is_compared(tmp_path: Path) -> Non
             [],
             True,
         )
-        said = f"Only {alone} holds: coordinator, passive. Equal: nothing differs but times."
-        assert said in " ".join(rendered(found).split())
+        text = f"Only {alone} holds: coordinator, passive. Equal: nothing differs but times."
+        assert text in " ".join(rendered(found).split())
 
 
 def test_what_differs_at_a_party_that_both_hold_is_found_beside_absent_ones(tmp_path: Path) -> None:

@@ -30,8 +30,8 @@ def test_the_best_guess_counts_whichever_it_is(
 
 
 def test_the_verdict_names_the_guess_that_an_attack_must_beat(tmp_path: Path) -> None:
-    said = verdict(read_runs([write_run(tmp_path, {"mean_star": 0.02, "imputation": 0.03})]))
-    assert "imputation from the adversary's own columns" in " ".join([said.headline, *said.others])
+    text = verdict(read_runs([write_run(tmp_path, {"mean_star": 0.02, "imputation": 0.03})]))
+    assert "imputation from the adversary's own columns" in " ".join([text.headline, *text.others])
 
 
 def test_a_guess_of_another_milestone_does_not_count(tmp_path: Path) -> None:

@@ -43,15 +43,15 @@ def behind_a_defence(tmp_path: Path) -> tuple[RecordedRun, ...]:
 
 
 def test_a_defence_behind_which_training_leaks_all_says_so(behind_a_defence: tuple[RecordedRun, ...]) -> None:
-    said = verdict(behind_a_defence)
-    assert said.headline == EXACT
-    predicted, defended = said.others
+    text = verdict(behind_a_defence)
+    assert text.headline == EXACT
+    predicted, defended = text.others
     assert predicted.startswith("From 360 predictions the active party reconstructs")
     assert defended == (
         "With withhold_parameters: in training clear_features finds every training row, exactly, once a few "
         "are known (R² = 1.000 up to one affine map), accuracy unchanged."
     )
-    assert said.assumption == "Training in the clear: clear_features read training traffic."
+    assert text.assumption == "Training in the clear: clear_features read training traffic."
 
 
 def _defended(tmp_path: Path, plain: float, *errors: float) -> str:
@@ -64,10 +64,10 @@ def _defended(tmp_path: Path, plain: float, *errors: float) -> str:
 
 
 def test_the_best_of_several_defences_is_named(tmp_path: Path) -> None:
-    said = (
+    text = (
         "Best defence here: round_scores (digits 1). The largest leak is 25 % of what a blind guess leaves "
     )
-    assert _defended(tmp_path / "1", 0.02, 0.04, 0.06).startswith(said + "open, without it 75 %.")
+    assert _defended(tmp_path / "1", 0.02, 0.04, 0.06).startswith(text + "open, without it 75 %.")
     nothing = "No defence here lessens the largest leak, 75 % of what a blind guess leaves open."
     assert _defended(tmp_path / "2", 0.02, 0.022, 0.02) == nothing
     assert _defended(tmp_path / "3", 0.02, 0.06).startswith("With round_scores (digits 0): ")
@@ -119,19 +119,19 @@ def test_the_larger_of_two_leaks_is_the_largest(
 
 def test_values_from_training_are_said_to_be_every_row(tmp_path: Path) -> None:
     run = target(tmp_path, [*scores({"lmmse": 0.02}), *_affine(1.0), *_columns(1e-12)])
-    said = verdict([run])
-    assert said.headline == (
+    text = verdict([run])
+    assert text.headline == (
         "Trained in the clear, the passive party's pixels leak: clear_columns finds every training row, "
         "exactly, once a few are known (MSE 1.0e-12; of the best blind guess, the column means, .080)."
     )
-    assert said.others[0].startswith("From 360 predictions ")
-    assert said.assumption == "Training in the clear: clear_columns, clear_features read training traffic."
+    assert text.others[0].startswith("From 360 predictions ")
+    assert text.assumption == "Training in the clear: clear_columns, clear_features read training traffic."
 
 
 def test_less_from_training_than_from_predictions_stands_last(tmp_path: Path) -> None:
-    said = verdict([target(tmp_path, [*scores({"lmmse": 0.02}), *_affine(0.5)])])
-    assert said.headline.startswith("From 360 predictions ")
-    assert said.assumption.endswith(
+    text = verdict([target(tmp_path, [*scores({"lmmse": 0.02}), *_affine(0.5)])])
+    assert text.headline.startswith("From 360 predictions ")
+    assert text.assumption.endswith(
         "Trained in the clear, of passive clear_features finds 50 % of what a blind guess leaves open in "
         "every training row, once a few are known (R² = .500 up to one affine map)."
     )

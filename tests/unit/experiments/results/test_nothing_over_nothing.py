@@ -28,9 +28,9 @@ def test_a_release_of_equal_rows_is_undefined_in_record_table_and_json(tmp_path:
     assert (found.mse, found.blind) == (0.0, 0.0)
     assert math.isnan(found.relative)
     assert not found.better
-    told = json.loads(json.dumps(to_json([run]), allow_nan=False))["runs"][0]
-    assert told["results"][0]["relative"] is None
-    assert (told["results"][0]["better_than_blind"], told["largest_leaks"][0]["relative"]) == (False, 1.0)
+    facts = json.loads(json.dumps(to_json([run]), allow_nan=False))["runs"][0]
+    assert facts["results"][0]["relative"] is None
+    assert (facts["results"][0]["better_than_blind"], facts["largest_leaks"][0]["relative"]) == (False, 1.0)
     cells = {row[2]: row[3] for row in result_table([run])[1]}
     assert cells["shrunk_table"] == ".000 ± .002"  # without a share of nothing
 

@@ -70,7 +70,7 @@ def test_an_error_is_that_of_the_owners_file(folder: Path) -> None:
 
 
 def _training_mean(folder: Path, name: str) -> float:
-    """Of the aligned rows that are not predicted."""
+    """The aligned rows that are not predicted."""
     with np.load(folder / "active/estimates/passive.lmmse.npz") as estimate:
         predicted = estimate["rows"]
     with np.load(folder / "passive/order.npz") as order:

@@ -37,14 +37,14 @@ def test_the_first_sentence_names_the_column_and_the_second_the_error(
     tmp_path: Path, error: float, how: str
 ) -> None:
     """20 of 200 is the root of .01; 57 that of the blind error .08."""
-    said = verdict([run_of(tmp_path, error, 0.0 if error < 1e-9 else 1e-4)])
-    assert said.headline.startswith(f"From 360 predictions the active party finds {how} {SECOND}: it finds ")
+    text = verdict([run_of(tmp_path, error, 0.0 if error < 1e-9 else 1e-4)])
+    assert text.headline.startswith(f"From 360 predictions the active party finds {how} {SECOND}: it finds ")
 
 
 def test_a_defended_run_names_its_defence_first(tmp_path: Path) -> None:
-    said = verdict([run_of(tmp_path, 0.01, defenses=[{"name": "round_scores", "digits": 2}])])
+    text = verdict([run_of(tmp_path, 0.01, defenses=[{"name": "round_scores", "digits": 2}])])
     first = "With round_scores (digits 2): from 360 predictions the active party finds pixel_2_5 at "
-    assert said.headline.startswith(first)
+    assert text.headline.startswith(first)
 
 
 @pytest.mark.parametrize(
@@ -53,9 +53,9 @@ def test_a_defended_run_names_its_defence_first(tmp_path: Path) -> None:
     ids=["not found", "not decided", "without an interval"],
 )
 def test_what_is_not_found_gives_no_title(tmp_path: Path, error: float, stderr: float | None) -> None:
-    said = str(verdict([run_of(tmp_path, error, stderr)]))
-    assert said.startswith(SECOND)
-    assert "to within" not in said
+    text = str(verdict([run_of(tmp_path, error, stderr)]))
+    assert text.startswith(SECOND)
+    assert "to within" not in text
 
 
 def test_without_units_the_sentence_is_that_of_the_error(tmp_path: Path) -> None:

@@ -46,11 +46,11 @@ def runs(tmp_path: Path) -> Runs:
 
 
 def test_the_verdict_names_the_leak_and_what_a_defence_changes(runs: Runs) -> None:
-    said = verdict(runs(plain={}, guarded={"errors": {"lmmse": 0.0785}, "defenses": LABEL_ONLY}))
-    assert said.headline == HEADLINE
-    assert said.others == ("With label_only: MSE .079, no better than a blind guess, accuracy unchanged.",)
-    assert said.assumption == UNREAD
-    assert str(said) == f"{HEADLINE} {said.others[0]} {UNREAD}"
+    printed = verdict(runs(plain={}, guarded={"errors": {"lmmse": 0.0785}, "defenses": LABEL_ONLY}))
+    assert printed.headline == HEADLINE
+    assert printed.others == ("With label_only: MSE .079, no better than a blind guess, accuracy unchanged.",)
+    assert printed.assumption == UNREAD
+    assert str(printed) == f"{HEADLINE} {printed.others[0]} {UNREAD}"
 
 
 def test_a_defence_that_fails_and_costs_accuracy(runs: Runs) -> None:
@@ -77,12 +77,12 @@ def test_of_two_classes_the_auc_stands_before_the_accuracy(
 
 
 def test_a_leak_of_two_per_cent_is_hardly_one(runs: Runs) -> None:
-    said = verdict(runs(plain={"errors": {"lmmse": 0.077}}, guarded={"errors": {"lmmse": 0.0765}}))
+    printed = verdict(runs(plain={"errors": {"lmmse": 0.077}}, guarded={"errors": {"lmmse": 0.0765}}))
     assert (
         "reconstructs the passive party's pixels hardly better than a blind guess (MSE .077; "
-        in said.headline
+        in printed.headline
     )
-    assert said.others[0].endswith(": MSE .076, hardly better than a blind guess, accuracy unchanged.")
+    assert printed.others[0].endswith(": MSE .076, hardly better than a blind guess, accuracy unchanged.")
     just = verdict(runs(third={"errors": {"lmmse": 0.076}}))
     assert "it finds 5 % of what a blind guess leaves open (MSE .076; " in just.headline
 
@@ -96,14 +96,14 @@ def test_the_baseline_is_the_first_run_without_defences(runs: Runs) -> None:
 def test_a_run_without_results_is_no_baseline(runs: Runs) -> None:
     both = runs(plain={"errors": {}}, guarded={"defenses": LABEL_ONLY})
     assert baseline(both) == 1
-    said = verdict(both)
-    assert said.headline == f"With label_only: f{HEADLINE[1:]}"
-    assert said.others == ("With no defence: nothing was scored, accuracy unchanged.",)
+    printed = verdict(both)
+    assert printed.headline == f"With label_only: f{HEADLINE[1:]}"
+    assert printed.others == ("With no defence: nothing was scored, accuracy unchanged.",)
 
 
 def test_a_defended_run_alone_says_so(runs: Runs) -> None:
-    said = verdict(runs(guarded={"defenses": [{"name": "round_scores", "digits": 2}]}))
-    assert said.headline == f"With round_scores (digits 2): f{HEADLINE[1:]}"
+    printed = verdict(runs(guarded={"defenses": [{"name": "round_scores", "digits": 2}]}))
+    assert printed.headline == f"With round_scores (digits 2): f{HEADLINE[1:]}"
 
 
 def test_no_better_than_blind_until_the_interval_lies_below(runs: Runs) -> None:
@@ -235,12 +235,12 @@ def test_unknown_defences_are_not_called_none(tmp_path: Path) -> None:
 
 def test_many_runs_do_not_drown_the_verdict(runs: Runs) -> None:
     six = {f"r{i}": {"defenses": [{"name": "round_scores", "digits": i}]} for i in range(1, 7)}
-    said = verdict(runs(plain={}, **six))
-    assert len(said.others) == 6
-    assert said.others[0].startswith(
+    printed = verdict(runs(plain={}, **six))
+    assert len(printed.others) == 6
+    assert printed.others[0].startswith(
         "No defence here lessens the largest leak, 74 % of what a blind guess leaves"
     )
-    assert said.others[-1] == "2 more runs stand in the heat map below."
+    assert printed.others[-1] == "2 more runs stand in the heat map below."
 
 
 def test_the_table_is_attack_by_run_with_blind_rows_last(runs: Runs) -> None:
@@ -265,8 +265,8 @@ def test_json_is_strict_and_has_stable_keys(tmp_path: Path) -> None:
     run = target(tmp_path, [*perfect, metric("mean_kl", float("inf"))])
     data = json.loads(json.dumps(to_json([run]), allow_nan=False))
     assert sorted(data) == ["runs", "verdict"]
-    (told,) = data["runs"]
-    assert sorted(told) == [
+    (facts,) = data["runs"]
+    assert sorted(facts) == [
         "column_means",
         "defenses", "explained_after_affine_map", "failed", "fedadob", "findings",
         "hijacking_suspected", "label",
@@ -274,8 +274,8 @@ def test_json_is_strict_and_has_stable_keys(tmp_path: Path) -> None:
         "skipped", "theory", "theory_disagreements", "utility",
         "worst_cases",
     ]  # fmt: skip
-    assert told["utility"] == {"mean_kl": None}
-    assert told["results"] == [
+    assert facts["utility"] == {"mean_kl": None}
+    assert facts["results"] == [
         {
             **{"attack": "ls", "target": "passive", "scored_set": "predict", "rows": 360, "mse": 0.02},
             **{"half_width": 0.00196, "blind": 0.0, "blind_guess": "all zeros", "unusable": 0.0},

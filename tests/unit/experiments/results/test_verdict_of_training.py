@@ -36,15 +36,15 @@ def test_what_the_assumption_of_secure_training_is_worth(tmp_path: Path) -> None
         "clear_features finds 99 % of what a blind guess leaves open in every training row, once a few are "
         "known (R² = .987 up to one affine map)."
     )
-    said, reading = verdict([run]), "Training in the clear: clear_features read training traffic."
-    assert said.headline == f"Trained in the clear, the passive party's pixels leak: {found}"
-    assert said.assumption == reading
+    text, reading = verdict([run]), "Training in the clear: clear_features read training traffic."
+    assert text.headline == f"Trained in the clear, the passive party's pixels leak: {found}"
+    assert text.assumption == reading
     assert [r.attack for r in final(run)] == ["lmmse", "agnostic"]
     assert to_json([run])["runs"][0]["explained_after_affine_map"] == [
         {"attack": "clear_features", "target": "passive", "r2": 0.987}
     ]
     alone = target(tmp_path / "alone", affine)
-    assert str(verdict([alone])) == f"{said.headline} {reading}"
+    assert str(verdict([alone])) == f"{text.headline} {reading}"
 
 
 def test_labels_told_by_gradients_are_part_of_what_it_is_worth(tmp_path: Path) -> None:
@@ -66,8 +66,8 @@ def test_labels_told_by_gradients_are_part_of_what_it_is_worth(tmp_path: Path) -
     fewer = [m | {"value": 0.6} if m["metric"] == "label_accuracy" else m for m in labels]
     defended = target(tmp_path / "defended", [*scores({"lmmse": 0.021}), *fewer])
     assert worth in verdict([run, defended]).assumption  # what training gives away, not what a defence leaves
-    (told,) = to_json([run])["runs"][0]["labels"]
-    assert (told["attack"], told["accuracy"], told["blind"]) == ("gradient_sign", 1.0, 0.101)
+    (stated,) = to_json([run])["runs"][0]["labels"]
+    assert (stated["attack"], stated["accuracy"], stated["blind"]) == ("gradient_sign", 1.0, 0.101)
 
 
 def test_labels_of_each_client_have_a_result_of_their_own(tmp_path: Path) -> None:
@@ -139,10 +139,10 @@ def test_a_run_on_shares_is_not_said_to_train_in_the_clear(tmp_path: Path) -> No
     only_labels = str(verdict([target(tmp_path / "labels", labels, **shares)]))
     both = target(tmp_path / "both", [*scores({"lmmse": 0.021}), *labels], **shares)
     clear = target(tmp_path / "clear", [*scores({"lmmse": 0.021}), *labels])
-    for said in (only_labels, str(verdict([both]))):
-        assert PROTECTED in said
-        assert opened in said
-        assert "in the clear" not in said
+    for text in (only_labels, str(verdict([both]))):
+        assert PROTECTED in text
+        assert opened in text
+        assert "in the clear" not in text
     assert "Trained in the clear, gradient_sign" in (mixed := str(verdict([both, clear])))
     assert opened in mixed
     row = {"target": "passive", "scored_set": "train", "rows": 455}

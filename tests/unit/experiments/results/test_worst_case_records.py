@@ -48,8 +48,8 @@ def test_the_control_is_the_best_blind_guess(
     assert (
         f"of cells (a blind guess {100 * control:.1f} %), {rows}, {alone} (a blind guess 0.3 %)" in case.words
     )
-    told = json.loads(json.dumps(to_json([run]), allow_nan=False))["runs"][0]["worst_cases"]
-    assert told[0]["advantage_cells"]["value"] == pytest.approx((0.8 - control) / (1 - control))
+    facts = json.loads(json.dumps(to_json([run]), allow_nan=False))["runs"][0]["worst_cases"]
+    assert facts[0]["advantage_cells"]["value"] == pytest.approx((0.8 - control) / (1 - control))
     assert case.words in render([run]).replace("&#39;", "'")
 
 

@@ -21,7 +21,7 @@ def _scenario(name: str, *defenses: str) -> Scenario:
 
 
 @pytest.mark.parametrize(
-    ("defenses", "attacks", "said"),
+    ("defenses", "attacks", "text"),
     [
         ((), (), {}),
         (("instahide",), ("undoes_signs", "wmi"), {}),
@@ -43,9 +43,9 @@ def _scenario(name: str, *defenses: str) -> Scenario:
     ],
 )
 def test_a_defence_and_the_attack_that_is_made_for_it_are_paired(
-    defenses: tuple[str, ...], attacks: tuple[str, ...], said: dict[str, str]
+    defenses: tuple[str, ...], attacks: tuple[str, ...], text: dict[str, str]
 ) -> None:
-    assert pairs([_scenario("one", *defenses)], attacks, KNOWS) == said
+    assert pairs([_scenario("one", *defenses)], attacks, KNOWS) == text
 
 
 def test_each_scenario_is_looked_at_and_one_attack_serves_all() -> None:

@@ -52,16 +52,16 @@ def test_who_starts_no_party_any_more_is_named_with_what_can_be_resumed(tmp_path
 
 def test_a_crash_loop_ends_with_its_first_cause(tmp_path: Path, forks: Forks) -> None:
     script = """echo "$*" >&2; case "$*" in *--resume) kill -6 $$;; *) kill -9 $$;; esac"""
-    told: list[object] = []
+    facts: list[object] = []
     with pytest.raises(
         UnavailableError,
         match=r"^party 'a' failed again after every restart; the first time: party 'a' was killed by SIGKILL",
     ):
-        launched(scripted(tmp_path, a=script), forks, restart=2).wait(told.append)
+        launched(scripted(tmp_path, a=script), forks, restart=2).wait(facts.append)
     serve = f"vflens serve passive --config {tmp_path}/a/config.toml"
-    said = (tmp_path / "a/output.log").read_text()
-    assert said.splitlines() == [serve, f"{serve} --resume", f"{serve} --resume"]
-    assert len(told) == 2
+    text = (tmp_path / "a/output.log").read_text()
+    assert text.splitlines() == [serve, f"{serve} --resume", f"{serve} --resume"]
+    assert len(facts) == 2
 
 
 def test_a_party_that_is_killed_while_others_are_looked_at_is_started_again(

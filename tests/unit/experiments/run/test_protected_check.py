@@ -60,12 +60,12 @@ def test_a_rate_that_no_batch_size_mends_is_refused_by_name(rate: float, better:
 
 def test_the_bounds_are_one_line_whatever_the_number_of_scenarios(tmp_path: Path) -> None:
     scenarios = [{"name": "one"}, {"name": "two"}]
-    said = check(experiment_file(tmp_path, training=TRAINING, scenarios=scenarios))["protection"]
+    text = check(experiment_file(tmp_path, training=TRAINING, scenarios=scenarios))["protection"]
     rate = 3932 * 20 / 2**18  # 0.3 / 20 · 2¹⁸ = 3932.16
-    assert said.startswith("shares, 20 rows in a batch of at most ")
-    assert f", 9 columns with the bias, learning_rate = 0.3 taken as {rate:.6g}, largest sum 2^" in said
+    assert text.startswith("shares, 20 rows in a batch of at most ")
+    assert f", 9 columns with the bias, learning_rate = 0.3 taken as {rate:.6g}, largest sum 2^" in text
     assert math.isclose(rate, 0.3, rel_tol=1 / 64)
-    assert float(said.partition("largest sum 2^")[2].removesuffix(" of 2^62")) < 62
+    assert float(text.partition("largest sum 2^")[2].removesuffix(" of 2^62")) < 62
 
 
 def of_a_number(rate: float, l2: float = 0.0) -> dict[str, Any]:
@@ -83,8 +83,8 @@ def test_the_largest_rate_of_linear_regression_is_said_and_taken(
     tmp_path: Path, l2: float, most: float
 ) -> None:
     """It is 1/(2(11 + l2)), rounded down; one digit more in the last place is refused in the same words."""
-    said = check(experiment_file(tmp_path, **of_a_number(0.01, l2)))["protection"]
-    assert f"11 columns with the bias, learning_rate = 0.01 taken as 0.01 (at most {most}), " in said
+    text = check(experiment_file(tmp_path, **of_a_number(0.01, l2)))["protection"]
+    assert f"11 columns with the bias, learning_rate = 0.01 taken as 0.01 (at most {most}), " in text
     assert most <= 0.5 / (11 + l2) < most + 1e-4
     taken = check(experiment_file(tmp_path, **of_a_number(most, l2)))["protection"]
     assert f"learning_rate = {most} taken as" in taken
@@ -107,7 +107,7 @@ def test_training_in_the_clear_has_no_such_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "said"),
+    ("changes", "text"),
     [
         ({"training": {**TRAINING, "optimizer": "adam"}}, "'sgd' and a larger learning_rate"),
         (
@@ -120,8 +120,8 @@ def test_training_in_the_clear_has_no_such_line(tmp_path: Path) -> None:
         (defended("dp_gaussian", "passive"), "'dp_gaussian' at .* would never act"),
     ],
 )
-def test_what_has_nothing_to_act_on_is_refused(tmp_path: Path, changes: dict[str, Any], said: str) -> None:
-    with pytest.raises(ConfigError, match=said):
+def test_what_has_nothing_to_act_on_is_refused(tmp_path: Path, changes: dict[str, Any], text: str) -> None:
+    with pytest.raises(ConfigError, match=text):
         check(experiment_file(tmp_path, **{"training": TRAINING, **changes}))
 
 

@@ -173,10 +173,10 @@ def test_the_folder_of_sockets_is_made_again(
 @pytest.mark.parametrize("at", ["first/passive", "first"])
 def test_a_run_that_was_moved_aside_is_not_resumed(folder: Path, started: Started, at: str) -> None:
     for file in (folder / "first").glob("*/config.toml"):
-        said: list[str] = []
-        begin(load_party(file), said.append)  # the interrupted one moves to earlier-1, with its configuration
+        text: list[str] = []
+        begin(load_party(file), text.append)  # the interrupted one moves to earlier-1, with its configuration
         assert (file.parent / "earlier-1/config.toml").exists()
-        assert said == [f"the earlier run in {file.parent} moved to earlier-1: nothing of it is lost"]
+        assert text == [f"the earlier run in {file.parent} moved to earlier-1: nothing of it is lost"]
         write_status(file.parent, "finished")
     with pytest.raises(ConfigError, match=r" holds no unfinished run: "):
         command.resume(folder / at)

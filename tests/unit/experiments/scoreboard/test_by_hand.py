@@ -71,13 +71,13 @@ def test_ranks_and_relative_errors_are_those_of_the_file(threat: str) -> None:
     federations = TABLES[threat.partition(",")[0]]
     lines = rank_table(threat)
     means: dict[tuple[str, str], float] = {}
-    for attack, kind, _, said in lines:
+    for attack, kind, _, sentence in lines:
         plain = [
             e for (f, _, d, a), e in errors().items() if f in federations and (d, a) == ("no defence", attack)
         ]
         mean = sum(e.mean for e in plain) / len(plain)
         half = sum(e.half**2 for e in plain) ** 0.5 / len(plain)
-        assert said == f"{mean:.2f} ± {half:.2f}", attack
+        assert sentence == f"{mean:.2f} ± {half:.2f}", attack
         means[attack, kind] = mean
     for attack, kind, rank, _ in lines:
         rivals = [mean for (_, of), mean in means.items() if of == kind]
@@ -94,20 +94,20 @@ def verdicts() -> list[tuple[str, str, str]]:
 
 
 def test_verdicts_and_their_intervals_follow_from_the_file() -> None:
-    said = r"hides (nothing|part|nothing or part) \((\w+), (-?[\d.]+) ± ([\d.]+)\)"
+    sentence = r"hides (nothing|part|nothing or part) \((\w+), (-?[\d.]+) ± ([\d.]+)\)"
     checked = []
     before = dict(zip(("columns", "labels"), verdicts()[0][1:], strict=True))
     for defense, *words in verdicts()[1:]:
         for kind, verdict in zip(("columns", "labels"), words, strict=True):
-            told = re.fullmatch(said, verdict)
-            if told is None:
+            facts = re.fullmatch(sentence, verdict)
+            if facts is None:
                 continue
-            now = errors()["vertical-lr", "bank", defense, told[2]]
+            now = errors()["vertical-lr", "bank", defense, facts[2]]
             was = errors()["vertical-lr", "bank", "no defence", before[kind].split()[0]]
-            assert (told[3], told[4]) == (f"{now.mean:.2f}", f"{now.half:.2f}"), defense
+            assert (facts[3], facts[4]) == (f"{now.mean:.2f}", f"{now.half:.2f}"), defense
             larger, half = now.mean - was.mean, (now.half**2 + was.half**2) ** 0.5
             surely = "part" if larger - half > 0.1 else "nothing or part"
-            assert told[1] == ("nothing" if larger + half <= 0.1 else surely), defense
-            checked.append(told[1])
+            assert facts[1] == ("nothing" if larger + half <= 0.1 else surely), defense
+            checked.append(facts[1])
     assert {*checked} == {"nothing", "part", "nothing or part"}
     assert len(checked) >= 20

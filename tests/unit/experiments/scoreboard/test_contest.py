@@ -95,11 +95,11 @@ def test_the_same_results_have_not_changed() -> None:
 def test_a_file_that_is_no_scoreboard_is_refused_in_a_sentence(vflens: Run, tmp_path: Path) -> None:
     file = tmp_path / "other.parquet"
     write_rows(file, [{"some": 1}])
-    told = [vflens("scoreboard", "--since", of).err for of in (file, tmp_path)]
-    told.append(vflens("scoreboard").err)
-    assert "not the results of a scoreboard, give its scoreboard.parquet" in told[0]
-    assert "no Parquet file that can be read, give one" in told[1]
-    assert "give one of --attack FILE, --page FILE.html and --since FILE.parquet" in told[2]
+    facts = [vflens("scoreboard", "--since", of).err for of in (file, tmp_path)]
+    facts.append(vflens("scoreboard").err)
+    assert "not the results of a scoreboard, give its scoreboard.parquet" in facts[0]
+    assert "no Parquet file that can be read, give one" in facts[1]
+    assert "give one of --attack FILE, --page FILE.html and --since FILE.parquet" in facts[2]
 
 
 def test_new_rows_take_the_place_of_their_own_only() -> None:

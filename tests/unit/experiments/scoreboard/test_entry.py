@@ -84,7 +84,7 @@ def test_the_rank_among_attacks_of_the_same_threat_model_and_its_interval(mine: 
 
 
 @pytest.mark.parametrize(
-    ("own", "said"),
+    ("own", "text"),
     [
         (made("mine_of_test", WIDE[1:]), "no rank, no verdict: 4 of at least 5 results of mine_of_test"),
         (
@@ -96,12 +96,12 @@ def test_the_rank_among_attacks_of_the_same_threat_model_and_its_interval(mine: 
         ),
     ],
 )
-def test_what_has_no_rank_says_why(mine: Path, own: Rows, said: str) -> None:
+def test_what_has_no_rank_says_why(mine: Path, own: Rows, text: str) -> None:
     grid = ScoreboardGrid(("digits",), ("vertical-lr",), [], [], seeds=len(own), cost_seeds=0)
     with ATTACKS.entered_file(mine) as name:
         (found,) = standings(name, own, made("ls", STRONG), grid)
-    assert str(found) == f"Vertical, softmax regression, digits: {said}"
-    assert found.record() == {"section": "Vertical, softmax regression, digits", "reason": said[9:]}
+    assert str(found) == f"Vertical, softmax regression, digits: {text}"
+    assert found.record() == {"section": "Vertical, softmax regression, digits", "reason": text[9:]}
 
 
 def test_a_wheel_has_the_rows_of_the_page() -> None:
@@ -119,8 +119,8 @@ def test_the_command_prints_each_section_the_rows_and_the_time(
         EntryRank("mine", "Split", reason="it lacks rows"),
     ]
     monkeypatch.setattr(entry, "compared", lambda *given: (found, 12.4))
-    said = vflens("scoreboard", "--attack", "mine.py").out
-    assert "Vertical: rank 2 of 2 (2 to 2) among attacks on columns; relative error 0.50 ± 0.20" in said
-    assert "→ mine" in said
-    assert "Split: no rank, it lacks rows" in said
-    assert said.endswith("Its runs took 12 s.\n")
+    text = vflens("scoreboard", "--attack", "mine.py").out
+    assert "Vertical: rank 2 of 2 (2 to 2) among attacks on columns; relative error 0.50 ± 0.20" in text
+    assert "→ mine" in text
+    assert "Split: no rank, it lacks rows" in text
+    assert text.endswith("Its runs took 12 s.\n")

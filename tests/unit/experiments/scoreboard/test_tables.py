@@ -132,7 +132,7 @@ def cost(defense: str = UNDEFENDED, seeds: int = 10) -> Rows:
 
 
 @pytest.mark.parametrize(
-    ("rows", "said"),
+    ("rows", "words"),
     [
         ([], "Not run yet: `make scoreboard` runs it."),
         (
@@ -147,7 +147,7 @@ def cost(defense: str = UNDEFENDED, seeds: int = 10) -> Rows:
         (made("ls", HALF) + made("ls", HALF, "label_only") + cost() + cost("label_only"), ""),
     ],
 )
-def test_what_was_not_run(rows: Rows, said: str) -> None:
+def test_what_was_not_run(rows: Rows, words: str) -> None:
     grid = ScoreboardGrid(("bank",), (PROTECTED,))
     (board,) = boards([{**row, "data": "bank", "federation": PROTECTED} for row in rows], grid)
-    assert unfinished(board, ["fog", "label_only"]) == said  # fog is not run where training is protected
+    assert unfinished(board, ["fog", "label_only"]) == words  # fog is not run where training is protected

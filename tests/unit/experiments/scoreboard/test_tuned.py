@@ -24,7 +24,7 @@ def made(attack: str, figures: Sequence[float], seeds: Sequence[int] = SCORED, *
 
 
 def trials(**errors: float) -> Rows:
-    """Of ``clear_columns``, by the number of its settings; each seed took 2 seconds."""
+    """Results of ``clear_columns``, by the number of its settings; each seed took 2 seconds."""
     each = [made(f"clear_columns:{n[1:]}", [e] * 3, TUNING_SEEDS, seconds=2.0) for n, e in errors.items()]
     return [row for rows in each for row in rows]
 

@@ -35,10 +35,10 @@ def refusing(i: int) -> list[dict[str, Any]]:
 
 
 def test_results_come_in_the_order_of_the_cells(tmp_path: Path) -> None:
-    told: list[tuple[int, int]] = []
-    found = Pool(tmp_path, progress=lambda done, total: told.append((done, total))).run(square, CELLS)
+    facts: list[tuple[int, int]] = []
+    found = Pool(tmp_path, progress=lambda done, total: facts.append((done, total))).run(square, CELLS)
     assert [rows[0]["square"] for rows in found] == [0, 1, 4, 9, 16]
-    assert told == [(n, 5) for n in range(6)]
+    assert facts == [(n, 5) for n in range(6)]
 
 
 def threads(i: int) -> list[dict[str, Any]]:

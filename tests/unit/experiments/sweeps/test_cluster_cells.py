@@ -125,11 +125,11 @@ def test_ray_has_as_many_cells_in_flight_as_slots(tmp_path: Path) -> None:
 def test_a_killed_worker_loses_only_its_cell(tmp_path: Path, backend: Backend, package: str) -> None:
     pytest.importorskip(package)
     shared, kept = folders(tmp_path)
-    told: list[int] = []
-    pool = Pool(kept, 2, backend, lambda done, total: told.append(done))
+    facts: list[int] = []
+    pool = Pool(kept, 2, backend, lambda done, total: facts.append(done))
     done = pool.run(killing(shared, times=1), CELLS)
     assert [rows[0]["i"] for rows in done] == list(range(16))
-    assert told == list(range(17))
+    assert facts == list(range(17))
     assert len(list(shared.iterdir())) == 1
 
 

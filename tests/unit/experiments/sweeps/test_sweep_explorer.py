@@ -122,9 +122,9 @@ def test_errors_are_added_over_seeds_before_they_are_divided(page: Any, tmp_path
 
     def named(seed: int, attack: str, right: float, blind: float) -> dict[str, Any]:
         relative = over_blind(1 - right, 1 - blind)
-        told = {"label_accuracy": right, "blind": blind, "relative": relative, "rows": 8}
+        facts = {"label_accuracy": right, "blind": blind, "relative": relative, "rows": 8}
         place = {"defense": "none", "strength": 0.0, "scored_set": "round-0", "target": "client-1"}
-        return {**place, "seed": seed, "attack": attack, **told}
+        return {**place, "seed": seed, "attack": attack, **facts}
 
     blind = (1.0, 0.5, 0.75)
     rows = [named(s, "exact", 1.0, b) for s, b in enumerate(blind)]

@@ -122,10 +122,10 @@ def test_a_run_shows_its_folder(vflens: Run, tmp_path: Path, monkeypatch: pytest
 def test_a_page_beside_a_command_ends_with_it(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with Watched(True) as page:
         page.show(write_run(tmp_path / "demo"))
-        said = ""
-        while not (found := re.search(r"http://127\.0\.0\.1:\d+/", said)):
+        text = ""
+        while not (found := re.search(r"http://127\.0\.0\.1:\d+/", text)):
             time.sleep(0.05)
-            said += capfd.readouterr().err
+            text += capfd.readouterr().err
         assert httpx.get(found[0]).status_code == 403  # it answers, and the token is not in this address
     with pytest.raises(httpx.ConnectError):
         httpx.get(found[0])
@@ -143,10 +143,10 @@ def test_a_page_on_a_terminal_stays_until_interrupted(tmp_path: Path) -> None:
     ) as process:
         os.close(follower)
         assert process.stderr is not None
-        said = ""
-        while not re.search(r"stays until Ctrl-C[\s\S]*http|http[\s\S]*stays until Ctrl-C", said):
-            said += process.stderr.readline()
-        address = re.search(r"http://127\.0\.0\.1:\d+/", said)
+        text = ""
+        while not re.search(r"stays until Ctrl-C[\s\S]*http|http[\s\S]*stays until Ctrl-C", text):
+            text += process.stderr.readline()
+        address = re.search(r"http://127\.0\.0\.1:\d+/", text)
         assert address is not None
         assert httpx.get(address[0]).status_code == 403
         process.send_signal(signal.SIGINT)

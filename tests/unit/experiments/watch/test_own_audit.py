@@ -72,8 +72,8 @@ def refuse_at_its_field(page: Page) -> None:
     tab_to(page, "Audit my columns")
     page.keyboard.press("Enter")
     expect(box).to_be_focused()
-    said = page.locator("fieldset", has=box).get_by_role("alert")
-    expect(said).to_have_text(
+    text = page.locator("fieldset", has=box).get_by_role("alert")
+    expect(text).to_have_text(
         "threshold 'age within 5' is no threshold: give COLUMN within NUMBER > SHARE %, such as 'income "
         "within 5 > 10 %'"
     )

@@ -93,8 +93,8 @@ def test_a_form_that_does_not_fit_is_refused_at_its_field(
 
 def test_a_model_that_does_not_fit_is_refused_at_its_field(own: OwnAudit, tmp_path: Path) -> None:
     give(own, table(tmp_path))
-    told = give(own, TREES, model=True)
-    assert told == {"words": "2 classes, 6 inputs: age, income, credit_score, balance, contacts, loan"}
+    facts = give(own, TREES, model=True)
+    assert facts == {"words": "2 classes, 6 inputs: age, income, credit_score, balance, contacts, loan"}
     found = refusal(own, {**FORM, "columns": {"count": ""}, "weights": True})
     assert found == (
         "weights",
@@ -138,20 +138,20 @@ def test_a_refused_model_is_no_audit_of_the_planned_one(page: Page) -> None:
         page.goto(address)
         page.get_by_label("Your table").set_input_files(BANK)
         page.get_by_role("checkbox", name="share job").uncheck()
-        weights, said = page.get_by_label("It is trained already"), page.locator("#refusal-weights")
+        weights, text = page.get_by_label("It is trained already"), page.locator("#refusal-weights")
         without = page.get_by_role("button", name="Without the trained model")
         expect(without).to_be_hidden()
         weights.set_input_files(ROOT / "README.md")
         for _ in range(2):
             page.get_by_role("button", name="Audit my columns").click()
-            expect(said).to_contain_text("'README.md' is no model: choose a file .npz")
+            expect(text).to_contain_text("'README.md' is no model: choose a file .npz")
             expect(weights).to_be_focused()
             weights.evaluate("input => input.blur()")
         expect(page.get_by_role("progressbar")).to_be_hidden()
         assert page.evaluate("fetch('state').then(a => a.json())") == {"state": "described"}
         assert serious(page) == []
         without.click()
-        expect(said).to_be_hidden()
+        expect(text).to_be_hidden()
         expect(without).to_be_hidden()
         expect(page.get_by_label("Classes that it tells apart")).to_be_visible()
         page.get_by_role("button", name="Audit my columns").click()

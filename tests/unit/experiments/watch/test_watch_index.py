@@ -152,8 +152,8 @@ def test_the_last_state_is_sent_before_a_page_ends(tmp_path: Path) -> None:
                 run / "coordinator", "coordinator", status={"state": "failed", "reason": "the last word"}
             )
             process.terminate()
-            told = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: ")]
-    assert any("the last word" in panel["html"] for panel in told)
+            facts = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: ")]
+    assert any("the last word" in panel["html"] for panel in facts)
 
 
 def test_a_folder_that_may_not_be_opened_is_a_line(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:

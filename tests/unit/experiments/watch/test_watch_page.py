@@ -56,7 +56,7 @@ def test_a_run_has_its_panels(tmp_path: Path) -> None:
 
 
 def test_each_attack_has_a_line(tmp_path: Path) -> None:
-    """Of columns, labels and membership; one that is not installed has none."""
+    """Attacks on columns, labels and membership; one that is not installed has none."""
     where = {"adversary": "passive", "target": "active", "scored_set": "train", "rows": 40}
     label = [metric(name, 0.9, attack="gradient_sign", **where) for name in ("label_accuracy", "label_auc")]
     blind = metric("blind_label_accuracy", 0.5, **where)
@@ -65,9 +65,9 @@ def test_each_attack_has_a_line(tmp_path: Path) -> None:
         folder / "passive", "passive", metrics=[*scores({"lmmse": 0.02, "gone": 0.03}), *label, blind]
     )
     html = panels(folder)["errors"]
-    told = dict(re.findall(r"<dt><b>(.*?)</b></dt><dd>(.*?)</dd>", html))
-    assert told["lmmse"].startswith("Linear minimum mean square error: ")
-    assert set(told) == {"lmmse", "gradient_sign"}
+    stated = dict(re.findall(r"<dt><b>(.*?)</b></dt><dd>(.*?)</dd>", html))
+    assert stated["lmmse"].startswith("Linear minimum mean square error: ")
+    assert set(stated) == {"lmmse", "gradient_sign"}
     assert ">gone<" in html
 
 

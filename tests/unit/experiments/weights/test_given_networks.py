@@ -101,7 +101,7 @@ def test_a_graph_without_bends_is_a_regression(tmp_path: Path, end: str) -> None
 def test_each_output_that_leaves_without_a_softmax_is_an_equation(
     tmp_path: Path, vflens: Run, monkeypatch: pytest.MonkeyPatch, end: str, outputs: int
 ) -> None:
-    """Of three columns k outputs give k equations, behind a softmax k − 1; three of rank three are exact."""
+    """Three columns have k equations by k outputs, behind a softmax k − 1; three of rank three are exact."""
     monkeypatch.setattr(defenses, "candidates", lambda: iter([]))
     nodes = [node("MatMul", "x W", "z" if end else "y"), *([node(end, "z", "y")] if end else [])]
     weight = RNG.normal(size=(3, outputs)) / UNITS[:, None]

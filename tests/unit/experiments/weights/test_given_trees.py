@@ -73,13 +73,13 @@ def test_an_audit_reads_paths_from_the_score(tmp_path: Path, vflens: Run) -> Non
 
 def _check_boxes(found: dict[str, Any]) -> None:
     """Boxes of six trees, by the party's columns alone; tests/unit/numerics/boosting/test_later_trees.py."""
-    told = found["training_boxes"]
+    stated = found["training_boxes"]
     assert not any("prove" in sentence for sentence in found["verdict"])
-    boxes, x = told["boxes"], people()[0][:, :3].astype(np.float32)
-    assert (told["trees"], len(boxes)) == (6, 99)
+    boxes, x = stated["boxes"], people()[0][:, :3].astype(np.float32)
+    assert (stated["trees"], len(boxes)) == (6, 99)
     assert all(box["least"] == box["most"] for box in boxes)  # the number of each class is exact
     pure = sum(box["rows"] for box in boxes if box["least"] in (0, box["rows"]))
-    assert told["certain"] == pytest.approx(pure / 180)
+    assert stated["certain"] == pytest.approx(pure / 180)
     low, high, rows = (np.array([box[key] for box in boxes]) for key in ("low", "high", "rows"))
     inside = ((x[:, None] >= low) & (x[:, None] <= high)).all(axis=2)
     assert (inside.sum(axis=0) >= rows).all()
@@ -88,8 +88,8 @@ def _check_boxes(found: dict[str, Any]) -> None:
     weights = [leaf["rows"] for leaf in leaves]
     for name, width, of in (("width", high - low, rows), ("first_width", first, weights)):
         shares = width / (high.max(axis=0) - low.min(axis=0))
-        assert told[name] == pytest.approx(np.average(shares, axis=0, weights=of).mean())
-    shown = f"the class of {pure / 180:.1%}: a row's box leaves {told['width']:.1%} of the range"
+        assert stated[name] == pytest.approx(np.average(shares, axis=0, weights=of).mean())
+    shown = f"the class of {pure / 180:.1%}: a row's box leaves {stated['width']:.1%} of the range"
     assert shown in found["verdict"][-1]
     condition = "If no row had a weight or a base margin of its own, no value was missing and every tree saw"
     assert found["verdict"][-1].startswith(f"{condition} the same rows, its first 6 trees tell")

@@ -67,7 +67,7 @@ def test_the_adversary_has_the_equations_of_the_given_model(tmp_path: Path, vfle
     (half_star,) = [a for a in found["attacks"] if a["attack"] == "half_star"]
     assert half_star["unclipped"] == pytest.approx(error, rel=1e-6)
     assert {a["kind"] for a in found["attacks"] if a["phase"] == "predict"} == {"given"}
-    assert [said for said in found["verdict"] if "Against your trained model" in said]
+    assert [text for text in found["verdict"] if "Against your trained model" in text]
 
 
 def test_a_model_of_all_parties_is_cut_at_the_files_columns(tmp_path: Path) -> None:

@@ -51,12 +51,12 @@ def test_scores_are_the_frameworks_own_and_no_number_is_false(at: int) -> None:
     verdict = judge.judged(model)
     assert verdict.false == []
     assert verdict.leaves > 1
-    told = judge.told(model)[1].training_rows[0]
+    facts = judge.told(model)[1].training_rows[0]
     hidden = ("lightgbm_number", "catboost_several")  # JSON lacks λ; a leaf of several classes
     if not (model.file.name.startswith(hidden) and model.file.suffix == ".json"):
-        assert "members" in told or "mean_label_off" in told
+        assert "members" in facts or "mean_label_off" in facts
     else:
-        assert told.keys() == {"rows", "low", "high"}
+        assert facts.keys() == {"rows", "low", "high"}
 
 
 def test_an_audit_says_what_a_file_tells_beyond_its_predictions(tmp_path: Path, vflens: Run) -> None:

@@ -156,7 +156,7 @@ def test_counts_of_each_class_are_those_of_the_rows(seed: int, base: list[float]
 
 
 def _true(tree: Tree, x: Array, members: Array) -> list[Array]:
-    """Of each leaf the rows of ``x`` and the members among them."""
+    """For each leaf the rows of ``x`` and the members among them."""
     reached = ends(tree, x)
     return [np.bincount(reached, of, len(tree.leaves)) for of in (None, members)]
 

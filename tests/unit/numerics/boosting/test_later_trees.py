@@ -109,7 +109,7 @@ def counted(found: Boxes, trees: list[Tree], x: Array, y: Array) -> tuple[Array,
 
 @pytest.mark.parametrize("n", [60, 150])
 def test_boxes_of_real_columns_are_those_of_their_people(n: int) -> None:
-    """As XGBoost grows trees, with its default settings but depth 3."""
+    """Trees as XGBoost grows them, with its default settings but depth 3."""
     x, y = (part[:n] for part in load_breast_cancer(return_X_y=True))
     x = x.astype(np.float32)
     trees, base = saved(x, y, [3] * 8)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from vflens.numerics.shares.product import product
+from vflens.numerics.shares.step import product
 from vflens.types import Array
 
 

@@ -133,7 +133,7 @@ def test_the_largest_change_is_that_of_the_largest_row(columns: int, steps: int,
 
 
 @pytest.mark.parametrize(
-    ("rate", "l2", "rows", "steps", "said"),
+    ("rate", "l2", "rows", "steps", "text"),
     [
         (
             0.1,
@@ -149,7 +149,7 @@ def test_the_largest_change_is_that_of_the_largest_row(columns: int, steps: int,
     ],
 )
 def test_settings_without_a_bound_or_a_scale_are_refused(
-    rate: float, l2: float, rows: int, steps: int, said: str
+    rate: float, l2: float, rows: int, steps: int, text: str
 ) -> None:
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=text):
         fitting(IDENTITY, rate, l2, rows, columns=10, steps=steps)

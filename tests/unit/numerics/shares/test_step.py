@@ -163,9 +163,9 @@ def test_the_change_of_theta_keeps_within_the_limit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rate", "l2", "rows", "said"),
+    ("rate", "l2", "rows", "text"),
     [(0.05, 1e-4, 1 << 16, "batch_size of at most"), (1.0, 0.6, 32, "at most 1/2")],
 )
-def test_settings_without_a_scale_are_refused(rate: float, l2: float, rows: int, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_settings_without_a_scale_are_refused(rate: float, l2: float, rows: int, text: str) -> None:
+    with pytest.raises(ValueError, match=text):
         fitting(SIGMOID, rate, l2, rows, columns=9, steps=100)

@@ -132,11 +132,11 @@ def missed_undefended(model: str, rows: Rows, columns: Sequence[str], beside: st
     """:func:`missed` of the paper's attack in each of ``columns`` on our ``model``, by its CAP, beside that
     which the paper prints of ``beside`` without a defence.
     """
-    own, said = where(rows, model=model), []
+    own, text = where(rows, model=model), []
     for column in columns:
         found = [c.value for c in caps(own, NONE, printed_attack(column))]
-        said.append(missed(f"{model}: {column}", found, CAPS[column, beside, UNDEFENDED].mean, "CAP"))
-    return "".join(said)
+        text.append(missed(f"{model}: {column}", found, CAPS[column, beside, UNDEFENDED].mean, "CAP"))
+    return "".join(text)
 
 
 def unit(on: str) -> str:

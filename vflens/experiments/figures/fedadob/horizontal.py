@@ -41,8 +41,8 @@ def figure3(options: FigureOptions) -> Drawing:
     notes: list[str] = []
     plots, tables, deep = [], [], study(options)
     for of, attacks in ((deep, SERVER_ATTACKS), (one_layer(deep), ONE_LAYER_ATTACKS)):
-        own, said = _measured(options, of, methods, attacks)
-        rows, notes = [*rows, *own], [*notes, *(note for note in said if note not in notes)]
+        own, text = _measured(options, of, methods, attacks)
+        rows, notes = [*rows, *own], [*notes, *(note for note in text if note not in notes)]
         plots += [_curves(of, own, methods, column) for column in ("WGI", "WMI", "")]
         tables.append(_cap_table(of, own, methods))
     lead = missed_undefended(deep.name, rows, ["CAFE"], deep.beside) + (

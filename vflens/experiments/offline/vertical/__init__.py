@@ -1,1 +1,1 @@
-"""Of a vertical run."""
+"""Attacks on records of a vertical run."""

@@ -17,7 +17,6 @@ from vflens.config import (
     Name,
     Settings,
     check_aggregator,
-    check_protection,
     check_sampling,
 )
 from vflens.config.compatibility import check_fed, check_together, check_worst_error
@@ -35,6 +34,7 @@ from vflens.names import repeated
 from vflens.plugins.attack import Attack, installed_attack
 from vflens.plugins.defense import NamedDefense
 from vflens.plugins.malicious import breaks_protocol
+from vflens.protocol.vertical.shares import check_protection
 from vflens.randomness import secret_from_seed
 from vflens.tables.table import Table
 from vflens.types import Document, Role, Setting
@@ -211,8 +211,7 @@ class Experiment(AnyPartiesExperiment):
             for g in self.disclose
             if g.by in (None, party) and (g.what in ("labels", "candidates")) == (role is Role.ACTIVE)
         ]
-        if self.training.is_protected:
-            common["protection"] = self.training.protection
+        common |= self.training.model_dump(include={"protection"})
         shared = {
             **common,
             "alignment_key": secret_from_seed(root, "alignment").hex(),

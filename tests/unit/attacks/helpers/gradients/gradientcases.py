@@ -11,7 +11,7 @@ from vflens.types import Array
 
 
 def gradients_of(model: nn.Module, x: Array, y: Array) -> dict[str, Array]:
-    """Of the mean loss of each batch of ``x`` (m, n, d) with soft labels ``y`` (m, n, k), in the parameters
+    """Gradients of the mean loss of each batch of ``x`` (m, n, d) with soft labels ``y`` (m, n, k), in all
     that learn, by name (m, …).
     """
     learned = {name: p for name, p in model.named_parameters() if p.requires_grad}

@@ -23,7 +23,7 @@ from vflens.experiments.results.folders import read_party
 from vflens.models.families.split_network import SplitNetwork
 from vflens.models.networks.parameters import to_arrays
 from vflens.numerics.gradients.exact_batch import ExactBatch
-from vflens.score.matched import matched_mse
+from vflens.score.batches import matched_mse
 from vflens.tables.table import Table
 from vflens.types import Array, ColumnInfo, Estimate
 
@@ -110,7 +110,7 @@ def test_the_server_of_a_run_reads_one_step_and_several(
     }
     tables = {name: _of_letters(30, seed) for seed, name in enumerate(("a", "b"), start=1)}
     federation(deal(tmp_path, tables, attacks=[{"name": "exact_inversion"}], **more)).run()
-    told = read_party(tmp_path / "server").metrics
-    errors = [m.value for m in told if (m.name, m.attack) == ("matched_mse", "exact_inversion")]
+    facts = read_party(tmp_path / "server").metrics
+    errors = [m.value for m in facts if (m.name, m.attack) == ("matched_mse", "exact_inversion")]
     assert len(errors) == 2
     assert max(errors) < EXACT

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from vflens.attacks.helpers.gradients.inverted import BatchShape, Guessed, cosine_inversion, deep_leakage
 from vflens.attacks.helpers.gradients.lbfgs import minimised
 from vflens.attacks.helpers.gradients.matching import Matching
-from vflens.score.matched import matched_mse
+from vflens.score.batches import matched_mse
 from vflens.types import Array, ColumnInfo
 
 D, CLASSES = 12, 5

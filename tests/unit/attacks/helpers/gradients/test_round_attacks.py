@@ -22,7 +22,7 @@ from vflens.errors import KnowledgeError
 from vflens.models.families.split_network import SplitNetwork
 from vflens.models.networks.parameters import to_arrays
 from vflens.models.networks.passport import PassportLayer
-from vflens.score.matched import matched_mse
+from vflens.score.batches import matched_mse
 from vflens.types import Array, ColumnInfo, Estimate, Moments
 
 SIDE, CLASSES = 4, 5

@@ -75,7 +75,7 @@ def test_of_two_lengths_in_the_box_the_one_whose_category_sums_to_1_is_found() -
 
 
 def _length(model: nn.Linear, x: Array, t: float) -> float:
-    """Of the row of ∇W for ``t`` times ``x``, labelled 1."""
+    """The row of ∇W for ``t`` times ``x``, labelled 1."""
     odds = float(model.weight.detach().numpy()[1] @ x[0]) * t
     return float(t * np.linalg.norm(x) / (1 + np.exp(odds)))
 

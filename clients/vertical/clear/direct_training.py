@@ -4,16 +4,14 @@ The coordinator starts it, draws the order of every epoch and receives the bit o
 no embedding and no gradient.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from threading import Event
-from typing import Protocol
 
 import numpy as np
 
 from vflens.clients.vertical.aligned_run import LabelledRun
+from vflens.clients.vertical.party import VerticalParty
 from vflens.errors import ProtocolError, UnavailableError
-from vflens.member.gate import ReleaseGate
-from vflens.member.recovery import RecoveryLog
 from vflens.protocol.acts import Epoch, Trained
 from vflens.protocol.link import Link
 from vflens.protocol.vertical.agreement import VerticalAgreement
@@ -22,35 +20,27 @@ from vflens.types import Array, Exchange, Phase, Point, Released
 from vflens.words import counted
 
 
-class Trainer(Protocol):
-    """An active party as this loop takes it."""
-
-    stopped: Event
-    paused: Event
-    gate: ReleaseGate
-    recovery: RecoveryLog
-
-    @property
-    def run(self) -> LabelledRun:
-        """Members, rows and model of the run."""
-
-    def take(self, embeddings: Sequence[Released]) -> None:
-        """Release the gradient in one step's ``embeddings``, and learn once it has left."""
-
-    def settle(self) -> None:
-        """Do the work deferred until after a message."""
-
-
 class DirectTraining:
     """The loop that ``party`` runs over its links to the ``passive`` parties, in name order.
+
+    ``take`` releases the gradient in one step's embeddings, and learns once it has left; ``paused``: the
+    coordinator came back.
 
     A step is one round trip: the gradient of the step before travels with the rows, and while the passive
     parties compute, this party takes its own optimiser step. With staleness it computes the gradient of the
     step before as well, which travels one step later.
     """
 
-    def __init__(self, party: Trainer, coordinator: Link, passive: Sequence[Link]) -> None:
+    def __init__(
+        self,
+        party: VerticalParty[LabelledRun],
+        coordinator: Link,
+        passive: Sequence[Link],
+        paused: Event,
+        take: Callable[[Sequence[Released]], None],
+    ) -> None:
         self._party, self._coordinator, self._passive = party, coordinator, passive
+        self._paused, self._take = paused, take
         self._federation = party.run.federation
         self._staleness = self._federation.training.staleness
 
@@ -76,12 +66,12 @@ class DirectTraining:
     async def _step(self, streams: TrainingStreams, exchange: Exchange, rows: Array) -> None:
         if self._party.stopped.is_set():
             raise UnavailableError(f"run {exchange.run!r} is over: no further step is taken")
-        if self._party.paused.is_set():
+        if self._paused.is_set():
             raise UnavailableError(f"the coordinator of run {exchange.run!r} came back: it asks anew")
         gradient = self._gradient(exchange.step - 1 - self._staleness)
         await streams.send(exchange, rows, gradient)
         self._party.settle()  # learns from the step before
-        self._party.take(await streams.receive(exchange, rows, gradient))
+        self._take(await streams.receive(exchange, rows, gradient))
 
     async def _finish(self, streams: TrainingStreams, steps: int) -> None:
         """Deliver the remaining gradients."""
