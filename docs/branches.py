@@ -38,12 +38,13 @@ def branches(jobs: Array) -> Array:
 def written(table: Table, rows: Array, file: Path) -> Mapping[str, Any]:
     """``rows`` of ``table`` without the job in ``file``, and the settings that read it."""
     kept = [i for i, c in enumerate(table.columns) if c.name != "job"]
-    names = [table.columns[i].name for i in kept]
+    names, labels = [table.columns[i].name for i in kept], table.labels
+    assert labels is not None
     with file.open("w", newline="") as opened:
         to = csv.writer(opened)
         to.writerow(["id", *names, "y"])
         for i in rows:
-            to.writerow([i, *(f"{v:.12g}" for v in table.features[i, kept]), ("no", "yes")[table.labels[i]]])
+            to.writerow([i, *(f"{v:.12g}" for v in table.features[i, kept]), ("no", "yes")[labels[i]]])
     ends = zip(table.features.min(axis=0).tolist(), table.features.max(axis=0).tolist(), strict=True)
     bounds = {c.name: list(of) for c, of in zip(table.columns, ends, strict=True) if c.name in names}
     return {"file": str(file), "label_column": "y", "classes": ["no", "yes"], "bounds": bounds}

@@ -78,11 +78,11 @@ def _capped(record: AuditRecord) -> Iterator[tuple[str, int]]:
             yield a.attack, a.rows
 
 
-def of_sweep(rows: Sequence[Facts], undefended: str, refused: Sequence[Facts] = ()) -> list[Findings]:
+def of_sweep(rows: Sequence[Document], undefended: str, refused: Sequence[Document] = ()) -> list[Findings]:
     """A sweep's results: one for each federation, those called ``undefended`` first. Of what was
     ``refused`` an attack that failed and a whole federation stand among what failed.
     """
-    cells: dict[str, list[Facts]] = {}
+    cells: dict[str, list[Document]] = {}
     for r in (*rows, *filter(_broke, refused)):
         cells.setdefault(f"with {cell_name(r, undefended)}, seed {r['seed']}", []).append(r)
     return [_of_cell(where, cell, undefended) for where, cell in cells.items()]
@@ -120,7 +120,7 @@ def varied(r: Facts) -> str:
     return "".join(f", {k} = {v}" for k, v in r.items() if k.startswith("horizontal."))
 
 
-def _of_cell(where: str, rows: Sequence[Facts], undefended: str) -> Findings:
+def _of_cell(where: str, rows: Sequence[Document], undefended: str) -> Findings:
     cell = with_figures(rows)
     found = with_tries(Finding.of_json(f) for r in cell for f in r.get("findings") or ())
     order = sorted(found, key=lambda f: f.quantity is not Quantity.WITHIN)

@@ -183,8 +183,8 @@ class Finding:
     def _at(self, rows: int) -> State:
         """The state of these figures on ``rows`` rows."""
         if self.deviation is not None:
-            narrowed = self.deviation * math.sqrt(self.rows / rows)
-            return beyond_null(self.value, self.blind, narrowed, self.tries)
+            deviation = self.deviation * math.sqrt(self.rows / rows)
+            return beyond_null(self.value, self.blind, deviation, self.tries)
         if self.is_share:
             return above_guess(self.value, self.guessed, rows, self.tries)
         square, half = 2 if self.quantity is Quantity.ERROR else 1, self.half_width
