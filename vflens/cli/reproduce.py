@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Jobs = Annotated[int, typer.Option(help="processes at a time", min=1)]
 BackendName = Annotated[
-    str, typer.Option(help="loky: processes here; ray or dask: a cluster, with all its slots")
+    str, typer.Option(help="loky: processes here; dask: a cluster, with all its slots")
 ]
 
 
