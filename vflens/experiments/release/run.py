@@ -78,7 +78,7 @@ def release(options: ReleaseOptions, progress: Progress) -> Release:
         facts = certificate_facts(
             options,
             plan,
-            found=prepared.scan,
+            scan=prepared.scan,
             mechanism=noise.mechanism,
             effect=effect,
             classifier=classifier,
