@@ -126,16 +126,16 @@ def _asked(link: GrpcLink, rows: str) -> list[dict[str, Any]]:
         link.close()
 
 
-def _documents(found: Answers) -> list[dict[str, Any]]:
-    if found.label:
-        rows = zip(found.numbers, found.ids, found.scores[:, 0].tolist(), strict=True)
-        return [{"row": int(n), "id": i, "label": found.label, "value": value} for n, i, value in rows]
+def _documents(answers: Answers) -> list[dict[str, Any]]:
+    if answers.label:
+        rows = zip(answers.numbers, answers.ids, answers.scores[:, 0].tolist(), strict=True)
+        return [{"row": int(n), "id": i, "label": answers.label, "value": value} for n, i, value in rows]
     return [
         {
             "row": int(number),
             "id": row_id,
-            "class": found.classes[int(s.argmax())],
-            "scores": dict(zip(found.classes, s.tolist(), strict=True)),
+            "class": answers.classes[int(s.argmax())],
+            "scores": dict(zip(answers.classes, s.tolist(), strict=True)),
         }
-        for number, row_id, s in zip(found.numbers, found.ids, np.exp(found.scores), strict=True)
+        for number, row_id, s in zip(answers.numbers, answers.ids, np.exp(answers.scores), strict=True)
     ]

@@ -51,7 +51,7 @@ def status(config_file: Path) -> Document:
     }
 
 
-def check(found: Document, config_file: Path) -> None:
+def check(facts: Document, config_file: Path) -> None:
     """Raise what is wrong with the party of :func:`status`; waiting, running and finished are well.
 
     ``config_file`` is its configuration, which the command that starts it names.
@@ -60,48 +60,48 @@ def check(found: Document, config_file: Path) -> None:
         UnavailableError: no process runs, or it does not answer.
         VflensError: its run failed or was interrupted.
     """
-    party = f"{found['role']} {found['party']!r}"
-    command = shlex.join(["vflens", "serve", found["role"], "--config", str(config_file), "--resume"])
-    match found["state"]:
+    party = f"{facts['role']} {facts['party']!r}"
+    command = shlex.join(["vflens", "serve", facts["role"], "--config", str(config_file), "--resume"])
+    match facts["state"]:
         case "never started" | "killed" as state:
             look = "look at its log, then " if state == "killed" else ""
             raise UnavailableError(
-                f"{party}: {state}, no process runs in {found['folder']}: {look}start it with: {command}"
+                f"{party}: {state}, no process runs in {facts['folder']}: {look}start it with: {command}"
             )
         case "unknown":
             raise VflensError(
-                f"{party}: {found['folder']}/status.json does not say how its run ended: bring it back as it "
+                f"{party}: {facts['folder']}/status.json does not say how its run ended: bring it back as it "
                 f"was, or go on with: {command}"
             )
-        case "running" if found["certificate"] and found["certificate"]["ends"] is None:
-            problem = found["certificate"]["problem"]
+        case "running" if facts["certificate"] and facts["certificate"]["ends"] is None:
+            problem = facts["certificate"]["problem"]
             raise UnavailableError(
-                f"{party} runs in {found['folder']}, new connections are refused: {problem}"
+                f"{party} runs in {facts['folder']}, new connections are refused: {problem}"
             )
-        case "running" if not found["serves"]:
-            raise UnavailableError(f"{party} runs in {found['folder']} but does not answer: look at its log")
+        case "running" if not facts["serves"]:
+            raise UnavailableError(f"{party} runs in {facts['folder']} but does not answer: look at its log")
         case "failed" | "interrupted" as state:
             raise VflensError(
-                f"{party}: its run is {state} ({found['reason']}): mend that, then start it with: {command}"
+                f"{party}: its run is {state} ({facts['reason']}): mend that, then start it with: {command}"
             )
 
 
-def words(found: Document) -> str:
+def words(facts: Document) -> str:
     """:func:`status` for people."""
-    restarts = found["restarts"]
-    unit = ROLES[Role(found["role"])].of_setting.unit
-    over = found["step"] is None or found["phase"] == "finished"  # not every step is received by every party
-    step = "" if over else f", {unit} {found['step']} of {found['steps'] or '?'}"
+    restarts = facts["restarts"]
+    unit = ROLES[Role(facts["role"])].of_setting.unit
+    over = facts["step"] is None or facts["phase"] == "finished"  # not every step is received by every party
+    step = "" if over else f", {unit} {facts['step']} of {facts['steps'] or '?'}"
     lines = [
-        f"{found['role']} {found['party']}, run {found['run']}: {found['state']}"
-        + (f" ({found['reason']})" if found["reason"] else ""),
-        f"  phase: {found['phase']}{step}; restarts: {'?' if restarts is None else restarts}",
+        f"{facts['role']} {facts['party']}, run {facts['run']}: {facts['state']}"
+        + (f" ({facts['reason']})" if facts["reason"] else ""),
+        f"  phase: {facts['phase']}{step}; restarts: {'?' if restarts is None else restarts}",
         *(
             f"  peer {name}: {'serves' if lives else 'does not answer'}"
-            for name, lives in found["peers"].items()
+            for name, lives in facts["peers"].items()
         ),
-        *([f"  last error: {found['last_error']}"] if found["last_error"] else []),
-        *([f"  certificate: {c['problem'] or 'ends ' + c['ends']}"] if (c := found["certificate"]) else []),
+        *([f"  last error: {facts['last_error']}"] if facts["last_error"] else []),
+        *([f"  certificate: {c['problem'] or 'ends ' + c['ends']}"] if (c := facts["certificate"]) else []),
     ]
     return "\n".join(map(printable, lines))
 

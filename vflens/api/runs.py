@@ -237,7 +237,7 @@ def sweep(
         what: a TOML file with a table ``[sweep]``, or its keys and tables as a dict.
         out: the folder for ``sweep.parquet`` and ``sweep.html``. An interrupted sweep resumes there.
         jobs: processes at a time.
-        backend: "loky" (processes here), "ray" or "dask" (a cluster).
+        backend: "loky" (processes here), or "dask" (a cluster).
 
     Returns:
         the facts of ``vflens sweep --json``; ``data`` and ``page`` are the files.

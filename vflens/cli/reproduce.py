@@ -28,9 +28,7 @@ if TYPE_CHECKING:
     from vflens.experiments.outcome.finding import Findings
 
 Jobs = Annotated[int, typer.Option(help="processes at a time", min=1)]
-BackendName = Annotated[
-    str, typer.Option(help="loky: processes here; ray or dask: a cluster, with all its slots")
-]
+BackendName = Annotated[str, typer.Option(help="loky: processes here; dask: a cluster, with all its slots")]
 
 
 def reproduce(

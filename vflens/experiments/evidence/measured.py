@@ -89,6 +89,6 @@ def as_json(f: Finding) -> Document:
     }
 
 
-def of_term(found: Sequence[Finding], asked: str) -> list[Finding]:
-    """Those of ``found`` that regulators call so."""
-    return [f for f in found if term(f) == asked]
+def of_term(findings: Sequence[Finding], asked: str) -> list[Finding]:
+    """Those of ``findings`` that regulators call so."""
+    return [f for f in findings if term(f) == asked]

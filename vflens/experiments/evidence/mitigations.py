@@ -177,20 +177,20 @@ def of_sweep_tried(
         yield Mitigation(source, where, None, {}, NO_WORTH, NO_ATTACK)
 
 
-def _over_seeds(found: Sequence[Facts], plain: Sequence[Facts]) -> tuple[dict[Name, Worth], str]:
+def _over_seeds(facts: Sequence[Facts], plain: Sequence[Facts]) -> tuple[dict[Name, Worth], str]:
     """The mean of each measure beside that of ``plain``, its interval cut at what the measure can be; and in
     words why there is none, or that its seeds are few.
     """
-    if not plain or len(found) < 2:
+    if not plain or len(facts) < 2:
         return {}, NO_INTERVAL if plain else NO_TWIN
     figures = {}
-    for name in (n for n in _WORTH if all(r.get(n) is not None for r in (*found, *plain))):
-        mean, half = interval([r[name] for r in found])
+    for name in (n for n in _WORTH if all(r.get(n) is not None for r in (*facts, *plain))):
+        mean, half = interval([r[name] for r in facts])
         least, most = _RANGES[name]
         ends = max(mean - half, least), min(mean + half, most), interval([r[name] for r in plain])[0]
         share, unit = name is Name.ACCURACY, _units().get(name, "share of rows")
         figures[name] = Worth(mean, *ends, share=share, unit=unit)
-    return figures, "" if len(found) >= _ENOUGH_SEEDS else f"interval from {counted(len(found), 'seed')} only"
+    return figures, "" if len(facts) >= _ENOUGH_SEEDS else f"interval from {counted(len(facts), 'seed')} only"
 
 
 def of_audit_tried(record: AuditRecord, source: str) -> Iterator[Mitigation]:

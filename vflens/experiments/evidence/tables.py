@@ -48,16 +48,16 @@ def _audited(file: Path) -> tuple[str, dict[tuple[str, ...], tuple[float, float]
     return record.subject, {tuple(row[k] for k in _KEY): (row["value"], row["blind"]) for row in rows}
 
 
-def compared(found: Facts) -> Table:
+def compared(facts: Facts) -> Table:
     """The result of :func:`compare_audits` for the terminal, without markup."""
     from rich.table import Table
 
-    grid = Table("what differs", f"a: {found['a']}", f"b: {found['b']}", "b − a")
-    for d in found["differences"]:
+    grid = Table("what differs", f"a: {facts['a']}", f"b: {facts['b']}", "b − a")
+    for d in facts["differences"]:
         what = (
             f"{d['measure']} by {d['attack']}{' of ' + d['column'] if d['column'] else ''} ({d['subject']})"
         )
         sides = (f"{number(d[s])} (blind {number(d[f'blind_{s}'])})" for s in "ab")
         grid.add_row(what, *sides, number(d["difference"]))
-    grid.caption = "Equal: no figure differs." if found["equal"] else None
+    grid.caption = "Equal: no figure differs." if facts["equal"] else None
     return grid

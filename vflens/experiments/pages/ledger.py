@@ -38,9 +38,9 @@ def ledger(run: RecordedRun) -> Document:
     return {"lines": found, "notes": list(notes(run, found)), "flows": flows}
 
 
-def _flow(phase: str, found: Sequence[Line]) -> Plot:
+def _flow(phase: str, lines: Sequence[Line]) -> Plot:
     """A bar for each sender and receiver, as long as its bytes, in colours of the kinds of message."""
-    kinds = list(dict.fromkeys(line.crossing.point for line in found))
+    kinds = list(dict.fromkeys(line.crossing.point for line in lines))
     drawn = [
         bar(
             escape(shown(kind)),
@@ -52,10 +52,10 @@ def _flow(phase: str, found: Sequence[Line]) -> Plot:
             hovertemplate="%{y}<br>%{customdata}<extra></extra>",
         )
         for i, kind in enumerate(kinds)
-        if (of := [line for line in found if line.crossing.point == kind])
+        if (of := [line for line in lines if line.crossing.point == kind])
     ]
     axes = {"xaxis": axis("bytes", tickformat="~s"), "yaxis": {"autorange": "reversed", "type": "category"}}
-    height = 130 + 36 * len({_ends(line) for line in found})
+    height = 130 + 36 * len({_ends(line) for line in lines})
     return plot(f"phase {shown(phase)}", drawn, height, barmode="stack", **axes)
 
 

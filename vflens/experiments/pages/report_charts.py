@@ -123,10 +123,10 @@ def pixel_maps(runs: Sequence[RecordedRun], names: Mapping[str, str]) -> Iterato
                 yield _pixel_map(f"{r.attack} on {target}, {names[run.name]}", _by_place(found))
 
 
-def _by_place(found: Sequence[Placed]) -> list[Placed]:
+def _by_place(placed: Sequence[Placed]) -> list[Placed]:
     """One mean error for all channels of a pixel."""
     together: dict[tuple[int, int], list[ColumnError]] = {}
-    for error, place in found:
+    for error, place in placed:
         together.setdefault(place, []).append(error)
     return [
         (ColumnError(e[0].column, fmean(c.mse for c in e), fmean(c.blind for c in e)), place)

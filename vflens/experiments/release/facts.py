@@ -36,7 +36,7 @@ def certificate_facts(
     options: ReleaseOptions,
     plan: ReleasePlan,
     *,
-    found: Scan,
+    scan: Scan,
     mechanism: Mechanism,
     effect: Effect,
     classifier: Classifier | None,
@@ -56,7 +56,7 @@ def certificate_facts(
         }
     made = certify(
         mechanism,
-        found.moments,
+        scan.moments,
         plan.names,
         delta=options.delta,
         diameter=options.span(len(plan.names)),
@@ -77,7 +77,7 @@ def certificate_facts(
     facts["private"] += ["undone_by_rounding", "warnings", *codes]
     facts["not_protected"] = [*_of_labels(facts["not_protected"], plan), *_exposed(plan)]
     facts["warnings"] = [
-        *_of_columns(plan, found),
+        *_of_columns(plan, scan),
         *_of_decoding(plan, effect),
         *_of_formulas(options, effect),
         *_of_noise(options, mechanism, classifier),
@@ -99,8 +99,8 @@ def _exposed(plan: ReleasePlan) -> Iterator[str]:
         yield f"which categories occur in {', '.join(plan.encodings)}"
 
 
-def _of_columns(plan: ReleasePlan, found: Scan) -> Iterator[str]:
-    by_name = dict(zip(plan.names, zip(found.whole, found.rising, strict=True), strict=True))
+def _of_columns(plan: ReleasePlan, scan: Scan) -> Iterator[str]:
+    by_name = dict(zip(plan.names, zip(scan.whole, scan.rising, strict=True), strict=True))
     whole = [f for f in plan.features if f not in plan.encodings and by_name[f][0]]
     if whole:
         yield (
@@ -108,7 +108,7 @@ def _of_columns(plan: ReleasePlan, found: Scan) -> Iterator[str]:
             "rounding them again undoes noise and moves a classifier"
         )
     rising = [f for f in whole if by_name[f][1]]
-    if rising and found.rows > 1:
+    if rising and scan.rows > 1:
         yield (
             f"column {rising[0]!r} counts upwards like a row number: if it identifies rows, "
             f"leave it out with --id {quote(rising[0])}"

@@ -90,12 +90,12 @@ def _first(x: Array) -> Scan:
     )
 
 
-def _added(found: Scan, x: Array) -> Scan:
-    found.moments = found.moments.add(x)
-    np.minimum(found.low, x.min(axis=0), out=found.low)
-    np.maximum(found.high, x.max(axis=0), out=found.high)
-    found.whole &= _whole(x)
-    return found
+def _added(scan: Scan, x: Array) -> Scan:
+    scan.moments = scan.moments.add(x)
+    np.minimum(scan.low, x.min(axis=0), out=scan.low)
+    np.maximum(scan.high, x.max(axis=0), out=scan.high)
+    scan.whole &= _whole(x)
+    return scan
 
 
 def _whole(x: Array) -> Array:
@@ -103,23 +103,23 @@ def _whole(x: Array) -> Array:
     return whole
 
 
-def _note_kept(plan: ReleasePlan, found: Scan, block: Block) -> None:
+def _note_kept(plan: ReleasePlan, scan: Scan, block: Block) -> None:
     """The label's values, at most three, and whether text needs quotes in CSV."""
-    if plan.label is not None and len(found.labels) < 3:
+    if plan.label is not None and len(scan.labels) < 3:
         values = pc.unique(block.kept[plan.label].cast(pa.string())).to_pylist()
-        found.labels = list(dict.fromkeys([*found.labels, *values]))[:3]
+        scan.labels = list(dict.fromkeys([*scan.labels, *values]))[:3]
     for column in block.kept.values():
-        if not found.quoted and pa.types.is_string(column.type):
-            found.quoted = bool(pc.any(pc.match_substring_regex(column, '[",\r\n]')).as_py())
+        if not scan.quoted and pa.types.is_string(column.type):
+            scan.quoted = bool(pc.any(pc.match_substring_regex(column, '[",\r\n]')).as_py())
 
 
-def refuse_invisible(plan: ReleasePlan, found: Scan, deviation: Array) -> None:
+def refuse_invisible(plan: ReleasePlan, scan: Scan, deviation: Array) -> None:
     """Refuse noise that float64 would round away beside the numbers that it hides.
 
     Raises:
         ConfigError: in some column the noise's ``deviation`` (p,) is within 65,536 steps of float64.
     """
-    largest = np.maximum(abs(found.low), abs(found.high))
+    largest = np.maximum(abs(scan.low), abs(scan.high))
     hidden = deviation < TIMES * np.spacing(largest)
     if hidden.any():
         j = int(np.argmax(hidden))
@@ -130,13 +130,13 @@ def refuse_invisible(plan: ReleasePlan, found: Scan, deviation: Array) -> None:
         )
 
 
-def refuse_refuted(plan: ReleasePlan, found: Scan, diameter: Array) -> None:
+def refuse_refuted(plan: ReleasePlan, scan: Scan, diameter: Array) -> None:
     """Refuse a public ``diameter`` (p,) that the table refutes: no ε would hold between its own rows.
 
     Raises:
         DataError: two rows differ by more in some column.
     """
-    wide = found.high - found.low > diameter
+    wide = scan.high - scan.low > diameter
     if wide.any():
         j = int(np.argmax(wide))
         raise DataError(
@@ -172,7 +172,7 @@ class Effect:
 def write(
     plan: ReleasePlan,
     blocks: Iterable[Block],
-    found: Scan,
+    scan: Scan,
     noise: Noise,
     path: Path,
     *,
@@ -184,11 +184,11 @@ def write(
     Raises:
         DataError: the numbers differ from those of the first pass.
     """
-    effect = _canvas(plan, found, noise.mechanism)
-    decoders = [(f, place) for f, place in plan.groups() if _decodable(plan, found, f, place)]
+    effect = _canvas(plan, scan, noise.mechanism)
+    decoders = [(f, place) for f, place in plan.groups() if _decodable(plan, scan, f, place)]
     right = dict.fromkeys((f for f, _ in decoders), 0)
     mean, start, digest = noise.mechanism.mean(), 0, hashlib.blake2b(digest_size=32)
-    with TableSink(path, plan.schema(), quoted=found.quoted, excel_safe=excel_safe) as sink:
+    with TableSink(path, plan.schema(), quoted=scan.quoted, excel_safe=excel_safe) as sink:
         for block in _filled(blocks):
             released = noise.mechanism.release(block.features, start, noise.key)
             start += len(released)
@@ -199,7 +199,7 @@ def write(
                     block.features[:, place], (released - mean)[:, place], plan, feature
                 )
             _draw(effect, block.features, released)
-    if digest.digest() != found.digest:
+    if digest.digest() != scan.digest:
         raise DataError(
             f"{plan.file.path} changed between its two readings: release it when no program writes to it"
         )
@@ -208,8 +208,8 @@ def write(
     return effect
 
 
-def _decodable(plan: ReleasePlan, found: Scan, feature: str, place: slice) -> bool:
-    return feature in plan.encodings or bool(found.whole[place].all())
+def _decodable(plan: ReleasePlan, scan: Scan, feature: str, place: slice) -> bool:
+    return feature in plan.encodings or bool(scan.whole[place].all())
 
 
 def _recovered(x: Array, released: Array, plan: ReleasePlan, feature: str) -> int:
@@ -223,11 +223,11 @@ def _recovered(x: Array, released: Array, plan: ReleasePlan, feature: str) -> in
     return int((guess == x).sum())
 
 
-def _canvas(plan: ReleasePlan, found: Scan, mechanism: Mechanism) -> Effect:
+def _canvas(plan: ReleasePlan, scan: Scan, mechanism: Mechanism) -> Effect:
     shown = min(len(plan.names), _DRAWN_COLUMNS)
     reach = 3 * np.sqrt(np.diag(mechanism.covariance())) + abs(mechanism.mean())
-    width = np.maximum(found.high - found.low, np.spacing(abs(found.high)))
-    low, high = found.low - np.minimum(reach, 2 * width), found.high + np.minimum(reach, 2 * width)
+    width = np.maximum(scan.high - scan.low, np.spacing(abs(scan.high)))
+    low, high = scan.low - np.minimum(reach, 2 * width), scan.high + np.minimum(reach, 2 * width)
     edges = np.linspace(low[:shown], high[:shown], _BINS + 1).T
     return Effect(edges, np.zeros((shown, _BINS), np.int64), np.zeros((shown, _BINS), np.int64))
 

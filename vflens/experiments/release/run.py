@@ -78,7 +78,7 @@ def release(options: ReleaseOptions, progress: Progress) -> Release:
         facts = certificate_facts(
             options,
             plan,
-            found=prepared.scan,
+            scan=prepared.scan,
             mechanism=noise.mechanism,
             effect=effect,
             classifier=classifier,
@@ -173,14 +173,14 @@ def _refuse_overwriting(options: ReleaseOptions, outputs: Sequence[Path]) -> Non
         raise ConfigError(f"{existing} exists: name another --out, or give --force to replace it")
 
 
-def _key(options: ReleaseOptions, found: Scan) -> bytes:
+def _key(options: ReleaseOptions, scan: Scan) -> bytes:
     """The key of the noise: random, or from seed, numbers and options together.
 
     So one seed never gives two releases the same noise in different sizes; their difference would reveal it.
     """
     if options.seed is None:
         return secrets.token_bytes(32)
-    return derive(secret_from_seed(options.seed, "release"), "release", found.digest.hex(), *options.as_key())
+    return derive(secret_from_seed(options.seed, "release"), "release", scan.digest.hex(), *options.as_key())
 
 
 def _sha256(path: Path) -> str:

@@ -7,7 +7,7 @@ Guarantees:
   keys of their cell, None where a row had none;
 * results come in the order of the cells, in whatever order they finish.
 
-``backend``: "loky" (local processes of one numeric thread each), "ray" or "dask": the whole cluster at
+``backend``: "loky" (local processes of one numeric thread each), or "dask": the whole cluster at
 RAY_ADDRESS or DASK_SCHEDULER_ADDRESS, whatever ``jobs`` says, else a local one with ``jobs`` workers.
 """
 
@@ -35,7 +35,7 @@ from vflens.storage.arrow import REFUSED, parquet_rows
 from vflens.storage.files import write_whole
 from vflens.types import Document, Facts
 
-Backend: TypeAlias = Literal["loky", "ray", "dask"]
+Backend: TypeAlias = Literal["loky", "dask"]
 Rows: TypeAlias = list[Document]
 #: Of the numeric libraries of a process: cells share the cores.
 _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
@@ -176,7 +176,7 @@ class Pool:
     ) -> Iterator[tuple[int, Rows]]:
         calls: list[Call] = [(_numbered, work, i, cells[i].arguments) for i in missing]
         if calls and self.backend != "loky":
-            with cluster(self.backend, self.jobs) as answers:
+            with cluster(self.jobs) as answers:
                 yield from answers(calls)
         elif self.jobs > 1:
             yield from _side_by_side(calls, self.jobs)

@@ -39,7 +39,7 @@ class Received:
     digests: tuple[bytes, ...]
 
 
-def compare_digests(run: RecordedRun, found: Found) -> dict[tuple[str, str], int]:
+def compare_digests(run: RecordedRun, faults: Found) -> dict[tuple[str, str], int]:
     """Compare what the parties of ``run`` released before predictions with what the others received.
 
     Returns:
@@ -49,13 +49,13 @@ def compare_digests(run: RecordedRun, found: Found) -> dict[tuple[str, str], int
     compared: dict[tuple[str, str], int] = {}
     for sender, received in arrived.items():
         party = next((p for p in run.parties if p.name == sender), None)
-        released = None if party is None else _released(party, found)
+        released = None if party is None else _released(party, faults)
         if party is not None and released is not None:
-            for name, count in _compare(party, released, received, found).items():
+            for name, count in _compare(party, released, received, faults).items():
                 compared[sender, name] = count
-            _check_arrival(run, party, released, received, found)
+            _check_arrival(run, party, released, received, faults)
         else:
-            _compare_receivers(sender, received, found)
+            _compare_receivers(sender, received, faults)
     return compared
 
 
@@ -82,7 +82,7 @@ def _records(party: PartyRun) -> Iterator[tuple[int, str, ReleaseKey, tuple[byte
                 yield line, released.sender, key, tuple(released.digests())
 
 
-def _released(party: PartyRun, found: Found) -> dict[ReleaseKey, bytes] | None:
+def _released(party: PartyRun, faults: Found) -> dict[ReleaseKey, bytes] | None:
     """What ``party`` released, None without digests; a release that was drawn twice is found."""
     folder = party.folder / "released"
     if not (folder / release_digests.FILE).exists():
@@ -93,9 +93,9 @@ def _released(party: PartyRun, found: Found) -> dict[ReleaseKey, bytes] | None:
             key = ReleaseKey(*made[:4])
             if released.setdefault(key, made.digest) != made.digest:
                 problem = f"record {number}, {key}, was released before with other values"
-                found.differs(party.name, f"released/{release_digests.FILE}", problem)
+                faults.differs(party.name, f"released/{release_digests.FILE}", problem)
     except ValueError as error:
-        found.damaged(
+        faults.damaged(
             party.name, f"released/{release_digests.FILE}", f"it cannot be read ({in_words(error)})"
         )
         return None
@@ -103,7 +103,7 @@ def _released(party: PartyRun, found: Found) -> dict[ReleaseKey, bytes] | None:
 
 
 def _compare(
-    sender: PartyRun, released: Mapping[ReleaseKey, bytes], received: Arrived, found: Found
+    sender: PartyRun, released: Mapping[ReleaseKey, bytes], received: Arrived, faults: Found
 ) -> dict[str, int]:
     """Find records that ``sender`` did not release so; the number of compared ones by receiver."""
     compared: dict[str, int] = {}
@@ -116,11 +116,11 @@ def _compare(
                 problem = f"{key} has other bytes than {sender.name!r} released"
             else:
                 continue
-            found.differs(record.party.name, "transcript/index.jsonl", problem, record.line)
+            faults.differs(record.party.name, "transcript/index.jsonl", problem, record.line)
     return compared
 
 
-def _compare_receivers(sender: str, received: Arrived, found: Found) -> None:
+def _compare_receivers(sender: str, received: Arrived, faults: Found) -> None:
     """Without the sender's digests: all receivers of a release must have the same bytes."""
     for key, taken in received.items():
         first = taken[0]
@@ -129,11 +129,11 @@ def _compare_receivers(sender: str, received: Arrived, found: Found) -> None:
                 problem = (
                     f"{key} from {sender!r} has other bytes than at {first.party.name!r}, line {first.line}"
                 )
-                found.differs(record.party.name, "transcript/index.jsonl", problem, record.line)
+                faults.differs(record.party.name, "transcript/index.jsonl", problem, record.line)
 
 
 def _check_arrival(
-    run: RecordedRun, sender: PartyRun, released: Mapping[ReleaseKey, bytes], received: Arrived, found: Found
+    run: RecordedRun, sender: PartyRun, released: Mapping[ReleaseKey, bytes], received: Arrived, faults: Found
 ) -> None:
     """Find releases that a receiver lacks; where a run did not end in order, the last were on their way."""
     for receiver in (p for p in run.parties if p.has_transcript):
@@ -149,9 +149,9 @@ def _check_arrival(
         due = counted(len(lacking), f"release of {who} is", many=f"releases of {who} are")
         problem = f"{due} missing, the first is {lacking[0]}"
         if {sender.status.state, receiver.status.state} == {"finished"}:
-            found.differs(receiver.name, "transcript/index.jsonl", problem)
+            faults.differs(receiver.name, "transcript/index.jsonl", problem)
         else:
-            found.notes.append(f"{receiver.name}: {problem}: the run did not end in order")
+            faults.notes.append(f"{receiver.name}: {problem}: the run did not end in order")
 
 
 def _is_due(run: RecordedRun, sender: PartyRun, receiver: PartyRun, key: ReleaseKey) -> bool:

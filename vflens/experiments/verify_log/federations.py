@@ -16,7 +16,7 @@ from vflens.recorded.agreements import AGREEMENTS
 _TOLD = "who leads the run told them of different federations, or one of the files was changed"
 
 
-def compare_federations(run: RecordedRun, held: Iterable[Held], found: Found) -> None:
+def compare_federations(run: RecordedRun, held: Iterable[Held], faults: Found) -> None:
     """Find parties that were told of different federations: as their folders say, and as they signed."""
     aligned = [party for party in run.parties if party.federation.parties]
     for party in aligned[1:]:
@@ -25,8 +25,8 @@ def compare_federations(run: RecordedRun, held: Iterable[Held], found: Found) ->
         if differing:
             fact, first = differing[0], aligned[0].name
             problem = f"its {fact} are not those of {first!r}{_names(fact, facts, others)}: {_TOLD}"
-            found.differs(party.name, "federation.json", problem)
-    _compare_signed({party.name: party for party in aligned}, held, found)
+            faults.differs(party.name, "federation.json", problem)
+    _compare_signed({party.name: party for party in aligned}, held, faults)
 
 
 def _digest(party: PartyRun) -> str:
@@ -53,13 +53,13 @@ def _names(fact: str, mine: dict[str, Any], others: dict[str, Any]) -> str:
     return " ({}, and {})".format(*lists)
 
 
-def _compare_signed(aligned: dict[str, PartyRun], held: Iterable[Held], found: Found) -> None:
+def _compare_signed(aligned: dict[str, PartyRun], held: Iterable[Held], faults: Found) -> None:
     """The digest that a party sent with its heads, against its file and what the others sent."""
     first: Held | None = None
     for one in (h for h in held if h.federation):
         first = first or one
         if one.federation != first.federation:
-            found.differs(
+            faults.differs(
                 one.owner,
                 "federation.json",
                 f"it sent {one.holder!r} the digest of another federation ({one.word}) than {first.owner!r} "
@@ -71,11 +71,11 @@ def _compare_signed(aligned: dict[str, PartyRun], held: Iterable[Held], found: F
         except StorageError:  # a copy without rows.npz
             pass
         except VflensError as error:  # no party trains so: whoever shows it wrote it
-            found.damaged(one.owner, "federation.json", str(error))
+            faults.damaged(one.owner, "federation.json", str(error))
         if own is not None and own != one.federation:
             problem = f"it is not the federation whose digest {one.owner!r} sent {one.holder!r} ({one.word})"
-            found.damaged(one.owner, "federation.json", problem)
+            faults.damaged(one.owner, "federation.json", problem)
             if one.word is not Word.PROVEN:
-                found.differs(
+                faults.differs(
                     one.holder, "heads.json", f"its digest of the federation of {one.owner!r}: {problem}"
                 )

@@ -36,7 +36,7 @@ class Held:
     certified: str  # the federation that the certificate of its signature names
 
 
-def held_heads(run: RecordedRun, trust: Path | None, found: Found) -> list[Held]:
+def held_heads(run: RecordedRun, trust: Path | None, faults: Found) -> list[Held]:
     """The heads in the folders of ``run``, those that are proven first; forged ones are found.
 
     Raises:
@@ -52,7 +52,7 @@ def held_heads(run: RecordedRun, trust: Path | None, found: Found) -> list[Held]
             if signer is not None and signer.role is not (roles.get(owner) or signer.role):
                 worth = Word.FORGED
             if worth is Word.FORGED:
-                found.damaged(
+                faults.damaged(
                     party.name, "heads.json", f"its heads of {owner!r} are not those that {owner!r} signed"
                 )
             else:
@@ -70,7 +70,7 @@ def held_heads(run: RecordedRun, trust: Path | None, found: Found) -> list[Held]
                 )
     if trust is not None:
         for one in (one for one in held if one.word is not Word.PROVEN):
-            found.notes.append(
+            faults.notes.append(
                 f"{one.holder}: its heads of {one.owner!r} are {one.word}: they prove nothing to others"
             )
     return sorted(_of_one_federation(held), key=lambda one: one.word is not Word.PROVEN)
@@ -86,13 +86,13 @@ def _of_one_federation(held: list[Held]) -> list[Held]:
     return [replace(one, word=Word.MIXED) if one in proven else one for one in held]
 
 
-def compare_logs(run: RecordedRun, held: Iterable[Held], logs: Logs, found: Found) -> None:
+def compare_logs(run: RecordedRun, held: Iterable[Held], logs: Logs, faults: Found) -> None:
     """Compare the ``logs`` of each party with the heads that it noted itself, and that others hold."""
     for party in run.parties:
         for name, head in party.status.heads.items():
             log = logs[party.name].get(name)
             if log and (problem := _misfit(log, head, "its own status.json")):
-                found.damaged(party.name, _file(name), problem)
+                faults.damaged(party.name, _file(name), problem)
     missing: set[tuple[str, str]] = set()
     backed: dict[tuple[str, str], int] = {}  # how many records of a log its party signed, as they are
     for one in held:
@@ -103,10 +103,10 @@ def compare_logs(run: RecordedRun, held: Iterable[Held], logs: Logs, found: Foun
                     problem = (
                         f"no such log was given, {holder} holds the head of {counted(head.records, 'record')}"
                     )
-                    found.damaged(one.owner, _file(name), f"{problem} ({one.word})")
+                    faults.damaged(one.owner, _file(name), f"{problem} ({one.word})")
                     missing.add(key)
             elif problem := _misfit(log, head, holder):
-                _accuse(one, name, problem, found, owner_too=head.records > backed.get(key, 0))
+                _accuse(one, name, problem, faults, owner_too=head.records > backed.get(key, 0))
             elif one.word is Word.PROVEN:
                 backed[key] = max(head.records, backed.get(key, 0))
 
@@ -124,16 +124,16 @@ def _misfit(log: CheckedLog, head: LogHead, holder: str) -> str:
     )
 
 
-def _accuse(held: Held, name: str, problem: str, found: Found, *, owner_too: bool) -> None:
+def _accuse(held: Held, name: str, problem: str, faults: Found, *, owner_too: bool) -> None:
     """Name who may have made a head and a log differ; a holder cannot make up what is proven."""
     if owner_too:
-        found.damaged(held.owner, _file(name), f"{problem} ({held.word})")
+        faults.damaged(held.owner, _file(name), f"{problem} ({held.word})")
     if held.word is not Word.PROVEN:
         problem = f"its head of {held.owner!r} {name} is not that of the log ({held.word})"
-        found.differs(held.holder, "heads.json", problem)
+        faults.differs(held.holder, "heads.json", problem)
 
 
-def compare_holders(held: Iterable[Held], found: Found) -> None:
+def compare_holders(held: Iterable[Held], faults: Found) -> None:
     """Compare the heads that holders have of the same number of records, proven ones first."""
     first: dict[tuple[str, str, int], tuple[Held, str]] = {}
     for one in held:
@@ -144,11 +144,11 @@ def compare_holders(held: Iterable[Held], found: Found) -> None:
             if one.word is Word.PROVEN:
                 both = f"{other.holder!r} and {one.holder!r} hold"
                 problem = f"it signed two heads of its first {counted(head.records, 'record')}, which {both}"
-                found.damaged(one.owner, _file(name), problem)
+                faults.damaged(one.owner, _file(name), problem)
                 continue
             for mine, another in ((one, other), (other, one)):
                 if mine.word is not Word.PROVEN:
-                    found.differs(
+                    faults.differs(
                         mine.holder,
                         "heads.json",
                         f"its head of the first {counted(head.records, 'record')} of {one.owner!r} {name} "

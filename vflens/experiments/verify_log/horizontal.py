@@ -38,33 +38,33 @@ def is_recorded(sender: PartyRun, receiver: PartyRun, point: Point) -> bool:
     return point is Point.PARAMETERS and sender.role is Role.SERVER and settings.get("participants") is None
 
 
-def compare_means(run: RecordedRun, found: Found) -> None:
+def compare_means(run: RecordedRun, faults: Found) -> None:
     """Compute the parameters of each round of ``run`` again, bit by bit, from those before and the server's
     records of the updates. The first round that does not fit is found, the later ones follow from it.
     """
     server = next((p for p in run.parties if p.role is Role.SERVER and p.has_transcript), None)
     if server is None:
         if run.holds(Role.CLIENT):
-            found.notes.append("no transcript of the server was given: no mean of updates is computed again")
+            faults.notes.append("no transcript of the server was given: no mean of updates is computed again")
         return
     try:
         facts = json_object(read_text(server.folder / "federation.json"))
         federation = HorizontalAgreement.restored(facts, {})
     except (OSError, ValueError, KeyError, TypeError, VflensError) as error:
-        found.notes.append(
+        faults.notes.append(
             f"{server.name}: no mean is computed again, its federation.json lacks facts ({in_words(error)})"
         )
         return
     if federation.horizontal.is_split:
-        found.notes.append(
+        faults.notes.append(
             f"{server.name}: no mean is computed again: the top models of SplitFed are not recorded"
         )
         return
-    _compare(run, server, federation, found)
+    _compare(run, server, federation, faults)
 
 
-def _compare(run: RecordedRun, server: PartyRun, federation: HorizontalAgreement, found: Found) -> None:
-    due, updates = _digested(server), _updates(server, found)
+def _compare(run: RecordedRun, server: PartyRun, federation: HorizontalAgreement, faults: Found) -> None:
+    due, updates = _digested(server), _updates(server, faults)
     sent = _sent(run, server, federation, due)
     current: Parameters | None = None
     computed = 0
@@ -77,14 +77,14 @@ def _compare(run: RecordedRun, server: PartyRun, federation: HorizontalAgreement
             current = _mean(federation, current, updates[number])
         except VflensError as error:
             line = min(line for line, _ in updates[number].values())
-            found.damaged(
+            faults.damaged(
                 server.name, "transcript/index.jsonl", f"round {number} has no mean ({error})", line
             )
             return
         computed += 1
         if due[number + 1] not in _digests(current):
             names = ", ".join(sorted(updates[number]))
-            found.differs(
+            faults.differs(
                 server.name,
                 f"released/{release_digests.FILE}",
                 f"the parameters of round {number + 1} are not those of round {number} plus the mean of the "
@@ -93,7 +93,7 @@ def _compare(run: RecordedRun, server: PartyRun, federation: HorizontalAgreement
             return
     if computed < federation.epochs:
         rounds = f"{computed} of {federation.epochs} means are computed again"
-        found.notes.append(f"{server.name}: {rounds}: the records of the others are not there")
+        faults.notes.append(f"{server.name}: {rounds}: the records of the others are not there")
 
 
 def _mean(federation: HorizontalAgreement, parameters: Parameters, updates: Updates) -> Parameters:
@@ -120,7 +120,7 @@ def _digested(server: PartyRun) -> dict[int, bytes]:
     return made
 
 
-def _updates(server: PartyRun, found: Found) -> dict[int, dict[str, tuple[int, Released]]]:
+def _updates(server: PartyRun, faults: Found) -> dict[int, dict[str, tuple[int, Released]]]:
     """Round → client → the index line and the update that the server recorded; up to a damaged record."""
     rounds: dict[int, dict[str, tuple[int, Released]]] = {}
     with suppress(StorageError):  # the check of the chain reports it
@@ -131,7 +131,7 @@ def _updates(server: PartyRun, found: Found) -> dict[int, dict[str, tuple[int, R
             of_round = rounds.setdefault(exchange.round, {})
             if of_round.setdefault(released.sender, (line, released))[0] != line:
                 problem = f"a second update of {released.sender!r} in round {exchange.round}"
-                found.damaged(server.name, "transcript/index.jsonl", problem, line)
+                faults.damaged(server.name, "transcript/index.jsonl", problem, line)
     return rounds
 
 

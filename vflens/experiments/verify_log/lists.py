@@ -12,7 +12,7 @@ from vflens.protocol.vertical.blinded_lists import FILE, Noted, noted_in
 from vflens.types import Role
 
 
-def compare_lists(run: RecordedRun, found: Found) -> None:
+def compare_lists(run: RecordedRun, faults: Found) -> None:
     """Compare what each data party blinded of another's ids with what the party before it gave.
 
     The coordinator passes the lists on, in the order of names; one that put guesses in their place would
@@ -24,29 +24,29 @@ def compare_lists(run: RecordedRun, found: Found) -> None:
             if (own := noted_in(party.folder)) is not None:
                 noted[party.name] = own
         except StorageError as error:
-            found.damaged(party.name, FILE, str(error))
-    _compare_salts(noted, found)
+            faults.damaged(party.name, FILE, str(error))
+    _compare_salts(noted, faults)
     members = {info.name for p in run.parties for info in p.federation.parties}
     names = sorted(n for n in members if run.infos()[n].role in (Role.ACTIVE, Role.PASSIVE))
     for place, owner in enumerate(names):
         way = [*names[place:], *names[:place]]
         for sender, receiver in pairwise(way):
             if sender in noted and receiver in noted:
-                _compare(owner, (sender, noted[sender]), (receiver, noted[receiver]), found)
+                _compare(owner, (sender, noted[sender]), (receiver, noted[receiver]), faults)
 
 
-def _compare_salts(noted: dict[str, Noted], found: Found) -> None:
+def _compare_salts(noted: dict[str, Noted], faults: Found) -> None:
     """Find lists of other salts than most are of, and leave them out; each one where none has most."""
     count = Counter(own.salts for own in noted.values()).most_common(2)
     if len(count) < 2:
         return
     due = count[0][0] if count[0][1] > count[1][1] else None
     for party in [party for party, own in noted.items() if own.salts != due]:
-        found.differs(party, FILE, "it began to align with other salts than the other data parties")
+        faults.differs(party, FILE, "it began to align with other salts than the other data parties")
         del noted[party]
 
 
-def _compare(owner: str, sent: tuple[str, Noted], taken: tuple[str, Noted], found: Found) -> None:
+def _compare(owner: str, sent: tuple[str, Noted], taken: tuple[str, Noted], faults: Found) -> None:
     """The ids of ``owner`` as one party gave them, and as the next one took them, as far as both noted it."""
     (sender, gave), (receiver, took) = sent, taken
     if owner not in took.lists or not (sender == owner or owner in gave.lists):
@@ -61,4 +61,4 @@ def _compare(owner: str, sent: tuple[str, Noted], taken: tuple[str, Noted], foun
             f"message {odd} of the ids of {owner!r} that it blinded is not what {sender!r} gave: who passed "
             "it on could try guesses"
         )
-        found.differs(receiver, FILE, problem)
+        faults.differs(receiver, FILE, problem)

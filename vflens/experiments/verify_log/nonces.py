@@ -13,7 +13,7 @@ from vflens.experiments.verify_log.words import Word
 _SHOWN = 8  # digits of a nonce
 
 
-def of_one_run(run: RecordedRun, held: Sequence[Held], found: Found) -> tuple[RecordedRun, Sequence[Held]]:
+def of_one_run(run: RecordedRun, held: Sequence[Held], faults: Found) -> tuple[RecordedRun, Sequence[Held]]:
     """The folders and statements of the run that most are of, proven ones before others.
 
     Those of another run are found, named after who shows them. They enter no other comparison: a genuine
@@ -21,7 +21,7 @@ def of_one_run(run: RecordedRun, held: Sequence[Held], found: Found) -> tuple[Re
     """
     nonces = {party.name: party.federation.nonce for party in run.parties if party.federation.parties}
     if not any((*nonces.values(), *(one.nonce for one in held))):
-        found.notes.append(
+        faults.notes.append(
             "no party states a nonce of the run, as in an earlier release: it is not told apart from other "
             "runs of its name and configuration"
         )
@@ -29,11 +29,11 @@ def of_one_run(run: RecordedRun, held: Sequence[Held], found: Found) -> tuple[Re
     due, sure = _due(nonces, held)
     for party, nonce in nonces.items():
         if nonce != due or not sure:
-            found.differs(party, "federation.json", f"it is {_of(nonce)}, {_others(due, sure=sure)}")
+            faults.differs(party, "federation.json", f"it is {_of(nonce)}, {_others(due, sure=sure)}")
     for one in held:
         if one.nonce != due and sure:
             stated = f"its heads of {one.owner!r} are {_of(one.nonce)} ({one.word})"
-            found.differs(one.holder, "heads.json", f"{stated}, {_others(due, sure=sure)}")
+            faults.differs(one.holder, "heads.json", f"{stated}, {_others(due, sure=sure)}")
     mine = tuple(party for party in run.parties if nonces.get(party.name, due) == due)
     return RecordedRun(run.name, mine), [one for one in held if one.nonce == due]
 

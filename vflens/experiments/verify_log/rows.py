@@ -26,7 +26,7 @@ class LoggedRows:
     lines: Array
 
 
-def compare_rows(run: RecordedRun, found: Found) -> dict[tuple[str, str], int]:
+def compare_rows(run: RecordedRun, faults: Found) -> dict[tuple[str, str], int]:
     """Compare the prediction rows that parties of ``run`` released with those that the others received.
 
     Returns:
@@ -35,17 +35,17 @@ def compare_rows(run: RecordedRun, found: Found) -> dict[tuple[str, str], int]:
     compared: dict[tuple[str, str], int] = {}
     predicted = RULES[run.setting].predicted
     for sender in run.parties:
-        made = _rows(sender, "released", sender.name, found)
+        made = _rows(sender, "released", sender.name, faults)
         for receiver in (p for p in run.parties if p.has_transcript):
             due = {key: rows for key, rows in made.items() if predicted(sender, receiver, key[0])}
-            arrived = _rows(receiver, "transcript", sender.name, found) if due else {}
+            arrived = _rows(receiver, "transcript", sender.name, faults) if due else {}
             for key, released in due.items():
-                _compare(sender, receiver, released, arrived.get(key, _nothing(released)), found)
+                _compare(sender, receiver, released, arrived.get(key, _nothing(released)), faults)
                 compared[sender.name, receiver.name] = len(released.rows)
     return compared
 
 
-def _rows(party: PartyRun, log: str, sender: str, found: Found) -> dict[tuple[Point, int], LoggedRows]:
+def _rows(party: PartyRun, log: str, sender: str, faults: Found) -> dict[tuple[Point, int], LoggedRows]:
     """The rows from ``sender`` in a log of ``party``, by point and version, up to a damaged record."""
     pieces: dict[tuple[Point, int], list[tuple[Array, Array, int]]] = {}
     with suppress(StorageError):  # the check of the chain reports it
@@ -54,12 +54,12 @@ def _rows(party: PartyRun, log: str, sender: str, found: Found) -> dict[tuple[Po
             if released.exchange.phase is not Phase.PREDICT or released.sender != sender:
                 continue
             if released.tensors is not None and (problem := _malformed(released.rows, released.tensors)):
-                found.damaged(party.name, f"{log}/index.jsonl", problem, line)
+                faults.damaged(party.name, f"{log}/index.jsonl", problem, line)
             elif released.tensors:
                 (values,) = released.tensors.values()
                 key = released.point, released.exchange.round
                 pieces.setdefault(key, []).append((released.rows, values, line))
-    return {key: _once(_joined(piece), party, log, found) for key, piece in pieces.items()}
+    return {key: _once(_joined(piece), party, log, faults) for key, piece in pieces.items()}
 
 
 def _malformed(rows: Array, tensors: Mapping[str, Array]) -> str:
@@ -87,14 +87,14 @@ def _bytes(values: Array) -> Array:
     return np.ascontiguousarray(values).reshape(len(values), width).view(np.uint8)
 
 
-def _once(found_rows: LoggedRows, party: PartyRun, log: str, found: Found) -> LoggedRows:
+def _once(found_rows: LoggedRows, party: PartyRun, log: str, faults: Found) -> LoggedRows:
     """The rows in order, each once; one that stands twice with other bytes was drawn twice."""
     order = np.argsort(found_rows.rows, kind="stable")
     rows, content, lines = (a[order] for a in (found_rows.rows, found_rows.content, found_rows.lines))
     again = np.flatnonzero(rows[1:] == rows[:-1]) + 1
     for place in again[(content[again] != content[again - 1]).any(axis=1)][:1]:
         problem = f"row {rows[place]} stands here and in line {lines[place - 1]} with other values"
-        found.differs(party.name, f"{log}/index.jsonl", problem, int(lines[place]))
+        faults.differs(party.name, f"{log}/index.jsonl", problem, int(lines[place]))
     kept = np.delete(np.arange(len(rows)), again)
     return LoggedRows(rows[kept], content[kept], lines[kept])
 
@@ -104,7 +104,7 @@ def _nothing(like: LoggedRows) -> LoggedRows:
 
 
 def _compare(
-    sender: PartyRun, receiver: PartyRun, released: LoggedRows, received: LoggedRows, found: Found
+    sender: PartyRun, receiver: PartyRun, released: LoggedRows, received: LoggedRows, faults: Found
 ) -> None:
     """Find the first row with other bytes, the rows that only one of the two has."""
     file = "transcript/index.jsonl"
@@ -112,19 +112,19 @@ def _compare(
     width = released.content.shape[1]
     if len(received.rows) and received.content.shape[1] != width:
         problem = f"rows from {sender.name!r} have other widths than it released"
-        found.differs(receiver.name, file, problem, int(received.lines[0]))
+        faults.differs(receiver.name, file, problem, int(received.lines[0]))
         return
     for place in b[(released.content[a] != received.content[b]).any(axis=1)][:1]:
         problem = f"prediction row {received.rows[place]} has other bytes than {sender.name!r} released"
-        found.differs(receiver.name, file, problem, int(received.lines[place]))
+        faults.differs(receiver.name, file, problem, int(received.lines[place]))
     for place in np.delete(np.arange(len(received.rows)), b)[:1]:
         problem = f"prediction row {received.rows[place]} was not released by {sender.name!r}"
-        found.differs(receiver.name, file, problem, int(received.lines[place]))
+        faults.differs(receiver.name, file, problem, int(received.lines[place]))
     if lacking := len(released.rows) - len(a):
         that = f"that {sender.name!r} released"
         due = counted(lacking, f"prediction row {that} is", many=f"prediction rows {that} are")
         problem = f"{due} missing"
         if {sender.status.state, receiver.status.state} == {"finished"}:
-            found.differs(receiver.name, file, problem)
+            faults.differs(receiver.name, file, problem)
         else:
-            found.notes.append(f"{receiver.name}: {problem}: the run did not end in order")
+            faults.notes.append(f"{receiver.name}: {problem}: the run did not end in order")

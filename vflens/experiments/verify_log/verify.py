@@ -25,7 +25,7 @@ _FACTS = {
 }
 
 
-def compare_keys(run: RecordedRun, trust: Path | None, found: Found) -> None:
+def compare_keys(run: RecordedRun, trust: Path | None, faults: Found) -> None:
     """Compare the members in ``federation.json`` of each party with what their owners have there.
 
     A party takes no federation that gives it another key than its own. A key that its owner signed shows who
@@ -39,7 +39,7 @@ def compare_keys(run: RecordedRun, trust: Path | None, found: Found) -> None:
             statement = key_statement(run.name, info.mask_key, folder.federation.nonce)
             if word(info.name, statement, info.signature, trust) is Word.FORGED:
                 problem = f"its key of masks of {info.name!r} is not the one that {info.name!r} signed"
-                found.damaged(folder.name, "federation.json", problem)
+                faults.damaged(folder.name, "federation.json", problem)
     for fact, (called, effect) in _FACTS.items():
         held = {
             p.name: {info.name: getattr(info, fact) for info in p.federation.parties} for p in run.parties
@@ -47,7 +47,7 @@ def compare_keys(run: RecordedRun, trust: Path | None, found: Found) -> None:
         for party, values in held.items():
             for owner, value in values.items():
                 if owner in held and value != held[owner].get(owner, value):
-                    found.differs(
+                    faults.differs(
                         party,
                         "federation.json",
                         f"its {called} of {owner!r} is not that of {owner!r}: who put it there {effect}",

@@ -149,9 +149,9 @@ def _refuse(words: str) -> NoReturn:
     raise DataError(words)
 
 
-def _rendered(name: str, found: Document) -> str:
+def _rendered(name: str, document: Document) -> str:
     """A panel as HTML."""
-    return str(getattr(_macros(), name)(found)) if found else ""
+    return str(getattr(_macros(), name)(document)) if document else ""
 
 
 @cache

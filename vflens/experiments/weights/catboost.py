@@ -17,26 +17,28 @@ _LOSSES = {"Logloss": "logistic", "MultiClass": "softmax", "RMSE": "squared erro
 _DEEPEST = 16  # CatBoost's own bound
 
 
-def of_catboost(found: Any) -> TreeModel:
+def of_catboost(document: Any) -> TreeModel:
     """The model that CatBoost wrote.
 
     Raises:
         WrongError, or an error of a lookup or conversion: it is none, or path restriction cannot use it.
     """
-    info, features = found["model_info"], found["features_info"]
+    info, features = document["model_info"], document["features_info"]
     params, columns = info["params"], features["float_features"]
     if set(features) != {"float_features"}:
         counts = sum(
-            len(of["hash_map"]) // of["hash_stride"] for of in (found.get("ctr_data") or {}).values()
+            len(of["hash_map"]) // of["hash_stride"] for of in (document.get("ctr_data") or {}).values()
         )
         raise WrongError(f"it has categories, and counts the labels of {counts} of them: numbers can be read")
-    if "oblivious_trees" not in found:
+    if "oblivious_trees" not in document:
         raise WrongError("its trees are not symmetric: train it with grow_policy SymmetricTree")
-    objective, start = params["loss_function"]["type"], np.array(found["scale_and_bias"][1], np.float64)
+    objective, start = params["loss_function"]["type"], np.array(document["scale_and_bias"][1], np.float64)
     if objective not in _LOSSES:
         raise WrongError(f"loss_function is {objective!r}, not one of {', '.join(_LOSSES)}")
     width, named = len(columns), [of["feature_id"] for of in columns if of.get("feature_id")]
-    trees = [_tree(number, tree, width, len(start)) for number, tree in enumerate(found["oblivious_trees"])]
+    trees = [
+        _tree(number, tree, width, len(start)) for number, tree in enumerate(document["oblivious_trees"])
+    ]
     tells = facts(
         feature_id=(len(named), "name of an input", "names of inputs"),
         borders=(sum(len(of["borders"] or ()) for of in columns), "bound between training values", ""),
@@ -49,13 +51,13 @@ def of_catboost(found: Any) -> TreeModel:
     return stated_model(trees, start, loss, (width, named), stated=_stated(params, loss), tells=tells)
 
 
-def _tree(number: int, found: Mapping[str, Any], width: int, scores: int) -> Tree:
-    splits = found.get("splits") or []
+def _tree(number: int, document: Mapping[str, Any], width: int, scores: int) -> Tree:
+    splits = document.get("splits") or []
     if len(splits) > _DEEPEST or any(split["split_type"] != "FloatFeature" for split in splits):
         raise WrongError(f"tree {number} splits categories, or more than {_DEEPEST} times")
     leaves = 1 << len(splits)
-    values = np.array(found["leaf_values"], np.float64).reshape(leaves, scores)
-    rows = np.array(found["leaf_weights"], np.float64).reshape(leaves)
+    values = np.array(document["leaf_values"], np.float64).reshape(leaves, scores)
+    rows = np.array(document["leaf_weights"], np.float64).reshape(leaves)
     nodes = 2 * leaves - 1  # as in a heap: those of a level ask its split, the leaves are last
     level = np.log2(np.arange(nodes) + 1.5).astype(int)
     inner = np.arange(nodes) < leaves - 1

@@ -48,14 +48,14 @@ def _pairs(text: str) -> Document:
     return {key: value if equals else True for key, equals, value in pairs}
 
 
-def of_lightgbm(found: Any) -> TreeModel:
+def of_lightgbm(document: Any) -> TreeModel:
     """The model that ``Booster.dump_model`` gave.
 
     Raises:
         WrongError, or an error of a lookup or conversion: it is none, or path restriction cannot use it.
     """
-    trees = [{**tree, **_flat(tree["tree_structure"])} for tree in found["tree_info"]]
-    return _model({**found, "tree_info": trees, "parameters": {}})
+    trees = [{**tree, **_flat(tree["tree_structure"])} for tree in document["tree_info"]]
+    return _model({**document, "tree_info": trees, "parameters": {}})
 
 
 def _flat(root: Document) -> Document:
@@ -72,29 +72,29 @@ def _flat(root: Document) -> Document:
     return arrays | {side: [place[id(node[side])] for node in inner] for side in _INNER[4:]}
 
 
-def _model(found: Document) -> TreeModel:
-    if str(found["version"]) not in ("v3", "v4"):
-        raise WrongError(f"version is {found['version']!r}, neither 'v3' nor 'v4'")
-    objective, *options = str(found.get("objective", "none")).split()
+def _model(document: Document) -> TreeModel:
+    if str(document["version"]) not in ("v3", "v4"):
+        raise WrongError(f"version is {document['version']!r}, neither 'v3' nor 'v4'")
+    objective, *options = str(document.get("objective", "none")).split()
     if objective not in _LOSSES or any(o.startswith("sigmoid") and o != "sigmoid:1" for o in options):
-        raise WrongError(f"objective is {found.get('objective')!r}, not one of {', '.join(_LOSSES)}")
+        raise WrongError(f"objective is {document.get('objective')!r}, not one of {', '.join(_LOSSES)}")
     scores, width, loss = (
-        int(found["num_tree_per_iteration"]), int(found["max_feature_idx"]) + 1, _LOSSES[objective]
+        int(document["num_tree_per_iteration"]), int(document["max_feature_idx"]) + 1, _LOSSES[objective]
     )  # fmt: skip
-    parts = [_tree(number, tree, width) for number, tree in enumerate(found["tree_info"])]
-    starts, stated = _stated(found, parts[:scores], loss)
-    share = scores / len(parts) if found.get("average_output") else 1.0
+    parts = [_tree(number, tree, width) for number, tree in enumerate(document["tree_info"])]
+    starts, stated = _stated(document, parts[:scores], loss)
+    share = scores / len(parts) if document.get("average_output") else 1.0
     shift = [*starts.tolist(), *[0.0] * len(parts)]
     trees = [
         replace(tree, value=np.where(tree.feature < 0, tree.value - off, 0) * share)
         for (tree, _), off in zip(parts, shift, strict=False)
     ]
-    categories = sum(map(len, found.get("pandas_categorical") or []))
-    inputs, stated_by = (width, found["feature_names"]), found["parameters"]
+    categories = sum(map(len, document.get("pandas_categorical") or []))
+    inputs, stated_by = (width, document["feature_names"]), document["parameters"]
     tells = facts(
         feature_names=(len(inputs[1]), "name of an input", "names of inputs"),
         feature_infos=(
-            sum(info != "none" for info in found["feature_infos"]),
+            sum(info != "none" for info in document["feature_infos"]),
             "least and largest training value",
             _EXTREMES,
         ),
@@ -106,12 +106,12 @@ def _model(found: Document) -> TreeModel:
     return stated_model(trees, starts, loss, inputs, stated=stated, tells=tells, dtype=np.float64)
 
 
-def _tree(number: int, found: Document, width: int) -> tuple[Tree, Array]:
+def _tree(number: int, document: Document, width: int) -> tuple[Tree, Array]:
     """A tree whose covers are numbers of rows, and the hessians of its leaves (L,)."""
-    if int(found.get("num_cat", 0)) or int(found.get("is_linear", 0)):
+    if int(document.get("num_cat", 0)) or int(document.get("is_linear", 0)):
         raise WrongError(f"tree {number} splits categories or has linear leaves: numbers can be read")
-    value, count, weight = (_numbers(found[key]) for key in _LEAF)
-    feature, below, kind, cover, left, right = (_numbers(found[key]) for key in _INNER)
+    value, count, weight = (_numbers(document[key]) for key in _LEAF)
+    feature, below, kind, cover, left, right = (_numbers(document[key]) for key in _INNER)
     if ((kind.astype(int) & 12) == _MISSING["Zero"]).any():
         raise WrongError(f"tree {number} takes 0 for missing: train without zero_as_missing")
     inner, leaves = len(feature), len(value)
@@ -126,13 +126,15 @@ def _tree(number: int, found: Document, width: int) -> tuple[Tree, Array]:
     return replace(tree, weight=None), tree.weight[tree.leaves]
 
 
-def _numbers(found: Any) -> Array:
-    return np.array(found.split() if isinstance(found, str) else found, np.float64)
+def _numbers(document: Any) -> Array:
+    return np.array(document.split() if isinstance(document, str) else document, np.float64)
 
 
-def _stated(found: Document, first: Sequence[tuple[Tree, Array]], loss: str) -> tuple[Array, StatedTraining]:
+def _stated(
+    document: Document, first: Sequence[tuple[Tree, Array]], loss: str
+) -> tuple[Array, StatedTraining]:
     """The first scores, and what is stated of the first trees."""
-    of, trees, scores = found["parameters"], found["tree_info"], len(first)
+    of, trees, scores = document["parameters"], document["tree_info"], len(first)
     shrunk = [float(tree["shrinkage"]) for tree in trees]
     held = set(shrunk[:scores]) == {1.0}
     factor = scores / max(1, scores - 1)
@@ -146,7 +148,7 @@ def _stated(found: Document, first: Sequence[tuple[Tree, Array]], loss: str) -> 
     hessians = [weight.sum() / max(1, tree.cover[tree.leaves].sum()) for tree, weight in first]
     reasons = {
         **{f"{key} is {of.get(key)}": bool(float(of.get(key) or 0)) for key in _BENDS},
-        "its trees were not boosted one after the other": bool(found.get("average_output"))
+        "its trees were not boosted one after the other": bool(document.get("average_output"))
         or of.get("boosting", "gbdt") not in ("gbdt", "goss"),
         "its first tree does not hold the first score": not held,
         "dump_model leaves out the penalty, save_model has it": loss == "squared error" and not of,
@@ -163,7 +165,7 @@ def _stated(found: Document, first: Sequence[tuple[Tree, Array]], loss: str) -> 
 
 
 def _start(
-    found: Document, tree: Tree, hessian: Array, factor: float, stated: str | None
+    document: Document, tree: Tree, hessian: Array, factor: float, stated: str | None
 ) -> tuple[float, float]:
     """The first score, and λ, which text states. JSON has the score at the root, rounded: with the hessian of
     a row it tells which whole number of rows has the class.
@@ -178,7 +180,7 @@ def _start(
     with np.errstate(all="ignore"):
         p = np.array([round((0.5 + side) * rows) / rows for side in (-(squared**0.5), squared**0.5)])
         starts = np.log(p) if factor != 1 else np.log(p / (1 - p))
-        start = starts[np.abs(starts - float(found["internal_value"][0])).argmin()]
+        start = starts[np.abs(starts - float(document["internal_value"][0])).argmin()]
         step = value - start
         penalty = -(step @ hessian) / step.sum()
     return float(start), 0.0 if abs(step @ hessian) < 1e-6 * (abs(step) @ hessian) else float(penalty)

@@ -27,13 +27,13 @@ _LOSSES = {
 _ARRAYS = ("left_children", "right_children", "split_indices", "split_conditions")
 
 
-def of_xgboost(found: Any) -> TreeModel:
+def of_xgboost(document: Any) -> TreeModel:
     """The model that ``Booster.save_model`` wrote.
 
     Raises:
         WrongError, or an error of a lookup or conversion: it is none, or path restriction cannot use it.
     """
-    learner = found["learner"]
+    learner = document["learner"]
     objective, booster = learner["objective"]["name"], learner["gradient_booster"]
     if (grown := booster["name"]) not in ("gbtree", "dart"):
         raise WrongError(f"gradient_booster.name is {grown!r}, neither 'gbtree' nor 'dart'")
@@ -120,15 +120,15 @@ def _base(facts: Mapping[str, Any], objective: str, scores: int) -> Array | None
     return base if ((base > 0) & (base < 1)).all() else None
 
 
-def _tree(number: int, found: Mapping[str, Any], width: int) -> Tree:
-    if int(found["tree_param"].get("size_leaf_vector", 1)) > 1:
+def _tree(number: int, document: Mapping[str, Any], width: int) -> Tree:
+    if int(document["tree_param"].get("size_leaf_vector", 1)) > 1:
         raise WrongError(f"tree {number} has leaves of several values")
-    if any(found.get("split_type", ())):
+    if any(document.get("split_type", ())):
         raise WrongError(f"tree {number} splits categories: one-hot columns can be read")
-    left, right, feature, threshold = (np.array(found[name], np.float64) for name in _ARRAYS)
+    left, right, feature, threshold = (np.array(document[name], np.float64) for name in _ARRAYS)
     with np.errstate(over="ignore"):
         threshold = threshold.astype(np.float32).astype(np.float64)  # as XGBoost compares; JSON has decimals
-    cover = np.array(found.get("sum_hessian", np.ones_like(left)), np.float64)
-    weight = np.array(found["base_weights"], np.float64) if "base_weights" in found else None
+    cover = np.array(document.get("sum_hessian", np.ones_like(left)), np.float64)
+    weight = np.array(document["base_weights"], np.float64) if "base_weights" in document else None
     value = np.where(left < 0, threshold, 0) if left.shape == threshold.shape else threshold
     return tree_of(number, (left, right, feature, threshold, value, cover), width, weight)

@@ -107,9 +107,9 @@ class _Partition:
 class _Table:
     """How many rows of each box end in each leaf of the next tree: ``least`` to ``most`` int (C, L)."""
 
-    def __init__(self, tree: Tree, now: _Partition, boxes: tuple[Array, Array], found: Rates) -> None:
+    def __init__(self, tree: Tree, now: _Partition, boxes: tuple[Array, Array], rates: Rates) -> None:
         self._rows = now.rows
-        cover, (gradient, off_gradient) = tree.cover[tree.leaves], found.gradients(tree)
+        cover, (gradient, off_gradient) = tree.cover[tree.leaves], rates.gradients(tree)
         self._due = np.stack([cover, gradient])
         self._weights, off = _weights(now.margin)
         most = cover / self._weights[0].min()  # rows of a leaf

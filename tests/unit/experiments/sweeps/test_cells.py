@@ -163,7 +163,7 @@ def test_an_ended_pool_leaves_no_worker_and_no_traceback(tmp_path: Path, sent: s
 def test_refusals(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"^jobs = 0: give at least 1$"):
         Pool(tmp_path, jobs=0)
-    with pytest.raises(ConfigError, match=r"^backend = 'slurm': choose one of loky, ray, dask$"):
+    with pytest.raises(ConfigError, match=r"^backend = 'slurm': choose one of loky, dask$"):
         Pool(tmp_path, backend="slurm")  # type: ignore[arg-type]
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match=r"cannot be written .*: free space or choose another --out$"):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from vflens.errors import ConfigError, UnavailableError
-from vflens.experiments.sweeps.pool import Backend, Cell, Pool, Rows
+from vflens.experiments.sweeps.pool import Cell, Pool, Rows
 
 CELLS = [Cell({"i": i}, (i,)) for i in range(16)]
 SLOTS = 8
@@ -24,8 +24,7 @@ pytestmark = [
 
 @pytest.fixture(autouse=True)
 def _no_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
-    for address in ("DASK_SCHEDULER_ADDRESS", "RAY_ADDRESS"):
-        monkeypatch.delenv(address, raising=False)
+    monkeypatch.delenv("DASK_SCHEDULER_ADDRESS", raising=False)
 
 
 @pytest.fixture
@@ -112,21 +111,11 @@ def test_sixteen_half_seconds_on_eight_slots_take_one_second(tmp_path: Path) -> 
 
 @pytest.mark.facts
 @pytest.mark.timeout(300)
-def test_ray_has_as_many_cells_in_flight_as_slots(tmp_path: Path) -> None:
-    pytest.importorskip("ray")
-    shared, kept = folders(tmp_path)
-    done = Pool(kept, SLOTS, "ray").run(together(shared), CELLS)
-    assert [rows[0]["i"] for rows in done] == list(range(16))
-
-
-@pytest.mark.facts
-@pytest.mark.timeout(300)
-@pytest.mark.parametrize(("backend", "package"), [("dask", "distributed"), ("ray", "ray")])
-def test_a_killed_worker_loses_only_its_cell(tmp_path: Path, backend: Backend, package: str) -> None:
-    pytest.importorskip(package)
+def test_a_killed_worker_loses_only_its_cell(tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
     shared, kept = folders(tmp_path)
     facts: list[int] = []
-    pool = Pool(kept, 2, backend, lambda done, total: facts.append(done))
+    pool = Pool(kept, 2, "dask", lambda done, total: facts.append(done))
     done = pool.run(killing(shared, times=1), CELLS)
     assert [rows[0]["i"] for rows in done] == list(range(16))
     assert facts == list(range(17))
@@ -135,11 +124,8 @@ def test_a_killed_worker_loses_only_its_cell(tmp_path: Path, backend: Backend, p
 
 @pytest.mark.facts
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize(("backend", "package"), [("dask", "distributed"), ("ray", "ray")])
-def test_a_cell_that_kills_every_worker_is_one_sentence(
-    tmp_path: Path, backend: Backend, package: str
-) -> None:
-    pytest.importorskip(package)
+def test_a_cell_that_kills_every_worker_is_one_sentence(tmp_path: Path) -> None:
+    pytest.importorskip("distributed")
     shared, kept = folders(tmp_path)
     with pytest.raises(UnavailableError, match=r"^a cell ended several workers of the cluster .*more memory"):
-        Pool(kept, 1, backend).run(killing(shared, times=99), CELLS[2:4])
+        Pool(kept, 1, "dask").run(killing(shared, times=99), CELLS[2:4])

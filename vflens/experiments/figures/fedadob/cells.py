@@ -115,16 +115,16 @@ def series(method: Method, seeds: Sequence[Cap]) -> Series:
     return Series(method.title, x, [e[0] for e in errors], [e[1] for e in errors], names=names)
 
 
-def missed(attack: str, found: Sequence[float], paper: float, figure: str = "error") -> str:
+def missed(attack: str, errors: Sequence[float], paper: float, figure: str = "error") -> str:
     """A sentence where the ``figure`` of ``attack`` without a defence is larger, seed by seed, than the
     ``paper`` says: with it a page begins. Else "".
     """
-    mean, half = interval(found) if found else (0.0, 0.0)
+    mean, half = interval(errors) if errors else (0.0, 0.0)
     if mean - half <= paper:
         return ""
     return (
-        f"{attack} as printed has {figure} {spread(found)} without a defence here, {paper:.3f} in the paper: "
-        "not all of its error behind a defence is the defence's. "
+        f"{attack} as printed has {figure} {spread(errors)} without a defence here, {paper:.3f} in the "
+        "paper: not all of its error behind a defence is the defence's. "
     )
 
 
