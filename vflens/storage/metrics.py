@@ -185,6 +185,7 @@ class Metrics:
         self._rows: list[dict[str, Any]] = []
         self._places: dict[tuple[Any, ...], int] = {}
         self._lock = threading.Lock()
+        self._saved = False
         for row in _read(file) if file.exists() else []:
             self._put(row)
 
@@ -213,6 +214,7 @@ class Metrics:
     def _put(self, row: dict[str, Any]) -> None:
         place = self._places.setdefault(tuple(row[name] for name in _KEY), len(self._rows))
         self._rows[place : place + 1] = [row]
+        self._saved = False
 
     def add_columns(self, metric: Name, values: Array, **labels: Any) -> None:
         """Add the figures ``values`` (d,), such as one of each of the target's columns, as one row."""
@@ -229,7 +231,7 @@ class Metrics:
             return next((r["value"] for r in reversed(self._rows) if r["metric"] == metric), None)
 
     def save(self) -> None:
-        """Write all figures.
+        """Write all figures, unless the file has them.
 
         Raises:
             StorageError: the file cannot be written; an earlier one stays.
@@ -238,8 +240,11 @@ class Metrics:
 
         written = BytesIO()
         with self._lock:
+            if self._saved:
+                return
             pq.write_table(_table(self._rows), written)
             write_whole(self._file, written.getvalue(), remedy="another `out`; earlier results are kept")
+            self._saved = True
 
 
 def _table(rows: list[dict[str, Any]]) -> pa.Table:

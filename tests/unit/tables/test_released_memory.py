@@ -26,13 +26,18 @@ class Pool:
 def test_texts_are_released_before_the_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file, steps = tmp_path / "own.csv", list[str]()
     file.write_text("id,a\nx,1\ny,2\n")
-    for name in ("_ids", "_fill"):
 
-        def noted(*given: Any, name: str = name, plain: Any = getattr(reading, name)) -> Any:
+    def noting(name: str) -> Any:
+        plain = getattr(reading, name)
+
+        def noted(*given: Any) -> Any:
             steps.append(name)
             return plain(*given)
 
-        monkeypatch.setattr(reading, name, noted)
+        return noted
+
+    for name in ("_ids", "_fill"):
+        monkeypatch.setattr(reading, name, noting(name))
     monkeypatch.setattr(pa, "default_memory_pool", lambda: Pool(steps))
     assert read_party_table(PartyFile(file=file, id_column="id")).features.tolist() == [[1.0], [2.0]]
     assert steps == ["_ids", "released", "_fill", "released"]
