@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from vflens.array import in_unit
@@ -53,6 +54,15 @@ class OwnReads(CheckedReads):
             raise KnowledgeError(f"party {self.party!r} has no {name} of its own{holder}")
         found = self._own[name]
         return found if name == "parameters" else in_unit(found[self._asked(rows, len(found))])
+
+    def owned(self) -> Iterator[str | Array]:
+        """All that the party owns, array by array, and the parameters of its own bottom model."""
+        for name, array in sorted(self._own.items()):
+            yield name
+            yield array
+        if self._own_model is not None:
+            with suppress(KnowledgeError):  # it has none: then an attack gets none
+                yield from (t.detach().cpu().numpy() for t in self._own_model().state_dict().values())
 
     def own_logits(self, rows: Array | None = None) -> Array:
         """What the own columns add to the logits (N, k) of ``rows``, as in :meth:`own`, without a bias.

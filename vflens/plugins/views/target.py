@@ -58,6 +58,10 @@ class TargetView(CheckedReads, SharedFindings):
         """The names of all parties, a horizontal run's clients, sorted."""
         return sorted(self._parties)
 
+    def public_facts(self) -> str:
+        """What all parties know of each other and of the model, for the target, as text."""
+        return repr((self.party, self.target, self.n_classes, self._parties, self._model, self._every))
+
     @property
     def model(self) -> ModelFamily:
         """What the federation trains, which all parties know."""
