@@ -14,9 +14,9 @@ import numpy as np
 
 from vflens.config import PartyConfig
 from vflens.errors import ConfigError, KnowledgeError, PluginError, ProtocolError, StateError, StorageError
-from vflens.member.remembered import recalled
 from vflens.plugins.attack import Attack
 from vflens.plugins.views.horizontal import ServerView
+from vflens.plugins.views.remembered import recalled
 from vflens.plugins.views.vertical import AdversaryView
 from vflens.protocol.acts import Guess, Receipt, Submission
 from vflens.protocol.link import Links

@@ -25,8 +25,8 @@ from vflens.experiments.scoreboard.grid import Place, ScoreboardGrid
 from vflens.experiments.scoreboard.keys import COST, Keyed, experiment_of, keyed, sends
 from vflens.experiments.sweeps.pool import Cell, Pool, Rows, write_rows
 from vflens.experiments.sweeps.sweep import finished
-from vflens.member.remembered import REMEMBERED
 from vflens.plugins.attack import means_only
+from vflens.plugins.views.remembered import REMEMBERED
 from vflens.storage.arrow import parquet_rows
 from vflens.types import Document, Estimate, Phase
 

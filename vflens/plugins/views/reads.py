@@ -87,6 +87,10 @@ class CheckedReads:
             yield r.rows
             yield from (r.tensors or {}).values()
 
+    def owned(self) -> Iterator[str | Array]:
+        """All that the party owns, array by array: here nothing."""
+        return iter(())
+
     def common_rows(self, senders: Collection[str]) -> tuple[Array, Array]:
         """The rows that all ``senders`` granted: positions int32 (t,), and their columns side by side (t, d).
 

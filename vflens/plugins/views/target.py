@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from vflens.errors import KnowledgeError
 from vflens.models.family import ModelFamily
@@ -31,6 +31,8 @@ class TargetView(CheckedReads, SharedFindings):
 
     #: What was read that crosses the wire by a grant alone.
     granted: Set[Point] = frozenset()
+    #: Whether messages and what the party owns are all that it shows: rounds of a server are more.
+    is_remembered: ClassVar[bool] = False
 
     def __init__(
         self,

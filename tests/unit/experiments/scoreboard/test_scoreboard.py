@@ -132,21 +132,19 @@ def test_code_that_gives_the_bits_of_the_first_seed_again_keeps_the_others(
     assert len(ran) == len(again)
 
 
-def test_a_key_has_the_code_of_its_family_alone() -> None:
+@pytest.mark.parametrize("name", FEDERATIONS)
+def test_a_key_has_the_code_of_its_family_alone(name: str) -> None:
     """A clear place has nothing of protected training, and no place the code of another family."""
-    for name, cast in FEDERATIONS.items():
-        settings = Place(cast.data[0], name, UNDEFENDED, 1).settings()
-        family = settings.get("model", {}).get("family", "softmax_regression")
-        protected = "protection" in settings["training"]
-        apart = keys._apart(family, protected=protected)
-        found = [
-            {unit[0] for unit in sources._reached(registry.get(one), apart)}
-            for registry, one in ((MODELS, family), (ATTACKS, "property_scores"), (ATTACKS, "dlg"))
-        ]
-        assert MODELS.get(family).__module__ in found[0]
-        others = {MODELS.get(one).__module__ for one in MODELS.names() if one != family}
-        assert not set.union(*found) & others
-        assert any(one.startswith("vflens.numerics.shares.") for one in found[0]) is protected
+    settings = Place(FEDERATIONS[name].data[0], name, UNDEFENDED, 1).settings()
+    family = settings.get("model", {}).get("family", "softmax_regression")
+    protected = "protection" in settings["training"]
+    apart = keys._apart(family, protected=protected)
+    reached = {unit[0] for unit in sources._reached(MODELS.get(family), apart)}
+    by_attack = {unit[0] for unit in sources._reached(ATTACKS.get("dlg"), apart)}
+    families = {MODELS.get(one).__module__ for one in MODELS.names()}
+    assert reached & families == {MODELS.get(family).__module__}
+    assert by_attack & families <= {MODELS.get(family).__module__}
+    assert any(one.startswith("vflens.numerics.shares.") for one in reached) is protected
 
 
 def _said(rows: Rows) -> Rows:

@@ -15,33 +15,27 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vflens.plugins.views.vertical import AdversaryView
+from vflens.plugins.views.target import TargetView
 from vflens.types import Array, Estimate
 
 if TYPE_CHECKING:
     from vflens.plugins.attack import Attack
-    from vflens.plugins.views.horizontal import ServerView
 
 #: Digest → estimate; None: nothing is remembered.
 REMEMBERED: ContextVar[dict[str, Estimate] | None] = ContextVar("REMEMBERED", default=None)
 
 
 def recalled(
-    attack: Attack,
-    view: AdversaryView | ServerView,
-    rng: np.random.Generator,
-    estimate: Callable[[], Estimate],
+    attack: Attack, view: TargetView, rng: np.random.Generator, estimate: Callable[[], Estimate]
 ) -> Estimate:
-    """What ``estimate`` finds, or found of the same rows of the same view; a server's rounds are not
-    remembered.
-    """
+    """What ``estimate`` finds, or found of the same rows of the same view, where it ``is_remembered``."""
     kept = REMEMBERED.get()
-    if kept is None or not isinstance(view, AdversaryView):
+    if kept is None or not view.is_remembered:
         return estimate()
     facts = f"{type(attack)} {attack!r} {rng.bit_generator.state} {view.public_facts()}"
     shown = [view.learned(("digest", *of), partial(_digest, view.readable(*of))) for of in view.messages()]
     owned = view.learned("digest", partial(_digest, view.owned()))
-    key = _digest([facts, view.rows, view.training_rows, *shown, owned])
+    key = _digest([facts, view.rows, *shown, owned])
     if key not in kept:
         kept[key] = estimate()
     return copy.deepcopy(kept[key])
