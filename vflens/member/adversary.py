@@ -16,6 +16,7 @@ from vflens.config import PartyConfig
 from vflens.errors import ConfigError, KnowledgeError, PluginError, ProtocolError, StateError, StorageError
 from vflens.plugins.attack import Attack
 from vflens.plugins.views.horizontal import ServerView
+from vflens.plugins.views.remembered import recalled
 from vflens.plugins.views.vertical import AdversaryView
 from vflens.protocol.acts import Guess, Receipt, Submission
 from vflens.protocol.link import Links
@@ -200,7 +201,7 @@ def reconstructed(attack: Attack, view: AdversaryView | ServerView, rng: np.rand
     """
     attack.check_label(view.label_kind)
     try:
-        estimate = attack.reconstruct(view, rng=rng)
+        estimate = recalled(attack, view, rng, lambda: attack.reconstruct(view, rng=rng))
     except (KnowledgeError, ConfigError, StorageError):
         raise
     except (Exception, SystemExit) as error:  # a plug-in must not end the process

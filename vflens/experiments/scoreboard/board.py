@@ -8,8 +8,8 @@ from functools import cached_property
 
 from vflens.experiments.outcome.table import where
 from vflens.experiments.pages.cost import Cost, Use
-from vflens.experiments.scoreboard.cells import COST
 from vflens.experiments.scoreboard.grid import FEDERATIONS, UNDEFENDED, ScoreboardGrid
+from vflens.experiments.scoreboard.keys import COST
 from vflens.experiments.scoreboard.kinds import kind_of
 from vflens.experiments.scoreboard.verdicts import CellResult, over_seeds, summary, words
 from vflens.experiments.sweeps.pool import Rows

@@ -7,38 +7,31 @@ runs those without a kept result only: a new attack costs its own time, not that
 
 from __future__ import annotations
 
-import hashlib
 import json
 import tempfile
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import lru_cache, partial
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from vflens.errors import ConfigError, VflensError
+from vflens.errors import VflensError
 from vflens.experiments.pages.cost import use_of
 from vflens.experiments.run.loading import experiment_kind
 from vflens.experiments.run.run import begun
-from vflens.experiments.scoreboard.grid import FEDERATIONS, UNDEFENDED, Place, ScoreboardGrid
-from vflens.experiments.scoreboard.sources import digest
+from vflens.experiments.scoreboard.grid import Place, ScoreboardGrid
+from vflens.experiments.scoreboard.keys import COST, Keyed, experiment_of, keyed, sends
 from vflens.experiments.sweeps.pool import Cell, Pool, Rows, write_rows
 from vflens.experiments.sweeps.sweep import finished
-from vflens.plugins.attack import installed_attack, means_only
-from vflens.plugins.malicious import breaks_protocol
-from vflens.registry import ATTACKS, DATASETS, DEFENSES, MODELS, Registry
+from vflens.plugins.attack import means_only
+from vflens.plugins.views.remembered import REMEMBERED
 from vflens.storage.arrow import parquet_rows
-from vflens.types import Document, Phase
+from vflens.types import Document, Estimate, Phase
 
 if TYPE_CHECKING:
     from vflens.experiments.results.record import RecordedRun
-
-#: Attack → the key of its result, and its table in the experiment; :data:`COST` has none.
-Keyed = dict[str, tuple[str, Document]]
-COST = "cost"  # stands for an attack in rows of runs without attacks
-#: The code of protected training: it decides nothing elsewhere.
-_PROTECTION = "vflens.numerics.shares."
 
 
 def scored(grid: ScoreboardGrid, pool: Pool, only: Collection[str] = ()) -> Rows:
@@ -150,67 +143,6 @@ def _runs_of(attacks: Keyed) -> Iterator[Keyed]:
     yield from ({name: one} for name, one in attacks.items() if sends(name))
 
 
-@cache
-def sends(attack: str) -> bool:
-    """Whether ``attack`` breaks the protocol: its party sends other things than are due."""
-    kind = installed_attack(attack)
-    return kind is not None and breaks_protocol(kind)
-
-
-def _experiment(settings: Document, attacks: Iterable[str]) -> Document:
-    """The experiment of a place's ``settings``, which says so if one of ``attacks`` breaks the protocol."""
-    return {**settings, **({"malicious": True} if any(map(sends, attacks)) else {})}
-
-
-def keyed(place: Place, attacks: Sequence[str]) -> Keyed:
-    """Those of ``attacks`` that fit ``place``, each with the key of its result there: a digest of settings,
-    "-", and one of the code of its plug-ins.
-    """
-    tables = {name: _table(place.federation, place.data, name) for name in attacks}
-    return with_keys(place, {name: table for name, table in tables.items() if table is not None})
-
-
-def with_keys(place: Place, tables: Mapping[str, Document]) -> Keyed:
-    """Do what :func:`keyed` does, for attacks by their ``tables``."""
-    settings = place.settings()
-    family = settings.get("model", {}).get("family", "softmax_regression")
-    apart = _apart(family, protected="protection" in settings["training"])
-    code = [_code(DATASETS, place.data, apart), _code(MODELS, family, apart)]
-    if place.defense != UNDEFENDED:
-        code.append(_code(DEFENSES, place.defense, apart))
-
-    def key(name: str, table: Document) -> str:
-        own = _code(ATTACKS, name, apart) if table else ""
-        return f"{_digest([_experiment(settings, [name]), table])}-{_digest([*code, own])}"
-
-    return {name: (key(name, table), table) for name, table in tables.items()}
-
-
-@cache
-def _apart(family: str, *, protected: bool) -> tuple[str, ...]:
-    """The modules that decide nothing where ``family`` is trained: other families, and protected training."""
-    others = (MODELS.get(name).__module__ for name in MODELS.names() if name != family)
-    return (*others, *(() if protected else (_PROTECTION,)))
-
-
-@cache  # a scoreboard asks for thousands, and a registry reads its folder each time
-def _table(federation: str, data: str, attack: str) -> Document | None:
-    return {} if attack == COST else FEDERATIONS[federation].attack(attack, data)
-
-
-@cache
-def _code(registry: Registry, name: str, apart: tuple[str, ...]) -> str:
-    """A digest of the code of a plug-in; "" where it needs an extra that is not installed."""
-    try:
-        return digest(registry.get(name), apart)
-    except ConfigError:
-        return ""
-
-
-def _digest(parts: Sequence[Any]) -> str:
-    return hashlib.blake2b(json.dumps(parts, sort_keys=True).encode(), digest_size=12).hexdigest()
-
-
 def by_key(folder: Path) -> dict[str, Rows]:
     """Key → the rows of its result, from one of the files that have it."""
     found: dict[str, Rows] = {}
@@ -229,8 +161,18 @@ def measured(place: Place, attacks: Keyed, *, scratch: str) -> Rows:
     early = _refusals(place, attacks, scratch)
     left = {name: one for name, one in attacks.items() if name not in early}
     rows = [{"attack": name, **refusal} for name, refusal in early.items()]
-    rows += _results(place, left, scratch) if left else []
+    remembered = REMEMBERED.set(_remembered(place.data, place.federation)[place.seed, place.sample])
+    try:
+        rows += _results(place, left, scratch) if left else []
+    finally:
+        REMEMBERED.reset(remembered)
     return [{**place._asdict(), "key": attacks[row["attack"]][0], **row} for row in rows]
+
+
+@lru_cache(maxsize=1)  # a section at a time: its defences come one after the other
+def _remembered(data: str, federation: str) -> defaultdict[tuple[int, int], dict[str, Estimate]]:
+    """Seed and rows → what attacks made of views, so that the same view is not attacked again."""
+    return defaultdict(dict)
 
 
 def _refusals(place: Place, attacks: Keyed, scratch: str) -> dict[str, Document]:
@@ -238,7 +180,7 @@ def _refusals(place: Place, attacks: Keyed, scratch: str) -> dict[str, Document]
     where the defence is.
     """
     tables = [table for _, table in attacks.values() if table]
-    error = _refusal({**_experiment(place.settings(), attacks), "attacks": tables}, scratch)
+    error = _refusal({**experiment_of(place.settings(), attacks), "attacks": tables}, scratch)
     if error is None:
         return {}
     whole = _refusal(place.settings(), scratch) is not None
@@ -288,7 +230,7 @@ def _runs(place: Place, scratch: str) -> bool:
 def _run(place: Place, attacks: Keyed, scratch: str) -> Rows:
     """The rows of one run, without place and key."""
     tables = [table for _, table in attacks.values() if table]
-    with finished({**_experiment(place.settings(), attacks), "attacks": tables}, scratch) as done:
+    with finished({**experiment_of(place.settings(), attacks), "attacks": tables}, scratch) as done:
         scores = (
             {**row, "granted": done.reads_grants(row["attack"], row["target"])}
             for row in _scores(done)

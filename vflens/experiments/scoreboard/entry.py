@@ -10,8 +10,9 @@ from pathlib import Path
 
 from vflens.errors import ConfigError
 from vflens.experiments.scoreboard.board import FAMILIES, Board, boards, estimated
-from vflens.experiments.scoreboard.cells import COST, scored
+from vflens.experiments.scoreboard.cells import scored
 from vflens.experiments.scoreboard.grid import CLEAR, DATA, FEDERATIONS, PROTECTED, UNDEFENDED, ScoreboardGrid
+from vflens.experiments.scoreboard.keys import COST
 from vflens.experiments.scoreboard.kinds import PUBLISHED, kind_of
 from vflens.experiments.scoreboard.ranks import TIE, Threat, reads_grants
 from vflens.experiments.scoreboard.tuned import is_apart

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from vflens.experiments.pages.cost import FEWEST
 from vflens.experiments.scoreboard.board import FAMILIES, Board
-from vflens.experiments.scoreboard.cells import sends
 from vflens.experiments.scoreboard.grid import APART, FEDERATIONS, UNDEFENDED
+from vflens.experiments.scoreboard.keys import sends
 from vflens.experiments.scoreboard.lines import listed, paragraph, table
 from vflens.experiments.scoreboard.verdicts import CellResult, best
 from vflens.types import Knowledge, Setting

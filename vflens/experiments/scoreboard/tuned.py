@@ -13,8 +13,9 @@ from functools import partial
 
 from vflens.errors import VflensError
 from vflens.experiments.scoreboard.board import FAMILIES, Board
-from vflens.experiments.scoreboard.cells import Keyed, by_key, keyed, measured, with_keys
+from vflens.experiments.scoreboard.cells import by_key, measured
 from vflens.experiments.scoreboard.grid import FEDERATIONS, UNDEFENDED, Place, ScoreboardGrid
+from vflens.experiments.scoreboard.keys import Keyed, keyed, with_keys
 from vflens.experiments.scoreboard.lines import table
 from vflens.experiments.scoreboard.ranks import TIE, reads_grants
 from vflens.experiments.scoreboard.verdicts import CellResult, over_seeds

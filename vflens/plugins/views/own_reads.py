@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from vflens.array import in_unit
@@ -58,6 +59,15 @@ class OwnReads(CheckedReads):
     def again(self, rows: Array) -> Array:
         """Where the people of ``rows`` int32 (n,) are predicted: as those who come back, else in ``rows``."""
         return self._own[AGAIN][rows] if AGAIN in self._own else rows
+
+    def owned(self) -> Iterator[str | Array]:
+        """All that the party owns, array by array, and the parameters of its own bottom model."""
+        for name, array in sorted(self._own.items()):
+            yield name
+            yield array
+        if self._own_model is not None:
+            with suppress(KnowledgeError):  # it has none: then an attack gets none
+                yield from (t.detach().cpu().numpy() for t in self._own_model().state_dict().values())
 
     def own_logits(self, rows: Array | None = None) -> Array:
         """What the own columns add to the logits (N, k) of ``rows``, as in :meth:`own`, without a bias.

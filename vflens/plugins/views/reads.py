@@ -72,6 +72,25 @@ class CheckedReads:
         self._check(POINT_KNOWLEDGE[point])
         return self._select(point, phases=self._phases, sender=sender)
 
+    def messages(self) -> list[tuple[Point, frozenset[Phase]]]:
+        """The points, each with phases, of which the attack may read: disclosures of any, that say what is
+        known.
+        """
+        declared = {point for point, knowledge in POINT_KNOWLEDGE.items() if knowledge in self._needs}
+        granted = self._phases & {Phase.DISCLOSE}
+        return [(point, self._phases if point in declared else granted) for point in Point]
+
+    def readable(self, point: Point, phases: frozenset[Phase]) -> Iterator[str | Array]:
+        """All that arrived of ``point`` in ``phases``, in order: who sent it, its rows and tensors."""
+        for r in self._select(point, phases=phases):
+            yield f"{r.sender} {r.exchange} {None if r.tensors is None else [*r.tensors]}"
+            yield r.rows
+            yield from (r.tensors or {}).values()
+
+    def owned(self) -> Iterator[str | Array]:
+        """All that the party owns, array by array: here nothing."""
+        return iter(())
+
     def common_rows(self, senders: Collection[str]) -> tuple[Array, Array]:
         """The rows that all ``senders`` granted: positions int32 (t,), and their columns side by side (t, d).
 

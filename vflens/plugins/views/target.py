@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from vflens.errors import KnowledgeError
 from vflens.models.family import ModelFamily
@@ -32,6 +32,8 @@ class TargetView(CheckedReads, SharedFindings):
     #: What was read that crosses the wire by a grant alone.
     granted: Set[Point] = frozenset()
     _dealt: Array | None = None
+    #: Whether messages and what the party owns are all that it shows: rounds of a server are more.
+    is_remembered: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -58,6 +60,10 @@ class TargetView(CheckedReads, SharedFindings):
     def members(self) -> Sequence[str]:
         """The names of all parties, a horizontal run's clients, sorted."""
         return sorted(self._parties)
+
+    def public_facts(self) -> str:
+        """What all parties know of each other and of the model, for the target, as text."""
+        return repr((self.party, self.target, self.n_classes, self._parties, self._model, self._every))
 
     @property
     def model(self) -> ModelFamily:

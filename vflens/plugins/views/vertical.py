@@ -67,6 +67,8 @@ class AdversaryView(TargetView, OwnReads):
             those of ``party``: the active party's first, the others by name.
     """
 
+    is_remembered = True
+
     def __init__(
         self,
         *,

@@ -31,7 +31,8 @@ from vflens.experiments.pages.cost import Cost
 from vflens.experiments.results.clear_training import given_away
 from vflens.experiments.scoreboard import grid
 from vflens.experiments.scoreboard.board import Board
-from vflens.experiments.scoreboard.cells import COST, keyed, measured
+from vflens.experiments.scoreboard.cells import measured
+from vflens.experiments.scoreboard.keys import COST, keyed
 from vflens.experiments.scoreboard.verdicts import protection as board_verdict
 from vflens.plugins.defense import Defense
 from vflens.types import ColumnInfo, Phase

@@ -10,7 +10,7 @@ import pytest
 from scoreboard_page import page
 from threadpoolctl import threadpool_info
 
-from vflens.experiments.scoreboard.cells import COST, keyed, measured
+from vflens.experiments.scoreboard.cells import measured
 from vflens.experiments.scoreboard.explorer import explored
 from vflens.experiments.scoreboard.grid import (
     CLEAR,
@@ -21,6 +21,7 @@ from vflens.experiments.scoreboard.grid import (
     Place,
     ScoreboardGrid,
 )
+from vflens.experiments.scoreboard.keys import COST, keyed
 from vflens.experiments.scoreboard.kinds import PUBLISHED
 from vflens.experiments.scoreboard.tuned import age, is_apart
 from vflens.experiments.sweeps.pool import Rows

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from scoreboard_page import page
 from sklearn.datasets import load_digits
 
 from vflens.experiments.run.in_process import LocalFederation
 from vflens.experiments.scoreboard import cells as module
-from vflens.experiments.scoreboard import sources
-from vflens.experiments.scoreboard.cells import kept, keyed, missing, scored
+from vflens.experiments.scoreboard import keys, sources
+from vflens.experiments.scoreboard.cells import kept, missing, scored
 from vflens.experiments.scoreboard.grid import FEDERATIONS, NUMBER, UNDEFENDED, Place, ScoreboardGrid
+from vflens.experiments.scoreboard.keys import experiment_of, keyed
 from vflens.experiments.scoreboard.sources import digest
 from vflens.experiments.sweeps.pool import Pool, Rows, write_rows
+from vflens.plugins.attack import Attack
+from vflens.plugins.views.vertical import AdversaryView
 from vflens.registry import ATTACKS, DEFENSES, MODELS
 from vflens.storage.arrow import parquet_rows
+from vflens.types import Estimate
 
 DOCS = Path(__file__).parents[4] / "docs"
 
@@ -112,7 +119,7 @@ def test_code_that_gives_the_bits_of_the_first_seed_again_keeps_the_others(
     assert len(ran) == 6
     ran.clear()
     moved.extend(changed)
-    monkeypatch.setattr(module, "_code", lambda registry, name, apart: f"new {name}")
+    monkeypatch.setattr(keys, "_code", lambda registry, name, apart: f"new {name}")
     rows = scored(small, pool)
     again = [(seed, name) for seed in (1, 2, 3) for name in ("half", "zero") if seed == 1 or name in changed]
     assert sorted(ran) == sorted(again)
@@ -125,21 +132,19 @@ def test_code_that_gives_the_bits_of_the_first_seed_again_keeps_the_others(
     assert len(ran) == len(again)
 
 
-def test_a_key_has_the_code_of_its_family_alone() -> None:
+@pytest.mark.parametrize("name", FEDERATIONS)
+def test_a_key_has_the_code_of_its_family_alone(name: str) -> None:
     """A clear place has nothing of protected training, and no place the code of another family."""
-    for name, cast in FEDERATIONS.items():
-        settings = Place(cast.data[0], name, UNDEFENDED, 1).settings()
-        family = settings.get("model", {}).get("family", "softmax_regression")
-        protected = "protection" in settings["training"]
-        apart = module._apart(family, protected=protected)
-        found = [
-            {unit[0] for unit in sources._reached(registry.get(one), apart)}
-            for registry, one in ((MODELS, family), (ATTACKS, "property_scores"), (ATTACKS, "dlg"))
-        ]
-        assert MODELS.get(family).__module__ in found[0]
-        others = {MODELS.get(one).__module__ for one in MODELS.names() if one != family}
-        assert not set.union(*found) & others
-        assert any(one.startswith("vflens.numerics.shares.") for one in found[0]) is protected
+    settings = Place(FEDERATIONS[name].data[0], name, UNDEFENDED, 1).settings()
+    family = settings.get("model", {}).get("family", "softmax_regression")
+    protected = "protection" in settings["training"]
+    apart = keys._apart(family, protected=protected)
+    reached = {unit[0] for unit in sources._reached(MODELS.get(family), apart)}
+    by_attack = {unit[0] for unit in sources._reached(ATTACKS.get("dlg"), apart)}
+    families = {MODELS.get(one).__module__ for one in MODELS.names()}
+    assert reached & families == {MODELS.get(family).__module__}
+    assert by_attack & families <= {MODELS.get(family).__module__}
+    assert any(one.startswith("vflens.numerics.shares.") for one in reached) is protected
 
 
 def _said(rows: Rows) -> Rows:
@@ -161,8 +166,8 @@ def test_an_attack_that_sends_has_a_run_to_itself(tmp_path: Path, monkeypatch: p
     )
     assert sorted(ran) == [["fsha"], ["half", "zero"]]
     settings = Place("digits", "vertical-split", UNDEFENDED, 1).settings()
-    assert module._experiment(settings, ["fsha"])["malicious"] is True
-    assert "malicious" not in module._experiment(settings, ["half"])
+    assert experiment_of(settings, ["fsha"])["malicious"] is True
+    assert "malicious" not in experiment_of(settings, ["half"])
 
 
 def test_a_section_that_was_not_run_is_named() -> None:
@@ -289,3 +294,35 @@ def test_a_refused_attack_costs_no_training(
     assert "let their operator try it" in refused["reason"]
     assert not refused["refused"]
     assert {r["attack"] for r in rows if "figure" in r} == {"half", "zero", "half_star"}
+
+
+def test_the_same_view_is_not_attacked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Behind a defence of scores, gradients are as before and scores are not; all figures are the same."""
+    ran: list[str] = []
+
+    def noted(name: str, reconstruct: Callable[..., Estimate]) -> Callable[..., Estimate]:
+        def run(attack: Attack, view: AdversaryView, *, rng: np.random.Generator) -> Estimate:
+            ran.append(name)
+            return reconstruct(attack, view, rng=rng)
+
+        return run
+
+    names = ["gradient_sign", "lmmse"]
+    for name in names:
+        kind = ATTACKS.get(name)
+        monkeypatch.setattr(kind, "reconstruct", noted(name, kind.reconstruct))
+
+    def found(*, together: bool) -> list[Rows]:
+        ran.clear()
+        rows: list[Rows] = []
+        for defense in (UNDEFENDED, "round_scores"):
+            if not (rows and together):
+                module._remembered.cache_clear()
+            place = Place("digits", "vertical-lr", defense, 1, 200)
+            rows.append(module.measured(place, keyed(place, names), scratch=str(tmp_path)))
+        return rows
+
+    apart, before = found(together=False), Counter(ran)
+    assert found(together=True) == apart
+    assert before["gradient_sign"] == 2 * ran.count("gradient_sign") > 0
+    assert before["lmmse"] == ran.count("lmmse") == 2

@@ -9,8 +9,8 @@ import pytest
 from scoreboard_protected import protected_tables
 
 from vflens.experiments.scoreboard.board import Board, boards, unfinished
-from vflens.experiments.scoreboard.cells import COST
 from vflens.experiments.scoreboard.grid import CLEAR, MASKED, PROTECTED, UNDEFENDED, ScoreboardGrid
+from vflens.experiments.scoreboard.keys import COST
 from vflens.experiments.scoreboard.ranks import Threat, rank_tables, ranked
 from vflens.experiments.sweeps.pool import Rows
 from vflens.types import Setting

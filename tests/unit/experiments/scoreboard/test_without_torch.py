@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from browser import chromium, page
 
-from vflens.experiments.scoreboard.cells import COST
 from vflens.experiments.scoreboard.entry import earlier
 from vflens.experiments.scoreboard.explorer import explored
+from vflens.experiments.scoreboard.keys import COST
 from vflens.experiments.scoreboard.kinds import PUBLISHED, described
 from vflens.experiments.sweeps.pool import write_rows
 from vflens.storage.arrow import parquet_rows
