@@ -17,7 +17,7 @@ from vflens.defenses.label_only import LabelOnly
 from vflens.errors import ConfigError, DataError
 from vflens.experiments.audit import defenses as module
 from vflens.experiments.audit.bench import Bench, Plan
-from vflens.experiments.audit.models import World, simulate
+from vflens.experiments.audit.models import World, alone, simulate
 from vflens.experiments.audit.record import AuditRecord
 from vflens.experiments.audit.run import audit
 from vflens.experiments.audit.subject import AuditSubject, load_subject
@@ -76,9 +76,9 @@ def test_a_trained_model_is_as_good_as_least_squares(subject: AuditSubject) -> N
     assert figures["r2"] == pytest.approx(best.score(both[tested], truth), abs=0.03)
     in_unit = 321 * root_mean_squared_error(truth, world.released[tested, 0])
     assert figures["rmse"] == pytest.approx(in_unit)
-    alone = world.figures(world.alone(np.random.default_rng(1)))
+    (scores,) = alone([world], [np.random.default_rng(1)])
     by_itself = LinearRegression().fit(world.other[world.trained], world.labels[world.trained])
-    assert alone["r2"] == pytest.approx(by_itself.score(world.other[tested], truth), abs=0.03)
+    assert world.figures(scores)["r2"] == pytest.approx(by_itself.score(world.other[tested], truth), abs=0.03)
 
 
 def test_a_number_that_nobody_has_is_drawn_and_mostly_explained() -> None:
