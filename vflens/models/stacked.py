@@ -16,8 +16,7 @@ from vflens.models.settings import Training
 from vflens.models.softmax_regression import batches
 from vflens.numerics.optimizer import OPTIMIZERS
 
-#: What becomes of a batch's partial logits (m, k) of its rows int32 (m,).
-Sees = Callable[[Array, Array], Array]
+Sees = Callable[[Array, Array], Array]  # of a batch's partial logits (m, k) and its rows int32 (m,)
 MOST = 16  # models side by side: more hardly save anything
 
 
