@@ -9,7 +9,6 @@ from itertools import pairwise
 
 import numpy as np
 from pydantic import Field
-from scipy.optimize import minimize
 from scipy.special import entr, log_softmax, softmax
 
 from vflens.errors import ConfigError
@@ -39,6 +38,8 @@ class CAE(Defense):
         Raises:
             ConfigError: some class is not decoded.
         """
+        from scipy.optimize import minimize  # slow to load
+
         k = owner.n_classes
         hidden = 16 * min(k, _WIDE)
         sizes = [k, hidden, k, hidden, k]

@@ -9,7 +9,6 @@ from typing import ClassVar
 
 import numpy as np
 from pydantic import Field
-from scipy.optimize import minimize
 
 from vflens.errors import ConfigError
 from vflens.plugins.defense import Context, Defense
@@ -81,6 +80,8 @@ class Marvell(Defense):
 
 def best_variances(u: float, v: float, p: float, d: int, power: float) -> Array:
     """(λ₁⁰, λ₂⁰, λ₁¹, λ₂¹) in units of ‖Δ‖², for variances ``u``, ``v`` in the same units."""
+    from scipy.optimize import minimize  # slow to load
+
     u, v = max(u, 1e-9), max(v, 1e-9)
     unit = power / np.maximum([1 - p, (1 - p) * (d - 1), p, p * (d - 1)], 1e-12)  # all power on one λ
 

@@ -51,9 +51,7 @@ class Registry:
         return sorted({*self._files(), *self._entry_points(), *self._given})
 
     def without(self, package: str) -> list[str]:
-        """The names but those of our own files that import ``package``, themselves or by other modules of
-        ours; imports nothing.
-        """
+        """All names but our own that import ``package``, also by modules of ours; imports nothing."""
         ours = {name for name in self._files() if _needs(f"{self.package}.{name}", package)}
         return [name for name in self.names() if name not in ours or name in self._given]
 

@@ -16,8 +16,7 @@ from vflens.models.settings import Training
 from vflens.models.softmax_regression import batches
 from vflens.numerics.optimizer import OPTIMIZERS
 
-#: What becomes of a batch's partial logits (m, k) of its rows int32 (m,).
-Sees = Callable[[Array, Array], Array]
+Sees = Callable[[Array, Array], Array]  # of a batch's partial logits (m, k) and its rows int32 (m,)
 MOST = 16  # models side by side: more hardly save anything
 
 
@@ -25,14 +24,14 @@ MOST = 16  # models side by side: more hardly save anything
 class Course:
     """One model to train on ``rows`` int32 of both parties' columns ``x`` (n, d) and ``targets`` (n, k).
 
-    The logits of the first ``own`` columns go through ``sees``; None: through nothing.
+    The logits of the first ``own`` columns, None: all, go through ``sees``; None: through nothing.
     """
 
     x: Array
     targets: Array
     rows: Array
     rng: np.random.Generator
-    own: int
+    own: int | None = None
     sees: Sees | None = None
 
     def steps(self, training: Training) -> Iterator[Array]:
@@ -62,7 +61,7 @@ def fit(
         y = np.concatenate([course.targets[batch] for course, batch in zip(courses, rows, strict=True)])
         z = models.logits(x, slice(own)) + models.bias[:, None]
         z = np.stack([c.sees(*one) if c.sees else one[0] for c, *one in zip(courses, z, rows, strict=True)])
-        if own < d:
+        if own is not None:
             z = z + models.logits(x, slice(own, None))
         gradient = loss_of(z.reshape(-1, k), y)[1].reshape(z.shape)
         models.learn(x, gradient * count)  # the mean was one over all models

@@ -17,10 +17,12 @@ from vflens.score.service import MIN_ROWS
 from vflens.types import Phase
 from vflens.words import counted
 
-#: Seconds of a core, measured on 10 models and 1,000 rows: of all, of each model, of a column of a model.
-_BASE, _MODEL, _COLUMN = 10.0, 1.0, 0.05
+#: Seconds of a core, measured on 10 models and 1,000 rows: of all, of each model, of a column of a model, and
+#: of a cell that is read.
+_BASE, _MODEL, _COLUMN, _CELL = 18.0, 0.2, 0.005, 5e-6
 _SHARES = 1.5  # of the work that training in the clear adds
-_BYTES, _LOADED = 24, 200  # of a cell while it is read; MiB of the program
+_BYTES, _LOADED = 24, 280  # of a cell while it is read; MiB of the program
+_KEPT, _MOST_KEPT = 2800, 125_000  # bytes of a cell that models have, and cells
 _MOST_MADE = 3  # columns of the file
 _SECURE = "These figures hold only if nobody sees the messages of training."
 _NAMED = 3  # defences in a sentence
@@ -237,8 +239,9 @@ def cost(subject: AuditSubject, plan: Plan) -> str:
     rows, columns = subject.x.shape
     clear = plan.training == "clear" and columns <= MOST_COLUMNS
     part = min(rows, plan.rows) / 1000 * (1 + _SHARES * clear)
-    seconds = _BASE + plan.models * (_MODEL + _COLUMN * columns) * part
-    mib = _LOADED + rows * columns * _BYTES / 2**20
+    seconds = _BASE + plan.models * (_MODEL + _COLUMN * columns) * part + _CELL * rows * columns
+    kept = _KEPT * min(min(rows, plan.rows) * columns, _MOST_KEPT)
+    mib = _LOADED + (rows * columns * _BYTES + kept) / 2**20
     minutes = counted(max(1, round(seconds / 60)), "minute")
     return (
         f"{counted(columns, 'column', ',')}, {counted(2 * plan.models, 'model', ',')}, about {minutes} of a "

@@ -199,7 +199,7 @@ def alone(worlds: Sequence[World], rngs: Sequence[np.random.Generator]) -> list[
     """
     subject = worlds[0].subject
     courses = [
-        Course(w.other, as_targets(w.labels, subject.classes), w.trained, rng, w.other.shape[1])
+        Course(w.other, as_targets(w.labels, subject.classes), w.trained, rng)
         for w, rng in zip(worlds, rngs, strict=True)
     ]
     fitted = _fitted(subject, courses)
@@ -230,7 +230,7 @@ class _Draft:
         """The training of its model: the party's partial logits leave as the defences leave them."""
         both, d = np.hstack([self._inputs, self._other]), self._inputs.shape[1]
         targets = as_targets(self._labels, self._subject.classes)
-        return Course(both, targets, self._drawn, self._rng, d, self._leaves)
+        return Course(both, targets, self._drawn, self._rng, own=d, sees=self._leaves)
 
     def _leaves(self, partial: Array, rows: Array) -> Array:
         exchange = Exchange("audit", Phase.TRAIN, 1, len(self._sent))
@@ -288,7 +288,8 @@ class _Defended:
 def _fitted(subject: AuditSubject, courses: Sequence[Course]) -> list[tuple[Array, Array]]:
     """The weight and the bias of the planned model after each of ``courses``."""
     training = _TRAINING[subject.family.label_kind]
-    site = Site("audit", (), 0, subject.classes, training, Keys.under(bytes(32)), plain)  # for its loss
+    size: Document = {"features": 0, "classes": subject.classes}  # of a block that has the loss alone
+    site = Site("audit", (), training=training, keys=Keys.under(bytes(32)), wrap=plain, **size)
     block = subject.family.active_part(site)
     assert isinstance(block, LinearBlock)
     several = side_by_side(len(courses))

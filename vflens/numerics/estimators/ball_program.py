@@ -6,7 +6,6 @@ is raised by Dinkelbach's method (1967): maximise N − tD at t = N/D until the 
 """
 
 import numpy as np
-from scipy.optimize import brentq
 
 from vflens.array import Array
 
@@ -29,6 +28,8 @@ def largest_on_ball(B: Array, g: Array, radius: float) -> Array:
     z = at(start)
     if np.linalg.norm(z) > radius:
         end = low + 2 * float(np.linalg.norm(gamma)) / radius
+        from scipy.optimize import brentq  # slow to load
+
         nu = brentq(lambda nu: 1 / radius - 1 / np.linalg.norm(at(nu)), start, end, xtol=1e-15 * scale)
         z = at(nu)
         z *= radius / np.linalg.norm(z)

@@ -10,7 +10,6 @@ of steps instead of thousands.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
 from scipy.special import log_softmax
 
 from vflens.array import Array
@@ -84,6 +83,8 @@ def objective(
 
 
 def _minimised(theta: Array, x: Array, y: Array, l2: float, received: ReceivedScores | None) -> Array:
+    from scipy.optimize import minimize  # slow to load: an audit reads what every attack declares
+
     L = np.linalg.cholesky(_curvature(x, l2, received))
     back = np.linalg.inv(L)
 

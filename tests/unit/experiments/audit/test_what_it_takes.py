@@ -19,7 +19,7 @@ def _subject(columns: int) -> AuditSubject:
 
 
 def test_a_cost_counts_columns_models_minutes_and_memory() -> None:
-    assert cost(_subject(3), Plan(models=1)) == "3 columns, 2 models, about 1 minute of a core and 200 MiB"
+    assert cost(_subject(3), Plan(models=1)) == "3 columns, 2 models, about 1 minute of a core and 281 MiB"
     few, many = (float(cost(_subject(100), Plan(models=m)).split("about ")[1].split()[0]) for m in (10, 1000))
     assert few < many
 
