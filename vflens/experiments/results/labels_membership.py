@@ -15,7 +15,6 @@ from vflens.experiments.results.findings import figures_of
 from vflens.experiments.results.folders import Metric, PartyRuns
 from vflens.experiments.results.results import Result, final, is_baseline
 from vflens.numerics.measures.advantage import exact
-from vflens.numerics.measures.intervals import over_blind
 from vflens.plugins.attack import is_blind, means_only
 from vflens.score.membership import FALSE_POSITIVE_RATES
 from vflens.storage.metrics import Name
@@ -45,11 +44,6 @@ class LabelResult:
     accuracy: float
     blind: float
     auc: float | None = None
-
-    @property
-    def relative(self) -> float:
-        """:func:`over_blind` of the shares of wrong labels."""
-        return over_blind(1 - self.accuracy, 1 - self.blind)
 
     @property
     def kind(self) -> str:
