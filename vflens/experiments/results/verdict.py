@@ -13,10 +13,10 @@ from vflens.experiments.outcome.decide import HARDLY
 from vflens.experiments.outcome.finding import AFFINE, Finding
 from vflens.experiments.outcome.words import number, rows_of, title
 from vflens.experiments.results import theory
-from vflens.experiments.results.best_defense import best_defense
 from vflens.experiments.results.clear_training import (
     assumption,
     besides,
+    best_defense,
     explained_number,
     found_in_training,
     how_trained,
