@@ -1,4 +1,4 @@
-"""What training gives away or assumes, and the best defence, in words: the same in audit, report, live page."""
+"""What training gives away or assumes, and the best defence, in words, the same in all pages."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from vflens.experiments.outcome.decide import HARDLY
 from vflens.experiments.outcome.finding import Finding
-from vflens.experiments.results.labels_membership import LabelResult, sites_told
-from vflens.experiments.results.leaks import up_to_map
+from vflens.experiments.results.labels_membership import LabelResult, sites_told, up_to_map
 from vflens.experiments.results.record import RecordedRun
 from vflens.experiments.results.titles import defenses, labels
 from vflens.plugins.attack import installed_attack, up_to_renaming

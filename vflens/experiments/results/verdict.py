@@ -25,7 +25,7 @@ from vflens.experiments.results.clear_training import (
     protected,
     reads_training,
 )
-from vflens.experiments.results.leaks import beside
+from vflens.experiments.results.labels_membership import beside
 from vflens.experiments.results.record import RecordedRun
 from vflens.experiments.results.results import Result
 from vflens.experiments.results.titles import attacker, by_name, defenses, labels, named, things
