@@ -1,4 +1,4 @@
-"""How well attacks named labels and clients, told training rows from others, means of columns; largest leaks."""
+"""How well attacks named labels and clients, told training rows from others; means; the largest leaks."""
 
 from __future__ import annotations
 
