@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from vflens.experiments.results.labels_membership import LabelResult
+from vflens.experiments.outcome.finding import Finding, Quantity
+from vflens.experiments.outcome.table import overall
 from vflens.experiments.results.results import ColumnError
 from vflens.numerics.measures.intervals import interval, over_blind, pooled
 
@@ -25,8 +27,9 @@ def test_nothing_over_nothing_is_undefined() -> None:
     assert math.isnan(over_blind(0.0, 0.0))
     assert over_blind(0.1, 0.0) == math.inf
     assert math.isnan(ColumnError("constant", 0.0, 0.0).relative)
-    exact = LabelResult("label_restoration", "server", "client-1", "round-0", 8, accuracy=1.0, blind=1.0)
-    assert math.isnan(exact.relative)
+    place: dict[str, Any] = {"attack": "label_restoration", "target": "client-1", "scored_set": "round-0"}
+    exact = Finding.of_share(Quantity.LABELS, 1.0, 8, 1.0, subject="labels", **place)
+    assert math.isnan(overall(exact)["relative"])
 
 
 def test_errors_are_added_before_they_are_divided() -> None:

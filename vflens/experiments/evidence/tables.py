@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from vflens.experiments.audit.record import read_audit
 from vflens.experiments.evidence.sources import of_audit
-from vflens.experiments.outcome.table import differences, long_rows
+from vflens.experiments.outcome.table import Pairs, differences, long_rows
 from vflens.experiments.outcome.words import number
 from vflens.types import Document, Facts
 
@@ -30,14 +30,11 @@ def compare_audits(a: Path, b: Path) -> Document:
         DataError: one is no such document.
     """
     (name_a, one), (name_b, other) = _audited(a), _audited(b)
-    found = [
-        {**dict(zip(_KEY, key, strict=True)), **{side: figures[side] for side in _SIDES}}
-        for key, figures in differences(one, other)
-    ]
+    found = [{name: d[name] for name in (*_KEY, *_SIDES)} for d in differences(one, other, _KEY)]
     return {"a": name_a, "b": name_b, "differences": found, "equal": not found}
 
 
-def _audited(file: Path) -> tuple[str, dict[tuple[str, ...], tuple[float, float]]]:
+def _audited(file: Path) -> tuple[str, Pairs]:
     """The subject of an audit, and its figures by what they are of.
 
     Raises:

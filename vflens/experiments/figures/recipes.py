@@ -51,8 +51,8 @@ def _cell(name: str, recipe: str, options: FigureOptions) -> Cell:
 
 def recipe_rows(place: Facts, seed: int, quick: bool, count: int) -> Rows:
     """Deal, train and attack: a row per size, window and estimator."""
-    data = dealt(place["dataset"], seed, place["recipe"])
-    model = trained(place["dataset"], seed, quick, recipe=place["recipe"])
+    name, recipe = place["dataset"], place["recipe"]
+    data, model = dealt(name, seed, recipe), trained(name, seed, quick, recipe=recipe)
     found = {**place, "accuracy": model.accuracy(data.x[data.predict_rows], data.labels[data.predict_rows])}
     x, rows = data.predictions(count, seed), []
     for size in _SIZES:

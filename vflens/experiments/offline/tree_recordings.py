@@ -61,7 +61,8 @@ def read_spaces(file: Path | str, given: Mapping[str, Array]) -> Spaces:
         )
     if labels.max(initial=0) >= classes:
         raise DataError(f"'labels' of {file} has {labels.max()}: give classes from 0 to {classes - 1}")
-    return Spaces(_of_nodes(file, spaces), tree, classes, known, labels)
+    nodes = _of_nodes(file, spaces)
+    return Spaces(spaces=nodes, tree=tree, classes=classes, known=known, labels=labels)
 
 
 def read_histograms(file: Path | str, given: Mapping[str, Array]) -> list[Histograms]:

@@ -10,7 +10,7 @@ import csv
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from io import BytesIO, StringIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from vflens.errors import ConfigError
 from vflens.experiments.outcome.finding import OVERALL, Finding, Findings, Quantity
@@ -23,6 +23,7 @@ from vflens.types import Document, Facts
 if TYPE_CHECKING:
     import pyarrow as pa
 
+Pairs: TypeAlias = Mapping[tuple[Any, ...], tuple[float, float]]  # of what → a figure, a blind guess's
 #: What is scored as a whole → the column of its figure, in a sweep's rows and in a score.
 FIGURES: Mapping[Quantity, str] = {
     Quantity.LABELS: "label_accuracy",
@@ -160,16 +161,15 @@ def _parquet(rows: Sequence[Facts]) -> bytes:
 _WRITERS: dict[str, Callable[[Sequence[Facts]], bytes]] = {".csv": _csv, ".parquet": _parquet}
 
 
-def differences(
-    one: Mapping[tuple[Any, ...], tuple[float, float]], other: Mapping[tuple[Any, ...], tuple[float, float]]
-) -> Iterator[tuple[tuple[Any, ...], Document]]:
-    """Which figures differ, by what they are of: both, ``b − a``, and those of blind guesses; None for one
-    that a side lacks.
+def differences(one: Pairs, other: Pairs, names: Sequence[str]) -> Iterator[Document]:
+    """Which figures differ: ``names`` of what they are of, both, b − a, and those of blind guesses; None for
+    one that a side lacks.
     """
     for key in dict.fromkeys([*one, *other]):
         (a, blind_a), (b, blind_b) = (side.get(key, (None, None)) for side in (one, other))
         if a != b:
-            yield key, {**sides(a, b), "blind_a": blind_a, "blind_b": blind_b}
+            place = dict(zip(names, key, strict=True))
+            yield {**place, **sides(a, b), "blind_a": blind_a, "blind_b": blind_b}
 
 
 def sides(a: float | None, b: float | None) -> dict[str, float | None]:

@@ -49,7 +49,8 @@ def _block(
     drawn: tuple[str, Mapping[str, Array]],
 ) -> Document:
     of, arrays = drawn
-    shown = {"original": arrays["original"], "half": np.full_like(arrays["original"], 0.5)}
+    original = arrays["original"]
+    shown = {"original": original, "half": np.full_like(original, 0.5)}
     estimates = ((n.removeprefix("estimate:"), a) for n, a in arrays.items() if n.startswith("estimate:"))
     shown |= {name: a for name, a in estimates if not up_to_affine(name)}  # those are no columns yet
     attacks = sorted(shown.keys() - {"original", "half"}, key=lambda a: (order.get(a, len(order)), a))

@@ -22,8 +22,7 @@ from vflens.experiments.pages.page import plotly, templates, write_page
 from vflens.experiments.pages.pictures import pictures
 from vflens.experiments.pages.plots import Plot
 from vflens.experiments.results import verdict as v
-from vflens.experiments.results.best_defense import untried
-from vflens.experiments.results.clear_training import explained_number, protected
+from vflens.experiments.results.clear_training import explained_number, protected, untried
 from vflens.experiments.results.compare import masked
 from vflens.experiments.results.files import FederationFile
 from vflens.experiments.results.folders import PartyRun

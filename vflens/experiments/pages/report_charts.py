@@ -147,12 +147,17 @@ def convergence(runs: Sequence[RecordedRun], names: Mapping[str, str]) -> Iterat
     """Per run, target and scored set with several milestones: error by number of rows."""
     ranks = ranking(runs)
     for run in runs:
-        groups: dict[tuple[str, str], list[Result]] = {}
-        for r in sorted(run.milestones, key=lambda r: r.rows):
-            groups.setdefault((r.target, r.scored_set), []).append(r)
-        for (target, scored_set), group in groups.items():
+        for (target, scored_set), group in by_place(run.milestones).items():
             if len({r.rows for r in group}) > 1:
                 yield milestones(f"{names[run.name]} · {target}, {rows_of(scored_set)}", group, ranks)
+
+
+def by_place(results: Sequence[Result]) -> dict[tuple[str, str], list[Result]]:
+    """(target, scored set) → its ``results``, those of fewer rows first."""
+    groups: dict[tuple[str, str], list[Result]] = {}
+    for r in sorted(results, key=lambda r: r.rows):
+        groups.setdefault((r.target, r.scored_set), []).append(r)
+    return groups
 
 
 def milestones(title: str, group: Sequence[Result], ranks: Mapping[str, int]) -> Document:

@@ -1,17 +1,16 @@
-"""What training gives away or assumes, in words: the same in audit, report and live page."""
+"""What training gives away or assumes, and the best defence, in words, the same in all pages."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from vflens.experiments.outcome.decide import HARDLY
 from vflens.experiments.outcome.finding import Finding
 from vflens.experiments.outcome.words import anew
-from vflens.experiments.results.labels_membership import LabelResult, sites_told
-from vflens.experiments.results.leaks import up_to_map
+from vflens.experiments.results.labels_membership import LabelResult, sites_told, up_to_map
 from vflens.experiments.results.record import RecordedRun
-from vflens.experiments.results.titles import labels
+from vflens.experiments.results.titles import defenses, labels
 from vflens.plugins.attack import installed_attack, up_to_renaming
 from vflens.plugins.malicious import breaks_protocol
 from vflens.protocol.acts import BATCHES
@@ -208,5 +207,34 @@ def _named_labels(found: Sequence[LabelResult]) -> list[str]:
 
 
 def _beside_anew(r: LabelResult) -> str:
-    told = anew(r.finding(r.adversary))
-    return f"; {told}" if told else ""
+    words = anew(r.finding(r.adversary))
+    return f"; {words}" if words else ""
+
+
+def best_defense(runs: Sequence[RecordedRun], base: RecordedRun) -> Iterator[str]:
+    """One sentence; none where fewer than two runs with defences stand beside the undefended ``base``."""
+    names = dict(zip((run.name for run in runs), labels(runs), strict=True))
+    defended = [run for run in runs if defenses(run) and run.largest]
+    if len(defended) < 2 or defenses(base) or not base.largest:
+        return
+    best = min(defended, key=_leak)
+    before, after = _leak(base), _leak(best)
+    if before < HARDLY:
+        return
+    open_ = "of what a blind guess leaves open"
+    if before - after < HARDLY:
+        yield f"No defence here lessens the largest leak, {percent(before)} {open_}."
+    else:
+        leaks = f"The largest leak is {percent(after)} {open_}, without it {percent(before)}."
+        yield f"Best defence here: {names[best.name]}. {leaks}"
+
+
+def untried(runs: Sequence[RecordedRun]) -> str:
+    """What a page says in the place of the best defence where no run has one; "" where one has."""
+    if any(map(defenses, runs)):
+        return ""
+    return "No defence was tried." if any(run.largest for run in runs) else ""
+
+
+def _leak(run: RecordedRun) -> float:
+    return run.largest[0].taken

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vflens.errors import ConfigError
-from vflens.experiments.outcome.table import differences, sides
+from vflens.experiments.outcome.table import Pairs, differences, sides
 from vflens.experiments.outcome.words import number, rows_of
 from vflens.experiments.results.record import RecordedRun, read_run
 from vflens.storage.metrics import Name
@@ -63,7 +63,8 @@ def compare(run_a: Path, run_b: Path) -> Document:
             "folders that hold the same party"
         )
     a, b = _without(a, only_a), _without(b, only_b)
-    others, settings, errors = list(_metrics(a, b)), list(_configuration(a, b)), list(_errors(a, b))
+    others, settings = list(_metrics(a, b)), list(_configuration(a, b))
+    errors = list(differences(_final_errors(a), _final_errors(b), _ERROR_KEY))
     of_attacks, of_runs = ([m for m in others if bool(m["attack"]) is own] for own in (True, False))
     found = {"configuration": settings, "errors": errors, "figures": of_attacks, "metrics": of_runs}
     equal = not (settings or errors or any(m["metric"] not in _TIMES for m in others))
@@ -143,13 +144,8 @@ def _flat(value: Any, key: str = "") -> Iterator[tuple[str, Any]]:
         yield key, value
 
 
-def _errors(a: RecordedRun, b: RecordedRun) -> Iterator[Document]:
-    for key, figures in differences(_final_errors(a), _final_errors(b)):
-        yield {**dict(zip(_ERROR_KEY, key, strict=True)), **figures}
-
-
-def _final_errors(run: RecordedRun) -> dict[tuple[str | int, ...], tuple[float, float]]:
-    found: dict[tuple[str | int, ...], tuple[float, float]] = {}
+def _final_errors(run: RecordedRun) -> Pairs:
+    found: dict[tuple[Any, ...], tuple[float, float]] = {}
     for r in run.results:
         key = (r.attack, r.target, r.scored_set, r.rows)
         found[(*key, "")] = r.mse, r.blind

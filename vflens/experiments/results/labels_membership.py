@@ -1,4 +1,4 @@
-"""How well attacks named labels and clients, told training rows from other rows, and means of columns."""
+"""How well attacks named labels and clients, told training rows from others; means; the largest leaks."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from vflens.experiments.outcome.finding import CASE, SITE, Finding, Quantity
+from vflens.experiments.outcome.finding import AFFINE, CASE, SITE, Finding, Quantity
 from vflens.experiments.outcome.words import deciding, number, percent
-from vflens.experiments.results.findings import figures_of
+from vflens.experiments.results.findings import figures_of, of_result
 from vflens.experiments.results.folders import Metric, PartyRuns
-from vflens.experiments.results.results import Result, final, is_baseline
+from vflens.experiments.results.results import Result, explained, final, is_baseline
 from vflens.numerics.measures.advantage import exact
-from vflens.numerics.measures.intervals import over_blind
+from vflens.numerics.measures.intervals import least_first, over_blind
 from vflens.numerics.measures.permuted import permuted
 from vflens.plugins.attack import installed_attack, is_blind, means_only
 from vflens.score.membership import FALSE_POSITIVE_RATES
@@ -26,8 +26,6 @@ from vflens.types import Facts, Phase
 from vflens.words import counted
 
 _RATES = {f"{rate:g}" for rate in FALSE_POSITIVE_RATES}
-
-
 _LABELS = {
     Name.LABEL_ACCURACY: Name.BLIND_LABEL_ACCURACY,
     Name.MATCHED_LABEL_ACCURACY: Name.BLIND_MATCHED_LABEL_ACCURACY,
@@ -50,11 +48,6 @@ class LabelResult:
     blind: float
     auc: float | None = None
     anew: float | None = None
-
-    @property
-    def relative(self) -> float:
-        """:func:`over_blind` of the shares of wrong labels."""
-        return over_blind(1 - self.accuracy, 1 - self.blind)
 
     @property
     def kind(self) -> str:
@@ -256,9 +249,39 @@ def _by_chance(f: Finding) -> str:
     """The p-value of a finding beside its permutation null, by the normal law."""
     beyond = (f.value - f.blind) / f.deviation if f.deviation else 0.0
     chance = NormalDist().cdf(-beyond)
-    told = "p < .001" if chance < 0.001 else f"p = {number(chance)}"
-    return f"; as many with the clients permuted within each class: {told}"
+    words = "p < .001" if chance < 0.001 else f"p = {number(chance)}"
+    return f"; as many with the clients permuted within each class: {words}"
 
 
 def _begun(sentence: str) -> str:
     return sentence[:1].upper() + sentence[1:]
+
+
+def largest_leaks(run: PartyRuns) -> tuple[Finding, ...]:
+    """The largest leak of each target, the largest of all first; of two equal ones that with an error."""
+    found: dict[str, Finding] = {}
+    for leak in sorted(_leaks(run), key=_by_share):
+        found.setdefault(leak.target, leak)
+    return tuple(found.values())
+
+
+def beside(run: PartyRuns, leak: Finding) -> Finding | None:
+    """Where ``leak`` is of training rows, the most successful attack on its target's prediction rows."""
+    predicted = (r for r in final(run) if (r.target, r.scored_set) == (leak.target, Phase.PREDICT))
+    return next((of_result(run, r) for r in predicted if leak.scored_set == Phase.TRAIN), None)
+
+
+def up_to_map(attack: str, target: str, r2: float) -> Finding:
+    """What ``attack`` leaves open after the best affine map, of training rows; a guess has an R² of 0."""
+    place: Facts = {"attack": attack, "target": target, "scored_set": Phase.TRAIN, "subject": AFFINE}
+    return Finding(quantity=Quantity.ALL, rows=0, value=1 - max(r2, 0.0), blind=1.0, **place)
+
+
+def _leaks(run: PartyRuns) -> Iterator[Finding]:
+    yield from (of_result(run, r) for r in final(run))
+    yield from (up_to_map(attack, target, r2) for (attack, target), r2 in explained(run).items())
+
+
+def _by_share(leak: Finding) -> tuple[float, bool, float]:
+    mapped = leak.subject == AFFINE
+    return -round(leak.taken, 3), mapped, 0.0 if mapped else least_first(over_blind(*leak.errors))

@@ -30,10 +30,10 @@ from vflens.experiments.results.labels_membership import (
     best_means,
     column_means,
     label_results,
+    largest_leaks,
     membership_results,
     sites,
 )
-from vflens.experiments.results.leaks import largest_leaks
 from vflens.experiments.results.protection import (
     OnGrantsOnly,
     SpentPrivacy,

@@ -24,6 +24,7 @@ from vflens.experiments.results import fedadob
 from vflens.experiments.results.folders import Metric, PartyRuns
 from vflens.plugins.defense import installed_defense
 from vflens.score.theory import statements
+from vflens.storage.json_file import finite
 from vflens.storage.metrics import MOST_ROWS, Name
 from vflens.types import Array, Document, Role
 from vflens.words import counted
@@ -131,13 +132,7 @@ def alarms(run: PartyRuns) -> list[str]:
 
 def to_json(run: PartyRuns) -> Document:
     """The comparisons under stable keys, the alarms, and FedAdOb's theorems; a missing figure is None."""
-    compared = [
-        {
-            **{k: None if isinstance(v, float) and not math.isfinite(v) else v for k, v in vars(c).items()},
-            "verdict": c.verdict,
-        }
-        for c in comparisons(run)
-    ]
+    compared = [{**finite(vars(c)), "verdict": c.verdict} for c in comparisons(run)]
     return {"theory": compared, "theory_disagreements": alarms(run), "fedadob": fedadob.to_json(run)}
 
 

@@ -13,10 +13,10 @@ from vflens.experiments.outcome.decide import HARDLY
 from vflens.experiments.outcome.finding import AFFINE, Finding
 from vflens.experiments.outcome.words import number, rows_of, title
 from vflens.experiments.results import theory
-from vflens.experiments.results.best_defense import best_defense
 from vflens.experiments.results.clear_training import (
     assumption,
     besides,
+    best_defense,
     explained_number,
     found_in_training,
     how_trained,
@@ -25,7 +25,7 @@ from vflens.experiments.results.clear_training import (
     protected,
     reads_training,
 )
-from vflens.experiments.results.leaks import beside
+from vflens.experiments.results.labels_membership import beside
 from vflens.experiments.results.record import RecordedRun
 from vflens.experiments.results.results import Result
 from vflens.experiments.results.titles import attacker, by_name, defenses, labels, named, things

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from vflens.errors import ConfigError
+from vflens.experiments.outcome.table import where
 from vflens.experiments.scoreboard.board import FAMILIES, Board, boards, estimated
 from vflens.experiments.scoreboard.cells import scored
 from vflens.experiments.scoreboard.grid import CLEAR, DATA, FEDERATIONS, PROTECTED, UNDEFENDED, ScoreboardGrid
@@ -124,8 +125,8 @@ def _standing(attack: str, board: Board) -> EntryRank:
     cast, found = FEDERATIONS[board.federation], board.found[UNDEFENDED]
     section = f"{cast.title}, {board.data}"
     if attack not in found:
-        reasons = [row["reason"] for row in board.rows if row["attack"] == attack and row.get("reason")]
-        return EntryRank(attack, section, reason=reasons[0])
+        reasons = filter(None, (row.get("reason") for row in where(board.rows, attack=attack)))
+        return EntryRank(attack, section, reason=next(reasons))
     if not found[attack].is_decided:
         return EntryRank(attack, section, reason=words([found[attack]]))
     threat = Threat(cast.setting, reads_grants(found[attack], cast.setting))

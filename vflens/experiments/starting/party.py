@@ -69,13 +69,12 @@ class NewParty:
     def _peers(self) -> Iterator[Document]:
         for peer in self.peers:
             found = _PEER.fullmatch(peer)
-            if found is None or found["role"] not in set(CONFIGS):
+            if found is None or (role := found["role"]) not in set(CONFIGS):
                 raise ConfigError(
                     f"--peer {peer!r}: give ROLE=ADDRESS or ROLE:NAME=ADDRESS, a role is {one_of(CONFIGS)}"
                 )
-            check_address(found["address"], insecure=True)
-            name = found["name"] or found["role"]
-            yield {"name": name, "role": found["role"], "address": found["address"], "token": ""}
+            check_address(address := found["address"], insecure=True)
+            yield {"name": found["name"] or role, "role": role, "address": address, "token": ""}
 
     def _data(self) -> Document:
         if not self.table and issubclass(CONFIGS[Role(self.role)], DataPartyConfig):

@@ -86,35 +86,23 @@ def _cell_rows(place: Document, done: RecordedRun, adversary: str) -> Rows:
     ``adversary`` estimates columns and clients: the active party, or the server.
     """
     use = {name: float(value) for name, value in done.utility.items()}
-    scored, labels, theory = done.results, done.labels, _stated(done)
-    ranked, sites = done.membership, done.findings.only(Quantity.SITES)
-    found = {(r.attack, adversary) for r in scored}
-    found |= {(r.attack, r.adversary) for r in labels} | {(r.attack, r.adversary) for r in ranked}
-    found |= {(f.attack, adversary) for f in sites}
+    theory = _stated(done)
+    of_labels = ((of_label(done, r), r) for r in done.labels)
+    told = [(f, overall(f, r.adversary, label_auc=r.auc)) for f, r in of_labels]
+    for m in done.membership:
+        f = of_member(done, m)
+        told.append((f, {**overall(f, m.adversary), "rows": m.rows, "scored_set": "candidate"}))
+    told += [(f, overall(f, adversary)) for f in done.findings.only(Quantity.SITES)]
+    rows = [{**place, **row, **_findings([f]), **use} for f, row in told]
+    for r in done.results:
+        stated = theory.get((r.attack, r.target, r.scored_set), {})
+        rows.append({**place, **_column_row(done, r), **_findings(_of_columns(done, r)), **stated, **use})
+    found = {(row["attack"], row.get("adversary", adversary)) for row in rows}
     absent = {(s.attack, s.adversary): f"was skipped: {s.reason}" for s in done.skipped}
     absent |= {(f.attack, f.adversary): f"failed: {f.reason}" for f in done.failed}
     absent |= {(attack, adversary): reason for attack, reason in _partly_named(done)}
     unscored = {attack: reason for (attack, party), reason in absent.items() if (attack, party) not in found}
-    without = [{**place, "attack": attack, "refused": reason} for attack, reason in unscored.items()]
-    of_labels = ((of_label(done, r), r.adversary, {"label_auc": r.auc}) for r in labels)
-    named = [(f, overall(f, thief, **auc)) for f, thief, auc in of_labels]
-    of_pairs = ((of_member(done, m), m) for m in ranked)
-    named += [
-        (f, {**overall(f, m.adversary), "rows": m.rows, "scored_set": "candidate"}) for f, m in of_pairs
-    ]
-    named += [(f, overall(f, adversary)) for f in sites]
-    told = [{**place, **row, **_findings([f]), **use} for f, row in named]
-    reconstructed = [
-        {
-            **place,
-            **_column_row(done, r),
-            **_findings(_of_columns(done, r)),
-            **theory.get((r.attack, r.target, r.scored_set), {}),
-            **use,
-        }
-        for r in scored
-    ]
-    return without + told + reconstructed
+    return [*({**place, "attack": attack, "refused": reason} for attack, reason in unscored.items()), *rows]
 
 
 def _partly_named(run: RecordedRun) -> Iterator[tuple[str, str]]:

@@ -6,11 +6,10 @@ from html import escape
 
 from vflens.experiments.outcome.words import rows_of
 from vflens.experiments.pages.plots import Plot, scatter, style
-from vflens.experiments.pages.report_charts import milestones
+from vflens.experiments.pages.report_charts import by_place, milestones
 from vflens.experiments.results import theory
 from vflens.experiments.results.ledger import shown
 from vflens.experiments.results.record import RecordedRun
-from vflens.experiments.results.results import Result
 from vflens.experiments.results.titles import ranking
 from vflens.types import Document
 
@@ -20,10 +19,7 @@ _BAND = "33"  # opacity of a band's colour, in hexadecimal
 def errors(run: RecordedRun) -> Iterator[Plot]:
     """A plot for each target and scored set, from the first milestone on."""
     ranks, stated = ranking([run]), [c for c in run.theory_milestones if not c.excuse]
-    groups: dict[tuple[str, str], list[Result]] = {}
-    for r in sorted(run.milestones, key=lambda r: r.rows):
-        groups.setdefault((r.target, r.scored_set), []).append(r)
-    for (target, scored_set), group in groups.items():
+    for (target, scored_set), group in by_place(run.milestones).items():
         plot = milestones(f"{shown(target)}, {shown(rows_of(scored_set))}", group, ranks)
         here = [c for c in stated if (c.target, c.scored_set) == (target, scored_set)]
         plot["spec"]["data"] += _bands(here, ranks)

@@ -16,7 +16,7 @@ from vflens.experiments.audit.run import audit
 from vflens.experiments.audit.subject import AuditSubject
 from vflens.experiments.audit.words import write_audit
 from vflens.experiments.pages.report import write_report
-from vflens.experiments.results.best_defense import untried
+from vflens.experiments.results.clear_training import untried
 from vflens.experiments.results.record import read_runs
 from vflens.storage.metrics import Name
 from vflens.types import ColumnInfo

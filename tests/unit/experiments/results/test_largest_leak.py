@@ -11,7 +11,7 @@ from runfolder import metric, scores, target, write_run
 
 from vflens.experiments.pages.report import render
 from vflens.experiments.results.clear_training import found_in_training
-from vflens.experiments.results.leaks import up_to_map
+from vflens.experiments.results.labels_membership import up_to_map
 from vflens.experiments.results.record import RecordedRun, read_runs
 from vflens.experiments.results.verdict import result_table, to_json, verdict
 from vflens.experiments.watch import panels

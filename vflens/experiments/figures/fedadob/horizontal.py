@@ -128,15 +128,16 @@ def _cap_table(of: ClientStudy, rows: Rows, methods: Sequence[Method]) -> TextTa
     ]
     shown = []
     for method in methods:
-        each = {column: _found(rows, method, column) for column in ("WGI", "WMI", "")}
-        names = dict.fromkeys(s.attack for c in each[""] for s in c.settings)
+        each = [_found(rows, method, column) for column in ("WGI", "WMI", "")]
+        best = each[-1]
+        names = dict.fromkeys(s.attack for c in best for s in c.settings)
         shown.append(
             [
                 method.title,
-                spread([c.accuracy for c in each[""]]),
-                *(spread([c.value for c in each[column]]) for column in ("WGI", "WMI", "")),
-                spread([c.or_blind for c in each[""]]),
-                spread([c.blind for c in each[""]]),
+                spread([c.accuracy for c in best]),
+                *(spread([c.value for c in found]) for found in each),
+                spread([c.or_blind for c in best]),
+                spread([c.blind for c in best]),
                 ", ".join(names),
             ]
         )
