@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from vflens.clients.dealt_labels import found_anew
 from vflens.clients.vertical.aligned_run import LabelledRun, PartyHost
 from vflens.errors import KnowledgeError
 from vflens.member.adversary import Adversary
-from vflens.member.dealt import found_anew
 from vflens.models.part import Copied, Predicting
 from vflens.numerics.theory.distortion_theory import logit_moment
 from vflens.plugins.attack import FAIR_GUESS, Attack

@@ -10,12 +10,12 @@ import pytest
 from labelthieves import LABELS, MLP, TWO_CLASSES
 from laboratory import federation
 
+from vflens.clients.dealt_labels import dealt
 from vflens.experiments.outcome import words
 from vflens.experiments.outcome.decide import State
 from vflens.experiments.outcome.finding import Finding, Quantity
 from vflens.experiments.results.record import RecordedRun, read_runs
 from vflens.experiments.results.verdict import verdict
-from vflens.member.dealt import dealt
 
 REPEATED, ROWS = 200, 600
 NO_MORE = "no leak of training beyond that"

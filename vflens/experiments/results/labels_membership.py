@@ -73,7 +73,13 @@ def label_results(run: PartyRuns) -> tuple[LabelResult, ...]:
         for m in run.metrics(name):
             key = _on_labels(m)
             if key[1:] in blind and (name is not Name.LABEL_ACCURACY or key in auc):
-                found[key] = LabelResult(*key, m.value, blind[key[1:]], auc.get(key), anew.get(key))
+                found[key] = LabelResult(
+                    *key,
+                    accuracy=m.value,
+                    blind=blind[key[1:]],
+                    auc=auc.get(key),
+                    anew=anew.get(key),
+                )
     return tuple(sorted(found.values(), key=lambda r: -r.accuracy))
 
 
