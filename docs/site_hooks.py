@@ -116,17 +116,17 @@ def on_files(files: Any, config: Any) -> Any:
         add(f"{folder}/index.md", listing(folder))
     for place, text in outside({f.src_uri: f.content_string for f in files.documentation_pages()}).items():
         add(place, text)
-    config.nav = [
-        {title: _expanded(entries, files) for title, entries in part.items()} for part in config.nav
-    ]
+    config.nav = _expanded(config.nav, sorted(f.src_uri for f in files.documentation_pages()))
     return files
 
 
-def _expanded(entries: list[str], files: Any) -> list[str]:
+def _expanded(entries: list[Any], pages: list[str]) -> list[Any]:
     """``entries`` of a section with the pages of each folder in place of ``FOLDER/*``, its index first."""
-    pages = sorted(f.src_uri for f in files.documentation_pages())
-    expanded: list[str] = []
+    expanded: list[Any] = []
     for entry in entries:
+        if isinstance(entry, dict):
+            expanded.append({title: _expanded(inner, pages) for title, inner in entry.items()})
+            continue
         inside = [p for p in pages if entry.endswith("/*") and p.startswith(entry[:-1])]
         index = [p for p in inside if posixpath.basename(p) in ("index.md", "README.md")]
         expanded += [*index, *(p for p in inside if p not in index)] or [entry]

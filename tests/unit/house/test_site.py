@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).parents[3]
+FRONT = (ROOT / "docs/index.md").read_text(encoding="utf-8")
 TUTORIALS = sorted((ROOT / "docs/tutorials").glob("*.ipynb"))
 
 
@@ -126,11 +127,28 @@ def test_tutorials_are_kept_without_outputs(notebook: Path) -> None:
     assert all(cell["outputs"] == [] and cell["execution_count"] is None for cell in code)
 
 
-def _navigation() -> list[str]:
-    """Its entries, in their order."""
+def _sections() -> dict[str, list[str]]:
+    """The entries of each section of the navigation, in their order."""
     text = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").split("\nnav:", 1)[1]
-    parts = yaml.safe_load(f"nav:{text}")["nav"]
-    return [entry for part in parts for entries in part.values() for entry in entries]
+    parts: list[dict[str, Any]] = yaml.safe_load(f"nav:{text}")["nav"]
+    return {title: _entries(entries) for part in parts for title, entries in part.items()}
+
+
+def _entries(within: Any) -> list[str]:
+    if isinstance(within, dict):
+        within = [*within.values()]
+    return [within] if isinstance(within, str) else [e for part in within for e in _entries(part)]
+
+
+def _navigation() -> list[str]:
+    return [entry for entries in _sections().values() for entry in entries]
+
+
+def _named(heading: str) -> set[str]:
+    """The places on the site of the pages that the front page names under ``heading``."""
+    body = FRONT.split(f"\n## {heading}\n", 1)[1].split("\n## ", 1)[0]
+    pages: list[str] = re.findall(r"\]\(([\w/-]+\.(?:md|ipynb))\)", body)
+    return {page.replace(".ipynb", ".md") for page in pages}
 
 
 def test_every_page_is_in_the_navigation() -> None:
@@ -140,10 +158,27 @@ def test_every_page_is_in_the_navigation() -> None:
 
 
 def test_tutorials_stand_in_the_navigation_as_the_front_page_names_them() -> None:
-    front = (ROOT / "docs/index.md").read_text(encoding="utf-8").split("- Tutorials, ", 1)[1]
-    named = re.findall(r"\((tutorials/\w+)\.ipynb\)", front)
+    named = re.findall(r"\((tutorials/\w+)\.ipynb\)", FRONT.split("- Tutorials, ", 1)[1])
     assert len(named) == len(TUTORIALS)
     assert [entry for entry in _navigation() if entry.startswith("tutorials/")] == [f"{n}.md" for n in named]
+
+
+DOORS = ("Should I join?", "I have an attack", "I run a party")
+
+
+def test_navigation_and_front_page_part_the_doors_from_what_developers_need() -> None:
+    listed = {entry for entry in _sections()["For developers"] if not entry.endswith("/*")}
+    assert listed == _named("For developers") - {"adr/README.md"}
+    others = {e for title, entries in _sections().items() if title != "For developers" for e in entries}
+    assert others - {"index.md"} == set().union(*map(_named, (*DOORS, "References")))
+
+
+def test_the_three_doors_their_references_and_the_tutorials_have_250_kb_at_most() -> None:
+    pages = set().union(*map(_named, (*DOORS, "References")))
+    files = [ROOT / "docs" / page for page in pages]
+    assert len(files) > 20
+    sizes = {f.name: (f if f.exists() else f.with_suffix(".ipynb")).stat().st_size for f in files}
+    assert sum(sizes.values()) <= 250_000, sizes
 
 
 def test_guides_weigh_more_in_a_search_than_decisions_and_sources(hooks: Any) -> None:
