@@ -43,8 +43,6 @@ PAGES = (
     "docs/operating.md",
     "docs/verify-log.md",
     "docs/others.md",
-    "docs/arrays.md",
-    "docs/trees.md",
     "docs/horizontal.md",
 )
 #: Those of them whose Python blocks are one program.
@@ -73,6 +71,7 @@ LEFT_OUT = {
     "vflens attack --arrays seen.npz --attack instance_spaces": _SEEN,
     "vflens attack --arrays seen.npz --attack histograms": _SEEN,
     "python -c 'import joblib": _SEEN,
+    "vflens watch": "it needs the extra watch",
     "vflens serve client": "tests/e2e/test_horizontal_runs.py runs such",
     "vflens serve server": "tests/e2e/test_horizontal_runs.py runs such",
     "vflens predict --config examples/north.toml": "its client did not run here",

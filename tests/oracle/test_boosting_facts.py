@@ -1,4 +1,4 @@
-"""The tables of ``docs/trees.md``, computed again."""
+"""The tables of ``docs/others.md``, computed again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vflens.numerics.boosting.instance_spaces import learned, shared_spaces
 from vflens.score.labels import named
 from vflens.types import Array
 
-PAGE = (Path(__file__).parents[2] / "docs/trees.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs/others.md").read_text(encoding="utf-8")
 SEEDS = range(3)
 
 

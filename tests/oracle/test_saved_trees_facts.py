@@ -1,4 +1,4 @@
-"""What saved trees prove of their training rows: the table of ``docs/trees.md``, computed again."""
+"""What saved trees prove of their training rows: the table of ``docs/others.md``, computed again."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vflens.numerics.boosting.later_trees import proven_boxes
 from vflens.numerics.boosting.trees import Tree
 from vflens.types import Array
 
-PAGE = (Path(__file__).parents[2] / "docs/trees.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs/others.md").read_text(encoding="utf-8")
 NEAR = 0.319  # standard deviations by which TimberStrike's configuration lets a value be off
 
 

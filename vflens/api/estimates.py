@@ -71,8 +71,8 @@ def estimate(
 ) -> Estimate:
     """The estimate of x in A x = b, 0 ≤ x ≤ 1, by the linear attack ``name``; no federation is needed.
 
-    A dict of arrays alone stands for the file of ``vflens attack --arrays`` (``docs/arrays.md`` and
-    ``docs/trees.md``): the same numbers come back as by that command.
+    A dict of arrays alone stands for the file of ``vflens attack --arrays`` (``docs/others.md``): the same
+    numbers come back as by that command.
 
     Args:
         name: a linear attack, such as "half_star" or "rcc2", or the class of your own; with a dict also

@@ -25,7 +25,7 @@ class Dataset(BaseModel, ABC):
     )
 
     def prepared(self) -> Table:
-        """The table as ``recipe`` says (``docs/recipes.md``); under "paper" and "authors" it is in [0, 1].
+        """The table as ``recipe`` says (``docs/datasets.md``); under "paper" and "authors" it is in [0, 1].
 
         Raises:
             DataError: as :meth:`load`, or the data set has no recipe "authors".
