@@ -62,8 +62,6 @@ def table_of(spec: PartyFile, cells: RawTable) -> Table:
     Raises:
         DataError: a column or a cell is not as described.
     """
-    import pyarrow as pa
-
     names = feature_names(spec, cells.names)
     text = _text(spec, cells)
     ids = _ids(spec, text.pop(spec.id_column))  # free text after its use: it takes as much memory as numbers
@@ -89,7 +87,6 @@ def table_of(spec: PartyFile, cells: RawTable) -> Table:
     if problem := too_wide(columns):
         raise DataError(f"pixels: {problem}")
     as_bytes = _holds_images(columns) and cells.are_bytes(names)
-    pa.default_memory_pool().release_unused()  # what the texts took, before the numbers take as much
     shape = len(ids), len(columns)
     features = np.zeros(shape, np.uint8) if as_bytes else np.full(shape, np.nan)
     place = dict(zip(names, np.cumsum([0, *map(len, infos.values())]).tolist(), strict=False))
@@ -168,6 +165,7 @@ def _ids(spec: PartyFile, column: pa.ChunkedArray) -> Array:
     for start in range(0, len(ids), _CHUNK_ROWS):  # a few Python objects at a time
         chunk = column.slice(start, _CHUNK_ROWS)
         ids[start : start + _CHUNK_ROWS] = chunk.cast(pa.binary()).to_pylist()
+    pa.default_memory_pool().release_unused()  # what texts took, before the numbers take as much
     repeats = repeats_earlier(ids)
     if repeats.any():
         what = f"id_column {spec.id_column!r} repeats the id of an earlier row"

@@ -12,12 +12,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, Field, NonNegativeInt, TypeAdapter
 
 from vflens.errors import DataError, PluginError
-from vflens.experiments.results.files import ConfigFacts, FederationFile, Status, pictures_in
+from vflens.experiments.results.files import ConfigFacts, FederationFile, File, Status, pictures_in
 from vflens.models.family import checked_model
 from vflens.protocol.acts import checked_metrics_of
 from vflens.recorded.crossings import Crossing, Logs
@@ -30,6 +30,7 @@ from vflens.storage.sent_heads import SentHeads, parsed
 from vflens.types import Array, ColumnInfo, Document, Facts, PartyInfo, Role, Setting
 from vflens.words import counted
 
+M = TypeVar("M", bound=File)
 _MARKS = ("config.toml", "federation.json", "status.json", "metrics.parquet")
 _UNREADABLE = (*UNREADABLE, KeyError, PluginError)
 _COUNTS = {Name.THEORY_ROWS, Name.THEORY_DISORDER}
@@ -202,15 +203,15 @@ class PartyRuns:
         """That of its parties' roles; vertical where no file names a role."""
         return next((ROLES[i.role].setting for i in self.infos().values()), Setting.VERTICAL)
 
-    def infos(self) -> Mapping[str, PartyInfo]:
-        """The public description of every party that the folders know, by name."""
-        return self._infos
-
     @cached_property
     def _infos(self) -> Mapping[str, PartyInfo]:
         described = {i.name: i for p in self.parties for i in p.federation.parties}
         held = {p.name: PartyInfo(p.name, p.role) for p in self.parties if p.role}
         return {name: info for name, info in {**held, **described}.items() if info.role in ROLES}
+
+    def infos(self) -> Mapping[str, PartyInfo]:
+        """The public description of every party that the folders know, by name."""
+        return self._infos
 
     @property
     def n_classes(self) -> int:
@@ -255,13 +256,10 @@ def read_party(folder: Path, logs: Logs | None = None) -> PartyRun:
     with _reading(folder / "config.toml", "a configuration"):
         settings = ConfigFacts.model_validate(config)
     known = settings.model_dump(include={"party", "role", "run", "lab"})
-    federation = _federation(folder / "federation.json", known)
-    with _reading(folder / "status.json", "JSON"):
-        status = Status.model_validate(_facts(folder / "status.json"))
-    metrics = _metrics(folder / "metrics.parquet")
-    return PartyRun(
-        folder, config, settings, federation, status=status, metrics=metrics, logs=logs or Logs(folder)
-    )
+    federation = _checked(folder / "federation.json", FederationFile, known)
+    status, metrics = _checked(folder / "status.json", Status), _metrics(folder / "metrics.parquet")
+    own = logs or Logs(folder)
+    return PartyRun(folder, config, settings, federation, status=status, metrics=metrics, logs=own)
 
 
 def setting_in(folder: Path) -> Setting:
@@ -270,7 +268,7 @@ def setting_in(folder: Path) -> Setting:
     Raises:
         DataError: the file is damaged.
     """
-    return _federation(folder / "federation.json", {}).setting
+    return _checked(folder / "federation.json", FederationFile).setting
 
 
 def party_folders(folders: Sequence[Path]) -> list[Path]:
@@ -335,15 +333,11 @@ def _config(path: Path) -> Document:
         return tomllib.loads(read_text(path, MOST_TOML)) if path.exists() else {}
 
 
-def _federation(path: Path, known: Document) -> FederationFile:
-    """What ``path`` says, and what is ``known`` without it."""
+def _checked(path: Path, model: type[M], known: Document | None = None) -> M:
+    """What the JSON in ``path`` says, if it is there, and what is ``known`` without it."""
     with _reading(path, "JSON"):
-        return FederationFile.model_validate({**known, **_facts(path)})
-
-
-def _facts(path: Path) -> Document:
-    """The JSON object in ``path``; {} without the file."""
-    return json_object(read_text(path)) if path.exists() else {}
+        facts = json_object(read_text(path)) if path.exists() else {}
+        return model.model_validate({**(known or {}), **facts})
 
 
 def _metrics(path: Path) -> tuple[Metric, ...]:
