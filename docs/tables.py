@@ -2,8 +2,8 @@
 ``tests/unit/house/test_generated_docs.py`` compares them.
 
 A table stands between ``<!-- table: NAME -->`` and ``<!-- end -->``; NAME is ``access``, ``direct``,
-``horizontal``, ``errors``, ``metrics``, a model, a file of ``docs/reproduced``: what ``vflens reproduce
-NAME --json`` printed; or ``knows-DEFENCE``, a sentence on the attacks that are made for it.
+``horizontal``, ``commands``, ``codes``, ``metrics``, a model, a file of ``docs/reproduced``: what ``vflens
+reproduce NAME --json`` printed; or ``knows-DEFENCE``, a sentence on the attacks that are made for it.
 """
 
 from __future__ import annotations
@@ -11,16 +11,20 @@ from __future__ import annotations
 import json
 import re
 import textwrap
+import tomllib
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
+import click
+import typer
 from annotated_types import Ge, Gt, Le, Lt, MaxLen, MinLen
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from vflens import errors
+from vflens.cli.main import app
 from vflens.config import (
     ActiveConfig,
     Align,
@@ -76,9 +80,11 @@ KNOWN = {
     for defense in DEFENSES.names()
 }
 PAGES = (
-    "configuration.md", "threat-models.md", "protocol.md", "run-folder.md", "reproduces.md",
+    "commands.md", "configuration.md", "threat-models.md", "protocol.md", "run-folder.md", "reproduces.md",
     *(f"defenses/{defense}.md" for defense in KNOWN),
 )  # fmt: skip
+#: "more": command → where it is explained, and what else it does; "remedies": word of a code → what to do.
+COMMANDS = tomllib.loads((Path(__file__).parent / "commands.toml").read_text(encoding="utf-8"))
 REPRODUCED = {file.stem: file for file in sorted((Path(__file__).parent / "reproduced").glob("*.json"))}
 _BLOCK = re.compile(r"(<!-- table: ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 _SIGNS: dict[type, tuple[str, str]] = {
@@ -108,7 +114,8 @@ def table(name: str) -> str:
         "direct": lambda: _access({a: who for a, who in DIRECT_ACCESS.items() if who != ACCESS[a]}),
         "shares": lambda: _access({a: who for a, who in SHARES_ACCESS.items() if who != ACCESS[a]}),
         "horizontal": lambda: _access({a: who for a, who in HORIZONTAL_ACCESS.items() if who}),
-        "errors": _errors,
+        "commands": _commands,
+        "codes": _codes,
         "metrics": lambda: _table(("metric", "what"), [(f"`{name}`", name.meaning) for name in Name]),
     }
     if name in made:
@@ -165,12 +172,49 @@ def _by_callers(pairs: frozenset[tuple[Any, Any]]) -> dict[str, set[str]]:
     return found
 
 
-def _errors() -> str:
+def _commands() -> str:
+    """A table for each panel of ``vflens --help``: commands, arguments, first paragraphs."""
+    panels: dict[str, list[tuple[str, ...]]] = {}
+    for panel, path, command in _walk(typer.main.get_command(app), ""):
+        arguments = [_argument(p) for p in command.params if p.param_type_name == "argument"]
+        line, more = " ".join(["vflens", path, *arguments]), COMMANDS["more"].get(path, "")
+        panels.setdefault(panel, []).append((f"`{line}`", _summary(command.help), more))
+    tables = [f"### {panel}\n\n{_table(('command', 'does', 'more'), rows)}" for panel, rows in panels.items()]
+    return "\n\n".join(tables)
+
+
+def _argument(given: Any) -> str:
+    words = given.name.upper() + ("…" if given.nargs == -1 else "")
+    return words if given.required else f"[{words}]"
+
+
+def _summary(text: str) -> str:
+    """The first paragraph of a command's help, with its flags as code."""
+    parts = " ".join(text.split("\n\n", 1)[0].split()).split("`")
+    parts[::2] = [re.sub(r"--[a-z-]+", r"`\g<0>`", part) for part in parts[::2]]
+    return "`".join(parts)
+
+
+def _walk(group: Any, path: str, panel: str = "") -> Iterator[tuple[str, str, Any]]:
+    """Panel, path and command of all that ``--help`` lists."""
+    for name in group.list_commands(click.Context(group)):
+        command = group.commands[name]
+        where = panel or command.rich_help_panel
+        if hasattr(command, "commands"):
+            yield from _walk(command, f"{path} {name}".strip(), where)
+        else:
+            yield where, f"{path} {name}".strip(), command
+
+
+def _codes() -> str:
     by_code = {cls.exit_code: cls for cls in errors.classes()}
-    means = {code: (f"`{cls.__name__}`", _first(cls)) for code, cls in by_code.items()}
-    means |= {0: ("", "All is done."), errors.INTERRUPTED: ("", "A signal ended it, such as Ctrl-C.")}
-    rows = [(str(code), word, *means[code]) for code, word in errors.exit_codes().items()]
-    return _table(("code", "word", "error", "means"), rows)
+    means = {code: (_first(cls), f"`{cls.__name__}`") for code, cls in by_code.items()}
+    means |= {0: ("All is done.", ""), errors.INTERRUPTED: ("A signal ended it, such as Ctrl-C.", "")}
+    rows = [
+        (str(code), word, means[code][0], COMMANDS["remedies"][word], means[code][1])
+        for code, word in errors.exit_codes().items()
+    ]
+    return _table(("code", "word", "means", "what to do", "in Python"), rows)
 
 
 def _first(thing: type) -> str:

@@ -38,7 +38,7 @@ def install_extra(name: str) -> str:
 
 
 class VflensError(Exception):
-    """Base of all errors raised on purpose; also the code of unexpected ones.
+    """An error that no other class names, or an unexpected one; base of all that are raised on purpose.
 
     ``exit_code`` is what the command line returns, ``word`` the code's name in its help.
     """

@@ -343,3 +343,7 @@ class PartyInfo:
     mask_key: str = ""
     categories: tuple[str, ...] = ()
     signature: Signature | None = field(default=None, compare=False)  # each time another
+
+    def in_full(self, before: tuple[ColumnInfo, ...]) -> PartyInfo:
+        """It with its columns: a client that names none has those of the one ``before``."""
+        return replace(self, columns=before) if self.role is Role.CLIENT and not self.columns else self

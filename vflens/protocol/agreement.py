@@ -295,7 +295,7 @@ def _columns_once(parties: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]
     """``parties``; a client that has the columns of the one before has none here."""
     before = None
     for party in parties:
-        alike = party["columns"] is before and party["role"] == Role.CLIENT
+        alike = bool(before) and party["columns"] is before
         yield {name: value for name, value in party.items() if not alike or name != "columns"}
         before = party["columns"]
 
@@ -304,7 +304,7 @@ def _in_full(parties: Iterable[Mapping[str, Any]]) -> Iterator[Mapping[str, Any]
     """``parties``; a client without columns has those of the one before."""
     before = None
     for party in parties:
-        alike = before is not None and "columns" not in party and party["role"] == Role.CLIENT
+        alike = before is not None and "columns" not in party
         before = before if alike else party["columns"]
         yield {**party, "columns": before}
 

@@ -9,6 +9,7 @@ from types import ModuleType
 
 import pytest
 
+from vflens.errors import exit_codes
 from vflens.experiments.figures.fedadob import printed
 
 ROOT = Path(__file__).parents[3]
@@ -90,10 +91,26 @@ def test_generated_tables_are_in_step() -> None:
         "direct",
         "shares",
         "horizontal",
-        "errors",
+        "commands",
+        "codes",
         "metrics",
         *(m.__name__ for m in tables.MODELS),
         *tables.REPRODUCED,
         *(f"knows-{defense}" for defense in tables.KNOWN),
     }
     assert tables.REPRODUCED
+
+
+def test_every_exit_code_has_a_remedy_and_nothing_else_has() -> None:
+    tables = _script("tables")
+    assert list(tables.COMMANDS["remedies"]) == list(exit_codes().values())
+    rows = [line.split(" | ") for line in tables.table("codes").splitlines()[2:]]
+    assert [row[1] for row in rows if not row[3].strip()] == ["done"]
+
+
+def test_every_command_of_the_help_stands_on_its_page_and_no_other() -> None:
+    tables = _script("tables")
+    listed = re.findall(r"^\| `vflens ([a-z -]+?)(?: [\[A-Z].*)?` \|", tables.table("commands"), re.MULTILINE)
+    assert {"audit", "certs sign", "verify-log"} <= set(listed)
+    assert not {"audit-log", "import-flower"} & set(listed)
+    assert set(tables.COMMANDS["more"]) <= set(listed)

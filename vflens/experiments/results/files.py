@@ -102,8 +102,8 @@ class FederationFile(File):
         columns = tuple[ColumnInfo, ...]()
         found = []
         for party in parties:
-            columns = party.columns if party.columns or party.role is not Role.CLIENT else columns
-            found.append(replace(party, columns=columns))
+            found.append(party.in_full(columns))
+            columns = found[-1].columns
         return tuple(found)
 
     @model_validator(mode="after")

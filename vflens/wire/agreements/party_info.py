@@ -19,11 +19,11 @@ _MEMBERS = [role for role in Role if role is not Role.OPERATOR]
 
 def encode_parties(infos: Iterable[PartyInfo]) -> Iterator[pb.PartyInfo]:
     """``infos`` as messages; a client with the columns of the one before names none."""
-    before: PartyInfo | None = None
+    before = tuple[ColumnInfo, ...]()
     for info in infos:
-        alike = before is not None and info.role is Role.CLIENT and info.columns == before.columns
+        alike = bool(before) and replace(info, columns=()).in_full(before) == info
         yield encode_party(info, () if alike else info.columns)
-        before = info
+        before = info.columns
 
 
 def encode_party(info: PartyInfo, columns: Iterable[ColumnInfo] | None = None) -> pb.PartyInfo:
