@@ -112,9 +112,9 @@ def statement(root: Path, folder: Path) -> dict[str, Any]:
     }
 
 
-def sign(said: dict[str, Any], key: Ed25519PrivateKey) -> bytes:
+def sign(document: dict[str, Any], key: Ed25519PrivateKey) -> bytes:
     """The DSSE envelope of a statement."""
-    payload = json.dumps(said, sort_keys=True).encode()
+    payload = json.dumps(document, sort_keys=True).encode()
     signature = {"keyid": key_id(key.public_key()), "sig": _base64(key.sign(_pre_authenticated(payload)))}
     envelope = {"payloadType": _TYPE, "payload": _base64(payload), "signatures": [signature]}
     return json.dumps(envelope, indent=1).encode()
@@ -135,14 +135,14 @@ def verify(folder: Path, key: Ed25519PublicKey) -> dict[str, Any]:
         raise SystemExit(f"{folder / STATEMENT} is no signed statement: fetch the release anew") from None
     if kind != _TYPE or not any(_is_signed(key, one, payload) for one in signatures):
         raise SystemExit(f"{STATEMENT} is not signed by key {key_id(key)[:16]}: trust none of {folder}")
-    said: dict[str, Any] = json.loads(payload)
-    stated = {of["name"]: of["digest"] for of in said["subject"]}
+    document: dict[str, Any] = json.loads(payload)
+    stated = {of["name"]: of["digest"] for of in document["subject"]}
     there = {f.name: _digest(f) for f in _released(folder)}
     for name in sorted({*stated, *there}):
         if stated.get(name) != there.get(name):
             fault = "lacks" if name not in there else "is not stated" if name not in stated else "is another"
             raise SystemExit(f"{folder / name} {fault}: fetch the release anew")
-    return said
+    return document
 
 
 def _is_signed(key: Ed25519PublicKey, signature: bytes, payload: bytes) -> bool:
@@ -216,9 +216,9 @@ def _key(file: str, kind: type, read: Callable[[bytes], Any]) -> Any:
 def main(command: str, key: str, folder: Path) -> None:
     """Build into an empty ``folder``, or verify it."""
     if command == "verify":
-        said = verify(folder, _key(key, Ed25519PublicKey, pem.load_pem_public_key))
-        commit = said["predicate"]["buildDefinition"]["resolvedDependencies"][0]["digest"]["gitCommit"]
-        print(f"{folder}: {len(said['subject'])} files are those that were signed, of commit {commit}")
+        document = verify(folder, _key(key, Ed25519PublicKey, pem.load_pem_public_key))
+        commit = document["predicate"]["buildDefinition"]["resolvedDependencies"][0]["digest"]["gitCommit"]
+        print(f"{folder}: {len(document['subject'])} files are those that were signed, of commit {commit}")
         return
     signer = _key(key, Ed25519PrivateKey, lambda of: pem.load_pem_private_key(of, None))
     if _git(ROOT, "status", "--porcelain"):

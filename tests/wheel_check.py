@@ -63,7 +63,6 @@ LEFT_OUT = {
     "vflens examples copy": "done already",
     "vflens demo": "the same as make demo",
     "DASK_SCHEDULER_ADDRESS=": _CLUSTER,
-    "RAY_ADDRESS=": _CLUSTER,
     "vflens sweep sweep.toml --out /shared": _CLUSTER,
     "'parts=$(sbatch": _CLUSTER,
     "sbatch": _CLUSTER,

@@ -72,8 +72,8 @@ def test_labels_are_dealt_by_own_columns_as_often_as_those_that_are_known() -> N
     labels = dealt(own, known, counts, rng)
     assert np.bincount(labels[known], minlength=3).tolist() == pytest.approx(counts, abs=1)
     order = np.linalg.lstsq(own - 0.5, (labels == 2) - 0.6, rcond=None)[0]
-    told = (own - 0.5) @ order
-    assert ((told > np.quantile(told, 0.4)) == (labels == 2)).mean() > 0.7
+    named = (own - 0.5) @ order
+    assert ((named > np.quantile(named, 0.4)) == (labels == 2)).mean() > 0.7
     other = dealt(own, known, counts, rng)
     assert (other != labels).mean() > 0.2
 
@@ -92,7 +92,7 @@ def ran(folder: Path, training: dict[str, Any], *attacks: str, **more: Any) -> R
 
 
 def states(run: RecordedRun) -> dict[str, State]:
-    """Of training rows."""
+    """What is known of each attack on training rows."""
     return {r.attack: r.finding("").beyond_anew for r in run.labels if r.scored_set == "train"}
 
 
@@ -100,8 +100,8 @@ def test_gradients_tell_what_no_other_labels_do(tmp_path: Path) -> None:
     names = ("similarity", "direction_scoring")
     run = ran(tmp_path, {"epochs": 8, "learning_rate": 0.05}, *names)
     assert states(run) == dict.fromkeys(names, State.FOUND)
-    said = [p for p in str(verdict([run])).split(". ") if "direction_scoring at passive" in p]
-    assert [p.endswith("after labels are dealt anew: training leaks the rest") for p in said] == [True]
+    sentences = [p for p in str(verdict([run])).split(". ") if "direction_scoring at passive" in p]
+    assert [p.endswith("after labels are dealt anew: training leaks the rest") for p in sentences] == [True]
 
 
 def test_what_columns_tell_of_any_label_is_no_leak_of_training(tmp_path: Path) -> None:

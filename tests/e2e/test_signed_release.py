@@ -90,9 +90,9 @@ def test_a_build_that_differs_is_refused(
 
 def test_what_was_signed_is_verified(release: ModuleType, signed: tuple[Path, Ed25519PrivateKey]) -> None:
     folder, key = signed
-    said = release.verify(folder, key.public_key())
-    assert [one["name"] for one in said["subject"]] == ["sbom-core.json", "tiny.whl"]
-    of = said["predicate"]["buildDefinition"]["resolvedDependencies"]
+    statement = release.verify(folder, key.public_key())
+    assert [one["name"] for one in statement["subject"]] == ["sbom-core.json", "tiny.whl"]
+    of = statement["predicate"]["buildDefinition"]["resolvedDependencies"]
     assert len(of[0]["digest"]["gitCommit"]) == 40
     assert {"requirements/core.txt", "requirements/build.txt"} <= {one["uri"] for one in of}
 

@@ -115,10 +115,7 @@ class Name(StrEnum):
     BLIND_LABEL_ACCURACY = "blind_label_accuracy", "share of the most frequent class of training rows"
     MATCHED_LABEL_ACCURACY = "matched_label_accuracy", "share of a round's labels found, in any order"
     BLIND_MATCHED_LABEL_ACCURACY = "blind_matched_label_accuracy", "share of that class in the round"
-    LABELS_ANEW = (
-        "labels_anew",
-        "what it finds of labels that are dealt anew after training, of what a guess leaves open",
-    )
+    LABELS_ANEW = "labels_anew", "share it finds of labels dealt anew, of what a guess leaves open"
     MEMBERSHIP_AUC = "membership_auc", "area under the ROC curve of training rows against other rows"
     MEMBERSHIP_TPR = (
         "membership_tpr",
@@ -129,7 +126,7 @@ class Name(StrEnum):
     SOURCE_RIGHT_OTHERS = "source_right_others", "the same of its rows that nobody trained on"
     SOURCE_NAMED = (
         "source_named",
-        "such rows of class `detail`; how many are named as each client's, by name, in `values`",
+        "such rows of class `detail`; how many each client is named for, in `values`",
     )
     BLIND_SOURCE_RIGHT = "blind_source_right", "`source_right` of a guess, on average over K clients: 1/K"
 

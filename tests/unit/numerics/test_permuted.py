@@ -60,7 +60,7 @@ def test_who_names_one_site_always_finds_nothing() -> None:
 def finding(
     rng: np.random.Generator, n: int, *, shift: float = 0.0, rates: bool = False, turned: bool = False
 ) -> Finding:
-    """Of ``n`` rows of each site, as many known ones: log-probabilities of two classes, whose log-odds
+    """``n`` rows of each site, as many known ones: log-probabilities of two classes, whose log-odds
     follow from the class, and by ``shift`` from the site, ``turned`` in the second class; with ``rates`` a
     site has classes of its own.
     """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -15,7 +14,7 @@ from vflens.roles import ROLES
 from vflens.score.pictures import set_of
 from vflens.storage.files import read_arrays
 from vflens.storage.heads import LogHead
-from vflens.types import Array, ColumnInfo, Document, PartyInfo, Role, Setting
+from vflens.types import Array, ColumnInfo, Document, PartyInfo, Setting
 
 
 class File(BaseModel):

@@ -235,12 +235,12 @@ def sites_told(findings: Sequence[Finding], where: str = "") -> list[str]:
     """A sentence for each attack, from :func:`sites`, which begins with ``where``."""
     beside = {f.attack: f for f in findings if f.scored_set == Phase.PREDICT}
     trained = [f for f in findings if f.scored_set == Phase.TRAIN]
-    said = [
+    sentences = [
         _sentence(f, f", and of {percent(beside[f.attack].value)} of rows that nobody trained on")
         for f in trained
     ]
-    said += [_sentence(f, _by_chance(f)) for f in findings if f.deviation is not None]
-    return [_begun(where + words) for words in said]
+    sentences += [_sentence(f, _by_chance(f)) for f in findings if f.deviation is not None]
+    return [_begun(where + words) for words in sentences]
 
 
 def _sentence(f: Finding, more: str) -> str:

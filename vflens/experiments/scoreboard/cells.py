@@ -94,8 +94,8 @@ def unchanged(grid: ScoreboardGrid, pool: Pool, only: Collection[str] = ()) -> R
 
 def _bits(rows: Rows) -> list[str]:
     """What ``rows`` say, without their keys."""
-    told = [{n: v for n, v in row.items() if n != "key" and v is not None} for row in rows]
-    return sorted(json.dumps(row, sort_keys=True) for row in told)
+    figures = [{n: v for n, v in row.items() if n != "key" and v is not None} for row in rows]
+    return sorted(json.dumps(row, sort_keys=True) for row in figures)
 
 
 def kept(grid: ScoreboardGrid, pool: Pool, only: Collection[str] = ()) -> Rows:

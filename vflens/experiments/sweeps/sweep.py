@@ -88,12 +88,12 @@ def _cell_rows(place: Document, done: RecordedRun, adversary: str) -> Rows:
     use = {name: float(value) for name, value in done.utility.items()}
     theory = _stated(done)
     of_labels = ((of_label(done, r), r) for r in done.labels)
-    told = [(f, overall(f, r.adversary, label_auc=r.auc)) for f, r in of_labels]
+    each = [(f, overall(f, r.adversary, label_auc=r.auc)) for f, r in of_labels]
     for m in done.membership:
         f = of_member(done, m)
-        told.append((f, {**overall(f, m.adversary), "rows": m.rows, "scored_set": "candidate"}))
-    told += [(f, overall(f, adversary)) for f in done.findings.only(Quantity.SITES)]
-    rows = [{**place, **row, **_findings([f]), **use} for f, row in told]
+        each.append((f, {**overall(f, m.adversary), "rows": m.rows, "scored_set": "candidate"}))
+    each += [(f, overall(f, adversary)) for f in done.findings.only(Quantity.SITES)]
+    rows = [{**place, **row, **_findings([f]), **use} for f, row in each]
     for r in done.results:
         stated = theory.get((r.attack, r.target, r.scored_set), {})
         rows.append({**place, **_column_row(done, r), **_findings(_of_columns(done, r)), **stated, **use})

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import cast
 
 from vflens.errors import ProtocolError

@@ -309,7 +309,7 @@ def test_the_same_view_is_not_attacked_again(tmp_path: Path, monkeypatch: pytest
 
     names = ["gradient_sign", "lmmse"]
     for name in names:
-        kind = ATTACKS.get(name)
+        kind: Any = ATTACKS.get(name)
         monkeypatch.setattr(kind, "reconstruct", noted(name, kind.reconstruct))
 
     def found(*, together: bool) -> list[Rows]:
