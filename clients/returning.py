@@ -52,7 +52,8 @@ def trained_before(ids: Array, trained: Array) -> Array:
 def again(ids: Array) -> Array:
     """The row int32 (n,) at which the person of each of ``ids`` (n,) comes back; else the row itself."""
     found = np.arange(len(ids), dtype=np.int32)
-    back = np.flatnonzero(come_again(ids))
+    if not len(back := np.flatnonzero(come_again(ids))):
+        return found
     _, before, at = np.intersect1d(np.char.add(AGAIN, ids), ids[back], return_indices=True)
     found[before] = back[at]
     return found

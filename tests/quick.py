@@ -21,7 +21,7 @@ ROOMS = {
     "test_the_verdict_names_the_leak_and_what_a_defence_changes",
     "clients": "contract/test_scored_parties.py::test_only_rows_released_so_far_are_scored",
     "clients.horizontal": "contract/test_horizontal.py::test_no_row_leaves_a_client",
-    "clients.vertical.clear": "contract/test_active_training.py::test_an_epoch_holds_every_training_row_once",
+    "clients.vertical.clear": "contract/test_restart.py::test_a_row_is_given_once_an_epoch_across_restarts",
     "clients.vertical.protected": "contract/test_protected.py::"
     "test_the_parts_are_those_of_protected_training",
     "clients.vertical": "contract/test_alignment.py::test_two_runs_have_no_digest_in_common",

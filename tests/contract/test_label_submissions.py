@@ -50,7 +50,7 @@ def test_labels_go_only_to_whom_they_are_granted(tmp_path: Path) -> None:
 
 def test_outside_the_lab_a_thief_has_receipts_and_no_figures(tmp_path: Path) -> None:
     federation(tmp_path, lab=False, attacks=[{"name": "gradient_sign", "at": "passive"}]).run()
-    assert not [m for m in read_party(tmp_path / "passive").metrics if m.name.startswith("label")]
+    assert not [m for m in read_party(tmp_path / "passive").metrics if m.name.startswith("label_")]
     (facts,) = (m for m in read_party(tmp_path / "active").metrics if m.name == "label_accuracy")
     assert (facts.value, facts.adversary, facts.rows) == (1.0, "passive", 72)
     page = render(read_runs([tmp_path]))

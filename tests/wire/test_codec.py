@@ -21,7 +21,7 @@ from vflens.protocol.vertical.access import ACCESS, DIRECT_ACCESS
 from vflens.protos import vfl_pb2 as pb
 from vflens.types import DTYPES, ColumnInfo, Released
 from vflens.wire.agreements.federation import decode_federation
-from vflens.wire.agreements.party_info import decode_parties, decode_party, encode_party
+from vflens.wire.agreements.party_info import decode_parties, decode_party, encode_parties
 from vflens.wire.codec import (
     decode_exchange,
     decode_released,
@@ -86,7 +86,9 @@ def test_every_act_has_an_rpc_and_an_entry_of_the_access_table() -> None:
 def test_equal_columns_of_clients_are_decoded_once() -> None:
     columns = tuple(ColumnInfo(f"x{j}", 0.0, 1.0) for j in range(3))
     described = [*clients(columns, [4, 5]), *clients((*columns[:2], ColumnInfo("y", 0.0, 2.0)), [6])]
-    decoded = decode_parties(map(encode_party, described))
+    messages = [*encode_parties(described)]
+    assert [len(of.columns) for of in messages] == [3, 0, 3]
+    decoded = decode_parties(messages)
     assert list(decoded) == described
     assert decoded[1].columns is decoded[0].columns
     assert decoded[2].columns is not decoded[0].columns

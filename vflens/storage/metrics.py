@@ -235,11 +235,10 @@ class Metrics:
         """
         import pyarrow.parquet as pq
 
-        written = BytesIO()
         with self._lock:
             if self._saved:
                 return
-            pq.write_table(_table(self._rows), written)
+            pq.write_table(_table(self._rows), written := BytesIO())
             write_whole(self._file, written.getvalue(), remedy="another `out`; earlier results are kept")
             self._saved = True
 

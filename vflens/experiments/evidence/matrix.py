@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from vflens.experiments.evidence.measured import LINKABILITY, SINGLING_OUT, statistic, term
 from vflens.experiments.outcome.decide import State
-from vflens.experiments.outcome.finding import Finding, Quantity
-from vflens.experiments.outcome.words import figures, opening
+from vflens.experiments.outcome.finding import MISLED, Finding, Quantity
+from vflens.experiments.outcome.words import deciding, figures
 from vflens.words import counted
 
 _TOGETHER = "columns together (mean squared error)"
@@ -74,4 +74,9 @@ def _cell(here: Sequence[Finding]) -> str:
         return State.NOT_FOUND
     sign = "± " if worst.quantity is Quantity.ERROR else ""
     reached = value if value == "exactly" else f"{sign}{value}"
-    return f"{worst.state} ({reached}; a guess {sign}{guess}){opening(worst)}"
+    return f"{worst.state} ({reached}; a guess {sign}{guess}){_opening(worst)}"
+
+
+def _opening(m: Finding) -> str:
+    """What would decide it; "" where nobody knows."""
+    return f", {MISLED}" if m.reason == MISLED else deciding(m.rows_needed)

@@ -31,7 +31,7 @@ _EXAMPLE = "give COLUMN within NUMBER > SHARE %, such as 'income within 5 > 10 %
 BEATS_BLIND = "no attack beats a blind guess"
 _JUDGED = {State.FOUND: "broken", State.UNDECIDED: "undecided", State.NOT_FOUND: "held"}
 _MEND = "mend the attacks that failed"
-_KNOWN = "grant the attacks more known rows: they err more than a guess, which shows nothing"
+_KNOWN = "run an attack that errs no more than a guess, such as lmmse with more known rows"
 _MORE_ROWS = "predict and score more rows, or allow more"
 _NO_SHARE = "state a share in %, since an error without an interval decides nothing"
 _NO_INTERVAL = "judge columns with --fail-if, since an error without an interval decides nothing"
@@ -181,11 +181,13 @@ def _of_column(t: Threshold, e: Findings) -> Outcome:
     tried = [replace(f, tries=len(found)) for f in found]
     state, at = _worst(tried, partial(_state, t), partial(_beyond, t))
     words, remedy = scored(at), _MORE_ROWS
+    misled = next((f for f in tried if f.is_misled), None)
+    if state is State.NOT_FOUND and t.most is None and misled and not e.defended:
+        return _outcome(t.text, e, State.UNDECIDED, scored(misled), _KNOWN)
     if state is State.UNDECIDED:
         undecided = [f for f in tried if _state(t, f) is state]
         words += deciding(max(_rows_needed(t, f) for f in undecided))
         remedy = _NO_SHARE if any(f.high is None for f in undecided) else remedy
-        remedy = _KNOWN if at.is_misled else remedy
     if state is State.UNDECIDED and e.capped.get(at.attack) == at.rows:
         words += f"; {at.attack} tried these rows only{_needed(t)}"
         remedy = "raise --slow-rows, or allow more"

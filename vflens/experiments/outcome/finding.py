@@ -149,13 +149,12 @@ class Finding:
         if not self.varies or (self.quantity in _FROM_50 and self.rows < MIN_ROWS):
             return State.UNDECIDED
         state = self._at(self.rows)
-        doubted = self.reason or self.is_misled
-        return State.UNDECIDED if doubted and state is State.NOT_FOUND else state
+        return State.UNDECIDED if self.reason and state is State.NOT_FOUND else state
 
     @property
     def is_misled(self) -> bool:
-        """Whether the attack clearly errs more than a guess: what it learnt of the column is wrong, and it
-        shows nothing of what another attack finds.
+        """Whether the attack clearly errs more than a guess. Without a defence it learnt the column wrongly,
+        and shows nothing of what another attack finds.
         """
         if self.quantity is not Quantity.ERROR or self.low is None or not self.varies:
             return False
@@ -171,8 +170,7 @@ class Finding:
     @property
     def rows_needed(self) -> int:
         """How many rows would decide, if figures stay; 0 where none or too many would."""
-        doubted = self.reason or self.is_misled  # more rows do not take this away
-        held = doubted and self._at(self.rows) is State.NOT_FOUND
+        held = self.reason and self._at(self.rows) is State.NOT_FOUND  # more rows do not take the doubt away
         if self.state is not State.UNDECIDED or held:
             return 0
         rows = max(MIN_ROWS, self.deciding)
@@ -204,6 +202,8 @@ class Finding:
         return {**found, "share": self.share, "rows_needed": self.rows_needed}
 
 
+#: Why a column is open of which no attack does as well as a guess.
+MISLED = "no attack does as well as a guess: more known rows would decide"
 _FROM_50 = {Quantity.RIGHT, Quantity.SITES}
 _ROWS_DECIDE = {*_FROM_50, Quantity.ERROR, Quantity.ALL}
 
@@ -264,6 +264,8 @@ class Findings:
         return tuple(replace(f, reason=self._doubt(f)) for f in here)
 
     def _doubt(self, f: Finding) -> str:
+        if f.is_misled and not self.defended:
+            return MISLED
         if self.failed and f.state is State.NOT_FOUND:
             return f"{', '.join(self.failed)} failed and may find more"
         if f.state is State.UNDECIDED and self.capped.get(f.attack) == f.rows:

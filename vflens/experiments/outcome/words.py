@@ -179,14 +179,7 @@ def _figure(finding: Finding, value: float) -> str:
 
 def _not_decided(finding: Finding) -> str:
     what = "" if finding.varies else f", it hardly varies among {counted(finding.rows, 'row', ',')}"
-    return f"not decided{what}{opening(finding)}"
-
-
-def opening(finding: Finding) -> str:
-    """What would decide a finding that is open; "" where nobody knows."""
-    if finding.state is State.UNDECIDED and finding.is_misled and not finding.rows_needed:
-        return ", no attack does as well as a guess: grant more known rows"
-    return deciding(finding.rows_needed)
+    return f"not decided{what}{deciding(finding.rows_needed)}"
 
 
 def deciding(count: int) -> str:

@@ -18,6 +18,7 @@ from vflens.experiments.results.findings import (
     WorstCase,
     best_own_errors,
     column_bits,
+    of_result,
     of_run,
     own_errors,
     worst_cases,
@@ -208,6 +209,10 @@ class RecordedRun(PartyRuns):
     def columns(self, result: Result) -> tuple[ColumnError, ...]:
         """The errors of one of :attr:`results` column by column, in the target's order."""
         return column_errors(self, result)
+
+    def finding_of(self, result: Result) -> Finding:
+        """``result``, an error over all columns, beside the blind guess."""
+        return of_result(self, result)
 
     def own_units(self, result: Result) -> tuple[Finding, ...]:
         """The columns of ``result`` that it finds best, in their own units; at most 12."""

@@ -44,7 +44,7 @@ def keyed(place: Place, attacks: Sequence[str]) -> Keyed:
 
 
 def with_keys(place: Place, tables: Mapping[str, Document]) -> Keyed:
-    """As :func:`keyed`, of attacks by their ``tables``."""
+    """What :func:`keyed` gives, for attacks by their ``tables``."""
     settings = place.settings()
     family = settings.get("model", {}).get("family", "softmax_regression")
     apart = _apart(family, protected="protection" in settings["training"])

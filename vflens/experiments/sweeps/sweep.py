@@ -22,7 +22,7 @@ from vflens.experiments.outcome.finding import Finding, Quantity
 from vflens.experiments.outcome.table import overall, with_figures, without_figures
 from vflens.experiments.pages.drawing import Drawing
 from vflens.experiments.pages.page import plotly, templates, write_page
-from vflens.experiments.results.findings import of_label, of_member, of_result
+from vflens.experiments.results.findings import of_label, of_member
 from vflens.experiments.run.dealer import data_set
 from vflens.experiments.run.loading import experiment_kind
 from vflens.experiments.sweeps import cap
@@ -136,7 +136,7 @@ def _column_row(run: RecordedRun, r: Result) -> Document:
     """A numeric label is the column."""
     label = run.label_of(r.target)
     of_label = {"label": label.name} if label else {}
-    return {**overall(of_result(run, r)), "half_width": r.half_width, **of_label}
+    return {**overall(run.finding_of(r)), "half_width": r.half_width, **of_label}
 
 
 def _of_columns(run: RecordedRun, r: Result) -> Iterator[Finding]:

@@ -38,7 +38,7 @@ def right(value: float, blind: float, rows: int = 1000, **more: Any) -> Finding:
         (error(10.0, 10.1), State.NOT_FOUND),
         (error(10.2, 10.5), State.NOT_FOUND),
         (error(10.2, 10.21), State.NOT_FOUND),  # hardly more than a guess
-        (error(30.0, 31.0), State.UNDECIDED),  # surely more: it shows nothing
+        (error(30.0, 31.0), State.NOT_FOUND),
         (error(0.0, 0.0, blind=0.0), State.NOT_FOUND),
         (right(0.99, 0.90), State.FOUND),
         (right(0.90, 0.90, rows=100), State.UNDECIDED),

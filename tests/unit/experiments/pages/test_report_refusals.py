@@ -68,7 +68,7 @@ def test_a_folder_of_a_role_that_has_none_is_refused_in_words(tmp_path: Path) ->
 def test_json_that_is_nested_too_deeply_is_refused_with_its_reason(tmp_path: Path) -> None:
     folder = write_party(tmp_path / "demo" / "coordinator", "coordinator")
     (folder / "status.json").write_text("[" * 100_000)
-    with pytest.raises(DataError, match=r"status\.json cannot be read as JSON \(it is no JSON\): "):
+    with pytest.raises(DataError, match=r"status\.json cannot be read as JSON \(it is nested too deeply\): "):
         read_party(folder)
 
 
