@@ -124,7 +124,7 @@ def verify(folder: Path, key: Ed25519PublicKey) -> dict[str, Any]:
     """The statement of ``folder``, whose files are those that ``key`` signed.
 
     Raises:
-        SystemExit: a file lacks, is another, or is not stated; nobody with the key signed it.
+        SystemExit: a file lacks, is another, is not stated or no plain file; nobody with the key signed it.
     """
     try:
         envelope = json.loads((folder / STATEMENT).read_bytes())
@@ -165,7 +165,12 @@ def key_id(key: Ed25519PublicKey) -> str:
 
 
 def _released(folder: Path) -> Iterator[Path]:
-    return (f for f in sorted(folder.iterdir()) if f.name != STATEMENT)
+    """The files of ``folder`` but its statement; a link may lead to other bytes later."""
+    for file in sorted(folder.iterdir()):
+        if file.is_symlink() or not file.is_file():
+            raise SystemExit(f"{file} is no plain file: fetch the release anew")
+        if file.name != STATEMENT:
+            yield file
 
 
 def _digest(file: Path) -> dict[str, str]:

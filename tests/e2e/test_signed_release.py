@@ -97,6 +97,10 @@ def test_what_was_signed_is_verified(release: ModuleType, signed: tuple[Path, Ed
     assert {"requirements/core.txt", "requirements/build.txt"} <= {one["uri"] for one in of}
 
 
+def _link(folder: Path) -> None:
+    (folder / "tiny.whl").symlink_to(folder.parent / "x")
+
+
 def _rewrite(folder: Path, name: str) -> None:
     envelope = json.loads((folder / "provenance.intoto.json").read_text())
     envelope[name] = {"payload": "e30=", "payloadType": "text/plain", "signatures": []}[name]
@@ -109,6 +113,8 @@ def _rewrite(folder: Path, name: str) -> None:
         (lambda f: (f / "tiny.whl").write_bytes(b"other"), "tiny.whl is another"),
         (lambda f: (f / "tiny.whl").unlink(), "tiny.whl lacks"),
         (lambda f: (f / "more.whl").touch(), "more.whl is not stated"),
+        (lambda f: (f / "more").mkdir(), "more is no plain file"),
+        (lambda f: (f / "tiny.whl").rename(f.parent / "x") and _link(f), "tiny.whl is no plain file"),
         (lambda f: _rewrite(f, "payload"), "not signed by key"),
         (lambda f: _rewrite(f, "payloadType"), "not signed by key"),
         (lambda f: _rewrite(f, "signatures"), "not signed by key"),
