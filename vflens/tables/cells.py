@@ -239,11 +239,12 @@ class TableFile:
         ends each row, and the last column has no name.
         """
         head = self._raw()[1].read(_HEADER_BYTES).decode(self._encoding, "replace")
-        lines = head.splitlines()[: -1 if len(head) > _HEADER_BYTES // 4 else None] or [head]
-        header, *rows = [*islice(csv_rows(lines, delimiter=self._delimiter), _FIRST), []]
-        if not rows[:-1] or len(rows[0]) - 1 != len(header) or len(header) < 2:
+        lines = head.splitlines()[: -1 if len(head) > _HEADER_BYTES // 4 else None]
+        read = list(islice(csv_rows(lines, delimiter=self._delimiter), _FIRST))
+        if len(read) < 2 or not len(read[1]) - 1 == len(read[0]) > 1:
             return []
-        return [*header, ""] if not any(row[-1] for row in rows if row) else ["", *header]
+        ended = not any(row[-1] for row in read[1:] if row)
+        return [*read[0], ""] if ended else ["", *read[0]]
 
     def _csv_batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa

@@ -134,9 +134,10 @@ def _refuse_title(cells: TableFile, path: Path) -> None:
         return
     first = next(cells.blocks(nameless), {})
     if any(column.null_count < len(column) for column in first.values()):
+        whole, named = len(cells.names), len(cells.names) - len(nameless)
         raise DataError(
-            f"{path.name}: its first line names {len(cells.names) - len(nameless)} of {len(cells.names)} "
-            "columns: delete the lines above the names of columns, such as a title"
+            f"{path.name}: its first line names {named} of {counted(whole, 'column')}: delete the lines "
+            "above the names of columns, such as a title"
         )
 
 
