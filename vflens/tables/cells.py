@@ -31,7 +31,7 @@ _LEAST_BYTES, _TIMES = 1 << 26, 200
 #: The id of a row where no column tells rows apart: its place, counted from 1.
 ROW_NUMBER = "row number"
 _NONE: Mapping[str, Sequence[str]] = MappingProxyType({})
-_HEADER_BYTES = 1 << 16
+_HEADER_BYTES, _FIRST = 1 << 16, 200
 _CELLS = 1 << 20  # of parquet that are read together
 ROW_NUMBERS = re.compile(r"__index_level_\d+__")
 _UNNAMED = re.compile(r"Unnamed: \d+(\.\d+)?")  # as pandas reads and writes it
@@ -220,21 +220,31 @@ class TableFile:
     def _csv_schema(self) -> pa.Schema:
         from pyarrow import csv
 
-        utf_16 = self._raw()[1].read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-        if utf_16 and self._encoding == "utf-8":
+        start = self._raw()[1].read(7)
+        if start.removeprefix(codecs.BOM_UTF8)[:4].lower() == b"sep=":
+            raise DataError("its first line tells a spreadsheet the delimiter: delete this line")
+        if start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) and self._encoding == "utf-8":
             raise DataError("it is UTF-16: save it as UTF-8, with commas")
         # A quoted cell may hold several lines.
         self._lines = csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True)
         blocks = csv.ReadOptions(block_size=self._block_bytes, encoding=self._encoding)
-        if names := self._behind_row_names():
-            blocks.column_names, blocks.skip_rows, self._skipped = ["", *names], 1, 1
+        if names := self._one_more_than_named():
+            blocks.column_names, blocks.skip_rows, self._skipped = names, 1, 1
         return csv.open_csv(self._raw()[1], blocks, self._lines).schema
 
-    def _behind_row_names(self) -> list[str]:
-        """The header, if it has several cells, one less than the first row: so R writes it; else []."""
+    def _one_more_than_named(self) -> list[str]:
+        """The names of all columns, if the header has several cells, one less than the first row; else [].
+
+        R leaves out the name of the first column. Where the first rows end with an empty cell, a delimiter
+        ends each row, and the last column has no name.
+        """
         head = self._raw()[1].read(_HEADER_BYTES).decode(self._encoding, "replace")
-        rows = list(islice(csv_rows(head.splitlines(), delimiter=self._delimiter), 2))
-        return rows[0] if len(rows) == 2 and len(rows[1]) - 1 == len(rows[0]) > 1 else []
+        lines = head.splitlines()[: -1 if len(head) > _HEADER_BYTES // 4 else None]
+        read = list(islice(csv_rows(lines, delimiter=self._delimiter), _FIRST))
+        if len(read) < 2 or not len(read[1]) - 1 == len(read[0]) > 1:
+            return []
+        ended = not any(row[-1] for row in read[1:] if row)
+        return [*read[0], ""] if ended else ["", *read[0]]
 
     def _csv_batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa

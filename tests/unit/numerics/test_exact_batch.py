@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
-from vflens.experiments.outcome.batches import fresh, slopes, update_gradient
+from vflens.experiments.outcome.batches import HIDDEN, fresh, inverted, slopes, update_gradient
 from vflens.numerics.gradients.exact_batch import ExactBatch, exact_batch
 from vflens.score.batches import matched_mse
 from vflens.types import Array
@@ -185,3 +185,13 @@ def test_one_seed_one_answer() -> None:
     assert first is not None
     assert second is not None
     assert first.x.tobytes() == second.x.tobytes()
+
+
+def test_directions_that_depend_on_one_another_prove_nothing() -> None:
+    """Two patterns of units gave one direction in the third of these batches."""
+    drawn = np.random.default_rng(3)
+    x = np.column_stack([drawn.normal(size=2000).round(4) for _ in range(12)])
+    x, rng = (x - x.min(axis=0)) / np.ptp(x, axis=0), np.random.default_rng((0, 12))
+    for _ in range(3):
+        places, layers = rng.choice(len(x), 12, replace=False), fresh((12, *HIDDEN, 2), rng)
+        assert inverted(x[places], rng.integers(0, 2, 12), layers, rng) == 0

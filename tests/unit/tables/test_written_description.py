@@ -129,6 +129,42 @@ def test_row_names_of_r_have_no_header(tmp_path: Path) -> None:
     assert table.ids[0] == b"1"
 
 
+@pytest.mark.parametrize("last", ["", "3"])
+def test_a_comma_that_ends_rows_moves_no_name(tmp_path: Path, last: str) -> None:
+    """A cell in one of the last columns makes the first one that of row names, as of R."""
+    rows = [f"r{i},{i % 7}.5,{i % 5}," for i in range(1, 60)]
+    (tmp_path / "own.csv").write_text("\n".join(["id,age,dose", *rows[:-1], rows[-1] + last, ""]))
+    found = describe(tmp_path / "own.csv", tmp_path / "own.toml")
+    assert found["columns"] == (["age", "dose"] if not last else ["id", "age"])
+    table = read_party_table(load_description(tmp_path / "own.toml")) if not last else None
+    assert table is None or (table.features[0].tolist(), table.ids[0]) == ([1.5, 1], b"r1")
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        (["Export of a clinic,,,", "Of today,,,"], "names 1 of 4 columns: delete the lines above"),
+        (["Export,Unnamed: 1,Unnamed: 2,Unnamed: 3"], "names 1 of 4 columns: delete the lines above"),
+        (["sep=,"], "its first line tells a spreadsheet the delimiter: delete this line"),
+    ],
+)
+def test_a_line_above_the_header_is_named(tmp_path: Path, lines: list[str], words: str) -> None:
+    rows = [f"{i},{i % 7}.5,{i % 5},{'ab'[i % 2]}" for i in range(60)]
+    file = tmp_path / "own.csv"
+    file.write_text("\n".join([*lines, "id,age,dose,sex", *rows, ""]))
+    with pytest.raises(DataError, match=words):
+        describe(file, None)
+    file.write_text("\n".join(["id,age,dose,sex", *rows, ""]))
+    assert describe(file, None)["columns"] == ["age", "dose", "sex"]
+
+
+def test_texts_that_differ_by_case_or_a_space_are_named(tmp_path: Path) -> None:
+    cells = {"id": _ids(), "x": MIXED, "group": _of("North", "north "), "other": _of("A+", "A-")}
+    _, words, _ = _written(tmp_path, cells)
+    (line,) = (line for line in words["decide"] if "case" in line)
+    assert line.startswith("group holds 2 texts, 1 without differences in case, spaces, marks")
+
+
 def test_rows_without_ids_are_numbered(tmp_path: Path) -> None:
     settings, _, table = _written(tmp_path, {"x": MIXED, "y": MIXED[::-1]})
     assert settings["id_column"] == "row number"

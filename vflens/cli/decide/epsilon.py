@@ -64,6 +64,8 @@ def epsilon(
     found = measure(sent, released, claim, confidence)
     emit(json, found.json, lambda: found.sentence)
     if found.state is State.FOUND:
-        raise ThresholdError("the claim is false: add noise, release less, or claim the measured ε")
+        raise ThresholdError(
+            "the claim is false: add noise, release less, or claim more: the measured ε is only a lower bound"
+        )
     if found.state is State.UNDECIDED:
         raise UndecidedError("the claim is not decided: give more --canaries")

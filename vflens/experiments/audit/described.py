@@ -13,6 +13,7 @@ from vflens.config import PartyConfig, PassiveConfig, load_description, load_par
 from vflens.config.compatibility import check_tolerance
 from vflens.errors import ConfigError, DataError
 from vflens.tables.description import PartyFile
+from vflens.tables.encodings import is_categorical
 from vflens.tables.files import column_profile
 from vflens.tables.table import Table
 from vflens.types import Array, Document, LabelKind
@@ -94,7 +95,8 @@ def table_description(
     label: str | None = None,
     label_kind: LabelKind | None = None,
 ) -> Labelled:
-    """The description of the table in ``path``, or in the file that the TOML file ``path`` describes.
+    """The description of the table in ``path``, or in the file that the TOML file ``path`` describes;
+    a ``label`` among the columns that it describes is none of them.
 
     Raises:
         ConfigError: the description, a kind or the choice of columns is wrong.
@@ -103,6 +105,8 @@ def table_description(
     spec = (
         _description(path) if path.suffix == ".toml" else PartyFile(file=path.resolve(), id_column=id_column)
     )
+    if columns is None and spec.columns and label in spec.columns:
+        spec = _no_feature(spec, label)
     changes: Document = {"encode": {**spec.encode, **encode}}
     if columns is not None:
         changes["columns"] = tuple(columns)
@@ -110,6 +114,19 @@ def table_description(
         changes["missing"] = missing
     spec = validate(TypeAdapter(PartyFile), {**spec.model_dump(), **changes}, str(path))
     return labelled(spec, label, label_kind, str(path))
+
+
+def _no_feature(spec: PartyFile, label: str) -> PartyFile:
+    """``spec`` without the feature ``label`` and its categories: a description that the check writes knows
+    no label.
+    """
+    return spec.model_copy(
+        update={
+            "columns": tuple(name for name in spec.columns or () if name != label),
+            "encode": {n: kind for n, kind in spec.encode.items() if n != label or not is_categorical(kind)},
+            "categories": {n: texts for n, texts in spec.categories.items() if n != label},
+        }
+    )
 
 
 def _description(path: Path) -> PartyFile:

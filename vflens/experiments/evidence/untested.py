@@ -31,7 +31,7 @@ _NO_MEMBERSHIP = "No attack on membership was scored: whether a person is in the
 #: The metrics of an attack that was scored.
 _SCORES = {
     *(Name.MSE, Name.MATCHED_MSE, Name.AFFINE_R2, Name.MEMBERSHIP_AUC),
-    *(Name.LABEL_ACCURACY, Name.MATCHED_LABEL_ACCURACY),
+    *(Name.LABEL_ACCURACY, Name.MATCHED_LABEL_ACCURACY, Name.SOURCE_RIGHT),
 }
 
 

@@ -173,7 +173,7 @@ class _Search:
             chosen, before = self._chosen(rng), len(self.proven)
             kept = [self._direction(awake) for awake in self._rows(chosen) @ self.layer.T > 0]
             whole = [q is not None and abs(q @ p) > 1 - self.same for q, p in zip(kept, chosen, strict=True)]
-            if all(whole):
+            if all(whole) and np.linalg.matrix_rank(np.array(kept)) == len(kept):
                 return self._rows(np.array(kept))[:, :-1]
             self.proven = np.zeros((0, len(self.rest)))
             for q in kept:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import shlex
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
 from vflens.tables.description import PartyFile
@@ -58,16 +58,18 @@ def _nameless(column: ColumnProfile, place: int) -> Flaw:
 
 def _alike(spec: PartyFile, table: TableProfile) -> Iterator[Flaw]:
     """Classes that differ in case, spaces, marks or the form of a number alone."""
-    joined = len(set(map(_bare, table.classes)))
-    if joined < len(table.classes):
+    yield from _of_labels(spec.label_column or "", table.classes, "class")
+
+
+def _of_labels(column: str, labels: Sequence[str], one: str) -> Iterator[Flaw]:
+    joined = len(set(map(_bare, labels)))
+    if joined < len(labels):
         sentence = (
-            f"{spec.label_column} holds {counted(len(table.classes), 'class', ',')}, {joined:,} without "
+            f"{column} holds {counted(len(labels), one, ',')}, {joined:,} without "
             "differences in case, spaces, marks and the form of numbers"
         )
-        numbers = {"classes": len(table.classes), "joined": joined}
-        yield a_flaw(
-            "labels alike", spec.label_column or "", sentence, "write each class in one way", numbers
-        )
+        numbers = {"classes": len(labels), "joined": joined}
+        yield a_flaw("labels alike", column, sentence, f"write each {one} in one way", numbers)
 
 
 def _bare(label: str) -> str:
@@ -150,3 +152,5 @@ def _categories(spec: PartyFile, column: ColumnProfile) -> Iterator[Flaw]:
         yield many_texts(column, different)
     elif different == 1 and column.name not in spec.categories:
         yield constant(column.name, quoted(column.different()[0].as_py()))
+    else:
+        yield from _of_labels(column.name, column.different().to_pylist(), "text")

@@ -106,6 +106,7 @@ def draft(path: Path) -> Draft:
     form = form_of(path)
     found = Draft({"file": path.resolve(), **form, "encode": {}, "empty": {}}, [])
     cells = opened(PartyFile.model_validate({**form, "file": path}), path)
+    _refuse_title(cells, path)
     _choose_id(found, cells, list(cells.names))
     changed = set(found.columns)
     while changed:  # a setting that mends may show the next flaw
@@ -124,6 +125,20 @@ def draft(path: Path) -> Draft:
     for flaw in relations(table):
         found.flaws.setdefault(flaw.column, {})[flaw.kind] = flaw
     return found
+
+
+def _refuse_title(cells: TableFile, path: Path) -> None:
+    """A title above the header leaves most columns without a name, though they hold cells."""
+    nameless = list(cells.nameless)
+    if 2 * len(nameless) <= len(cells.names):
+        return
+    first = next(cells.blocks(nameless), {})
+    if any(column.null_count < len(column) for column in first.values()):
+        whole, named = len(cells.names), len(cells.names) - len(nameless)
+        raise DataError(
+            f"{path.name}: its first line names {named} of {counted(whole, 'column')}: delete the lines "
+            "above the names of columns, such as a title"
+        )
 
 
 def _count_gaps_anew(found: Draft) -> None:

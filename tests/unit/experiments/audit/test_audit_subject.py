@@ -149,3 +149,15 @@ def test_rows_with_gaps_become_what_is_asked(tmp_path: Path) -> None:
 def test_only_a_table_is_encoded() -> None:
     with pytest.raises(ConfigError, match="--encode with 'wine': it is no file of columns, leave it out"):
         _load("wine", encode={"x": "date"})
+
+
+@pytest.mark.parametrize("kind", ["one_hot", "ordinal"])
+def test_a_label_may_be_a_column_that_the_check_described(tmp_path: Path, kind: str) -> None:
+    rows = [f"r{i},{i % 7}.5,{'ab'[i % 2]}" for i in range(60)]
+    (tmp_path / "own.csv").write_text("\n".join(["id,age,sick", *rows, ""]))
+    described = f'file = "own.csv"\ncolumns = ["age", "sick"]\n[encode]\nsick = "{kind}"\n'
+    (tmp_path / "own.toml").write_text(f'{described}[categories]\nsick = ["a", "b"]\n')
+    found = _load(tmp_path / "own.toml", label="sick")
+    assert ([c.name for c in found.columns], found.classes) == (["age"], 2)
+    with pytest.raises(ConfigError, match="named twice"):
+        _load(tmp_path / "own.toml", label="sick", columns=["age", "sick"])

@@ -125,7 +125,7 @@ def test_what_a_flower_mod_released_is_measured_again(vflens: Run) -> None:
     ended = vflens("epsilon", ROOT / "examples/epsilon/flower.npz", "--claimed", "2", "--gaussian")
     assert ended.code == 15
     assert ended.out == "at least ε = 2.95 with 95 % confidence; claimed 2: the claim is false\n"
-    assert ended.err == "error: the claim is false: add noise, release less, or claim the measured ε\n"
+    assert ended.err.startswith("error: the claim is false: add noise, release less, or claim more")
 
 
 def test_what_an_nvflare_filter_released_is_measured_again(vflens: Run) -> None:

@@ -102,6 +102,16 @@ def test_a_blind_guess_is_no_attack_by_a_recipient(tmp_path: Path) -> None:
     assert "Run bank: no attack by the active party was scored. What it can find was not tested." in text
 
 
+def test_naming_the_client_of_a_row_is_an_attack(tmp_path: Path) -> None:
+    metrics = [
+        metric("source_right", 0.5, attack="source_inference", **{**PLACE, "adversary": "coordinator"})
+    ]
+    text = list(by_runs([_run(tmp_path / "bank", metrics=metrics)]))
+    assert not any("no attack by the coordinator party was scored. What" in s for s in text)
+    (idle,) = (s for s in text if "Installed attacks" in s)
+    assert "source_inference" not in idle
+
+
 def test_no_figure_stands_among_what_was_not_tested(tmp_path: Path) -> None:
     """Labels that an attack found have an interval in the table, and none in a sentence."""
     place = {"adversary": "active", "target": "active", "scored_set": "train", "rows": 300}
