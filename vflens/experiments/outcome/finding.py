@@ -121,8 +121,9 @@ class Finding:
     @property
     def share(self) -> float:
         """What is taken of what a blind guess leaves open: 1 is exact, 0 no better; of squared errors."""
+        square = self._mean_square(self.blind)
         if self.quantity is Quantity.ERROR:
-            return max(0.0, 1 - self.value**2 / self.blind**2) if self.blind**2 else 0.0
+            return max(0.0, 1 - self._mean_square(self.value) / square) if square else 0.0
         return max(0.0, self.gain)
 
     @property
@@ -134,8 +135,11 @@ class Finding:
     @property
     def half_width(self) -> float | None:
         """Half the width of the interval of a mean square; None where nobody has one."""
-        square = 2 if self.quantity is Quantity.ERROR else 1
-        return None if self.high is None else self.high**square - self.value**square
+        return None if self.high is None else self._mean_square(self.high) - self._mean_square(self.value)
+
+    def _mean_square(self, figure: float) -> float:
+        """A ``figure`` as a mean square; infinite beyond what a float holds."""
+        return figure * figure if self.quantity is Quantity.ERROR else figure
 
     @property
     def state(self) -> State:
@@ -185,9 +189,9 @@ class Finding:
             return beyond_null(self.value, self.blind, deviation, self.tries)
         if self.is_share:
             return above_guess(self.value, self.guessed, rows, self.tries)
-        square, half = 2 if self.quantity is Quantity.ERROR else 1, self.half_width
+        half, (value, blind) = self.half_width, map(self._mean_square, (self.value, self.blind))
         narrowed = None if half is None else half * math.sqrt(self.rows / rows)
-        return better(self.value**square, narrowed, self.blind**square, rows, self.tries)
+        return better(value, narrowed, blind, rows, self.tries)
 
     @classmethod
     def of_json(cls, facts: Facts) -> Finding:

@@ -119,7 +119,7 @@ def _scored_column(f: Finding, rows: str) -> str:
     interval = "no interval"
     if f.half_width is not None:
         wider = f.half_width * normal_quantile(f.tries) / normal_quantile()
-        interval = f"{_plain(f, f.low)} … {_plain(f, math.sqrt(f.value**2 + wider))}"
+        interval = f"{_plain(f, f.low)} … {_plain(f, math.sqrt(f.value * f.value + wider))}"
     return (
         f"{f.attack} finds {f.subject} to within ± {_plain(f, f.value)} ({interval}; root mean squared "
         f"error) on {place}, a blind guess to within ± {_plain(f, f.blind)}"

@@ -51,6 +51,12 @@ def test_figures_decide(finding: Finding, state: State) -> None:
     assert finding.state is state
 
 
+def test_figures_whose_squares_no_float_holds_decide_nothing() -> None:
+    found = error(2e200, 3e200, blind=1e300)
+    assert found.state is State.UNDECIDED
+    assert found.rows_needed == 0
+
+
 def test_fewer_than_fifty_rows_decide_nothing() -> None:
     for found in (error(0.0, 0.0), error(10.2, 10.5), right(1.0, 0.5)):
         assert replace(found, rows=MIN_ROWS - 1).state is State.UNDECIDED
