@@ -269,8 +269,9 @@ def by_column(reached: Sequence[AttackOutcome], subject: AuditSubject) -> tuple[
 
 
 def _most(finding: Finding) -> tuple[bool, float, float]:
-    """Found ones first, then by what is taken, then by the error."""
+    """Found ones first, then by what is taken, then by the error; of exact ones rounding decides nothing."""
     error = -finding.value if finding.quantity is Quantity.ERROR else finding.value
+    error = 0.0 if finding.is_exact else error
     return finding.state is State.FOUND, round(finding.share, 9), error
 
 
