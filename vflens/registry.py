@@ -27,7 +27,8 @@ from vflens.names import NAME, REMEDIES, did_you_mean
 
 _MODULE = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_IMPORTS = re.compile(r"^(?:from|import) ([\w.]+)(?: import (\w+))?", re.MULTILINE)
+_IMPORTS = re.compile(r"^(?:from ([\w.]+) )?import (\([^)]*\)|.*)", re.MULTILINE)
+_IMPORTED = re.compile(r"(?:^|[(,])\s*([\w.]+)")
 _HERE = Path(__file__).parent
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s")
 
@@ -293,8 +294,11 @@ def _imported(module: str) -> frozenset[str]:
     file = _HERE.joinpath(*inner).with_suffix(".py")
     if top != _HERE.name or not file.is_file():
         return frozenset()
-    found = _IMPORTS.findall(file.read_text(encoding="utf-8"))
-    return frozenset(name for of, part in found for name in (of, f"{of}.{part}"))
+    found = set[str]()
+    for of, names in _IMPORTS.findall(re.sub("#.*", "", file.read_text(encoding="utf-8"))):
+        parts = _IMPORTED.findall(names)
+        found |= {of, *(f"{of}.{part}" for part in parts)} if of else set(parts)
+    return frozenset(found)
 
 
 def _class_words(tree: ast.Module, name: str) -> str:
