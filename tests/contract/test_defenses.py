@@ -28,7 +28,7 @@ from scipy.stats import chi2
 from vflens import defenses
 from vflens.plugins.defense import BATCH_HOOKS, GATE_HOOKS, Defense
 from vflens.testing import DefenseContract
-from vflens.testing.attacks import global_state
+from vflens.testing.attacks import nothing_drawn
 from vflens.testing.defenses import PHASES, context_of, keeps_argmax, owner_sees, value_at
 from vflens.types import Array, Phase
 
@@ -61,9 +61,8 @@ def test_the_base_leaves_everything_alone() -> None:
 @pytest.mark.parametrize("name", [n for n, hook in MODULE_CASES if hook == "penalty"])
 def test_a_penalty_is_one_number_that_a_model_can_learn_from(name: str) -> None:
     networks = [a_network() for _ in range(2)]
-    before = global_state()
-    term, again = (penalty_of(name, network) for network in networks)
-    assert global_state() == before
+    with nothing_drawn():
+        term, again = (penalty_of(name, network) for network in networks)
     assert term == again
     assert term.shape == ()
     assert torch.isfinite(term)
@@ -73,9 +72,8 @@ def test_a_penalty_is_one_number_that_a_model_can_learn_from(name: str) -> None:
 @pytest.mark.parametrize("name", [n for n, hook in MODULE_CASES if hook == "wrap_model"])
 def test_a_wrapped_model_keeps_the_shape_of_its_outputs(name: str) -> None:
     networks = [a_network() for _ in range(2)]
-    before = global_state()
-    first, again = (wrapped(name, network) for network in networks)
-    assert global_state() == before
+    with nothing_drawn():
+        first, again = (wrapped(name, network) for network in networks)
     states = [[each.numpy().tobytes() for each in m.state_dict().values()] for m in (first, again)]
     assert states[0] == states[1]
     for part in first.modules():

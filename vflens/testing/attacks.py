@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import random
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -26,11 +27,19 @@ DEGENERATE: Mapping[str, tuple[Array, Array]] = {
 }
 
 
-def global_state() -> str:
-    """That of the generators that the whole process shares."""
+@contextmanager
+def nothing_drawn() -> Iterator[None]:
+    """Asserts that the block leaves alone the generators that the whole process shares."""
     torch = sys.modules.get("torch")
-    of_torch = torch.get_rng_state().tolist() if torch else ""
-    return f"{random.getstate()} {np.random.get_state(legacy=False)} {of_torch}"  # noqa: NPY002
+
+    def states() -> str:
+        of_torch = torch and torch.get_rng_state().tolist()
+        return str((random.getstate(), np.random.get_state(legacy=False), of_torch))  # noqa: NPY002
+
+    # One draw of each: a block that seeds them with one number each time would change nothing else.
+    before = states(), random.random(), np.random.random(), torch and torch.rand(1), states()  # noqa: NPY002
+    yield
+    assert states() == before[-1]
 
 
 class AttackContract:
@@ -61,9 +70,8 @@ class AttackContract:
         assert _run(attack, world).values.tobytes() == _run(attack, world).values.tobytes()
 
     def test_draws_from_its_own_generator_only(self, attack: Attack, world: World) -> None:
-        before = global_state()
-        _run(attack, world)
-        assert global_state() == before
+        with nothing_drawn():
+            _run(attack, world)
 
     def test_the_view_is_left_unchanged(self, attack: Attack, world: World) -> None:
         before = world.contents()
