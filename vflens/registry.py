@@ -30,6 +30,7 @@ _WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _IMPORTS = re.compile(r"^(?:from ([\w.]+) )?import (\([^)]*\)|.*)", re.MULTILINE)
 _IMPORTED = re.compile(r"(?:^|[(,])\s*([\w.]+)")
 _HERE = Path(__file__).parent
+_SINCE = re.compile(r'^    since: ClassVar\[str\] = "(.+)"', re.MULTILINE)
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s")
 
 
@@ -128,6 +129,12 @@ class Registry:
         if file is not None:
             return _read(file, lambda module: _paragraph(ast.get_docstring(module)))
         return "" if point is None else _described(point)
+
+    def since(self, name: str) -> str:
+        """The release in which our plug-in ``name`` is new, "" of others; nothing is imported."""
+        file = self._files().get(_unlabelled(name))
+        found = file and _SINCE.search(file.read_text(encoding="utf-8", errors="replace"))
+        return found[1] if found else ""
 
     def get(self, name: str) -> type:
         """The class of plug-in ``name``, which may carry a label.

@@ -6,23 +6,18 @@ import inspect
 import random
 from collections.abc import Mapping
 from contextlib import suppress
-from itertools import count
-from types import SimpleNamespace
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
-from horizontal import table
+from brokenplugins import broken
 
 from vflens.errors import KnowledgeError, PluginError
-from vflens.models.families.softmax_regression import SoftmaxRegression
 from vflens.numerics.linear_system import nearest_solution
 from vflens.plugins.attack import Attack, LinearAttack, linear_estimate
-from vflens.plugins.dataset import Dataset
 from vflens.plugins.defense import Context, Defense
 from vflens.plugins.views.vertical import AdversaryView
 from vflens.registry import ATTACKS
-from vflens.tables.table import Table
 from vflens.testing import (
     AttackContract,
     DatasetContract,
@@ -32,30 +27,6 @@ from vflens.testing import (
 )
 from vflens.testing.world import world_of
 from vflens.types import Array, Claim, Estimate, Knowledge, Phase, Point, RowStatus, statuses
-
-
-def broken(contract: type, fixture: str, plugin: Any) -> set[str]:
-    """The tests of ``contract`` that ``plugin`` fails, each without "test_"."""
-    found = set[str]()
-    for name, test in inspect.getmembers(contract, inspect.isfunction):
-        if name.startswith("test_"):
-            for cell in _cells(test):
-                given = {fixture: plugin, **cell}
-                if "world" in inspect.signature(test).parameters:
-                    given["world"] = world_of(plugin)
-                try:
-                    test(contract(), **given)
-                except (Exception, pytest.fail.Exception):
-                    found.add(name.removeprefix("test_"))
-    return found
-
-
-def _cells(test: Any) -> list[Mapping[str, Any]]:
-    """The arguments that ``parametrize`` gives, [{}] without."""
-    for mark in getattr(test, "pytestmark", []):
-        names, values = mark.args
-        return [dict(zip(names, v, strict=True)) if isinstance(names, tuple) else {names: v} for v in values]
-    return [{}]
 
 
 class Plain(Attack):
@@ -276,7 +247,8 @@ class InPlace(Noisy):
 
 class Mixing(Noisy):
     def on_gradient(self, g: Array, ctx: Context) -> Array:
-        return g + g.mean(axis=0)
+        mean: Array = g.mean(axis=0)
+        return g + mean
 
 
 class Boasting(Defense):
@@ -327,91 +299,6 @@ def test_a_broken_defence_fails(kind: type[Defense], failed: set[str]) -> None:
     found = broken(DefenseContract, "defense", kind())
     assert failed <= found
     assert failed or not found
-
-
-# -- families and data sets
-
-
-class Eager(SoftmaxRegression):
-    """Its active part learns before it is told to."""
-
-    def active_part(self, site: Any) -> Any:
-        part = super().active_part(site)
-
-        def loss_gradient(received: Array, x: Array, y: Array, exchange: Any = None) -> Any:
-            found = type(part).loss_gradient(part, received, x, y, exchange)
-            found.learn()
-            return found
-
-        return SimpleNamespace(loss_gradient=loss_gradient)
-
-
-class Drawing(SoftmaxRegression):
-    def passive_part(self, site: Any) -> Any:
-        part = super().passive_part(site)
-        part.weight[:] = np.random.normal(size=part.weight.shape)  # noqa: NPY002
-        return part
-
-
-class Forgetful(SoftmaxRegression):
-    def passive_part(self, site: Any) -> Any:
-        part = super().passive_part(site)
-        vars(part)["load"] = lambda state: None
-        return part
-
-
-class Uphill(SoftmaxRegression):
-    def passive_part(self, site: Any) -> Any:
-        part = super().passive_part(site)
-        vars(part)["learn"] = lambda x, g, e=None: type(part).learn(part, x, -g, e)
-        return part
-
-
-class Lossy(SoftmaxRegression):
-    family: Literal["softmax_regression"] = "softmax_regression"
-    height: float = 1.0
-
-    def model_dump_json(self, **how: Any) -> str:
-        return super().model_dump_json(exclude={"height"})
-
-
-STEPS = "steps_lower_the_loss_and_follow_from_the_keys_alone"
-
-
-@pytest.mark.parametrize(
-    ("family", "failed"),
-    [
-        (SoftmaxRegression(), set()),
-        (Eager(), {STEPS, "a_part_is_taken_up_from_its_state"}),
-        (Drawing(), {STEPS}),
-        (Forgetful(), {"a_part_is_taken_up_from_its_state"}),
-        (Uphill(), {STEPS}),
-        (Lossy(height=2.0), {"its_settings_travel_as_json"}),
-    ],
-)
-def test_a_broken_family_fails(family: SoftmaxRegression, failed: set[str]) -> None:
-    assert broken(FamilyContract, "family", family) == failed
-
-
-class Rows(Dataset):
-    def load(self) -> Table:
-        return table(30, 1)
-
-
-_NUMBERS = count()
-
-
-class Changing(Dataset):
-    def load(self) -> Table:
-        return table(30, next(_NUMBERS))
-
-
-SOUND, RECIPE = "its_table_is_sound_and_always_the_same", "the_papers_recipe_scales_it_into_the_box"
-
-
-@pytest.mark.parametrize(("kind", "failed"), [(Rows, set()), (Changing, {SOUND})])
-def test_a_broken_data_set_fails(kind: type[Dataset], failed: set[str]) -> None:
-    assert broken(DatasetContract, "dataset", kind()) == failed
 
 
 @pytest.mark.parametrize(

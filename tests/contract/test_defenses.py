@@ -76,9 +76,9 @@ def test_a_wrapped_model_keeps_the_shape_of_its_outputs(name: str) -> None:
         first, again = (wrapped(name, network) for network in networks)
     states = [[each.numpy().tobytes() for each in m.state_dict().values()] for m in (first, again)]
     assert states[0] == states[1]
-    for part in first.modules():
-        if hasattr(part, "rekey"):
-            part.rekey(np.random.default_rng(0))
+    parts: list[Any] = [part for part in first.modules() if hasattr(part, "rekey")]
+    for part in parts:
+        part.rekey(np.random.default_rng(0))
     assert first(torch.zeros(6, 5)).shape == (6, 3)
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
+from thirdfamily import importable, installed
 
 from vflens.models.family import ModelFamily, checked_model
 from vflens.registry import MODELS
 from vflens.testing import FamilyContract
 
+_FIXTURES = (importable, installed)  # used by name
 #: Settings of each family, beside its name.
-SETTINGS = {
+SETTINGS: dict[str, list[dict[str, Any]]] = {
     "softmax_regression": [{}],
     "linear_regression": [{}],
     "split_network": [
@@ -29,3 +34,9 @@ class TestEveryFamily(FamilyContract):
     )
     def family(self, request: pytest.FixtureRequest) -> ModelFamily:
         return checked_model(request.param)
+
+
+class TestOneOfAnotherPackage(FamilyContract):
+    @pytest.fixture
+    def family(self, importable: Path) -> ModelFamily:
+        return checked_model({"family": "one_hot_regression", "height": 2.0})

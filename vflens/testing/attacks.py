@@ -12,7 +12,7 @@ import pytest
 
 from vflens.errors import KnowledgeError
 from vflens.plugins.attack import Attack, LinearAttack
-from vflens.testing.world import ROWS, SATURATED, World, world_of
+from vflens.testing.world import ROWS, SATURATED, SmallWorld, world_of
 from vflens.types import Array, Estimate, Knowledge, Moments, Phase, RowStatus
 
 #: How near an attack must come to a unique solution: rounding times the condition of these systems (< 1e3).
@@ -50,10 +50,10 @@ class AttackContract:
         raise NotImplementedError("override the fixture attack: return one, such as Mine()")
 
     @pytest.fixture
-    def world(self, attack: Attack) -> World:
+    def world(self, attack: Attack) -> SmallWorld:
         return world_of(attack)
 
-    def test_shapes_dtypes_and_finite_values(self, attack: Attack, world: World) -> None:
+    def test_shapes_dtypes_and_finite_values(self, attack: Attack, world: SmallWorld) -> None:
         estimate = _run(attack, world)
         assert estimate.target == "second"
         assert estimate.values.shape == (ROWS, world.width)
@@ -63,22 +63,22 @@ class AttackContract:
         assert set(estimate.status) <= {str(s) for s in RowStatus}
         assert {len(each) for each in (estimate.status, *estimate.extras.values())} == {ROWS}
 
-    def test_no_rows_give_no_estimates(self, attack: Attack, world: World) -> None:
+    def test_no_rows_give_no_estimates(self, attack: Attack, world: SmallWorld) -> None:
         assert _run(attack, world, []).values.shape == (0, world.width)
 
-    def test_same_seed_same_answer(self, attack: Attack, world: World) -> None:
+    def test_same_seed_same_answer(self, attack: Attack, world: SmallWorld) -> None:
         assert _run(attack, world).values.tobytes() == _run(attack, world).values.tobytes()
 
-    def test_draws_from_its_own_generator_only(self, attack: Attack, world: World) -> None:
+    def test_draws_from_its_own_generator_only(self, attack: Attack, world: SmallWorld) -> None:
         with nothing_drawn():
             _run(attack, world)
 
-    def test_the_view_is_left_unchanged(self, attack: Attack, world: World) -> None:
+    def test_the_view_is_left_unchanged(self, attack: Attack, world: SmallWorld) -> None:
         before = world.contents()
         _run(attack, world)
         assert world.contents() == before
 
-    def test_reads_nothing_that_it_does_not_declare(self, attack: Attack, world: World) -> None:
+    def test_reads_nothing_that_it_does_not_declare(self, attack: Attack, world: SmallWorld) -> None:
         needs, spied, read = attack.declared().needs, world.view(needs=frozenset()), set[Knowledge]()
         vars(spied)["_check"] = read.add  # it grants everything
         attack.reconstruct(spied, rng=np.random.default_rng(3))
@@ -87,14 +87,14 @@ class AttackContract:
             with pytest.raises(KnowledgeError, match=f"read '{knowledge}' without declaring it"):
                 attack.reconstruct(world.view(needs=needs - {knowledge}), rng=np.random.default_rng(3))
 
-    def test_saturated_rows_get_a_status(self, attack: Attack, world: World) -> None:
+    def test_saturated_rows_get_a_status(self, attack: Attack, world: SmallWorld) -> None:
         """Of an attack that needs a row's own scores."""
         declared = attack.declared()
         if Knowledge.SCORES in declared.needs and Phase.TRAIN not in declared.rows:
             saturated = np.isin(np.arange(ROWS), SATURATED)
             np.testing.assert_array_equal(_run(attack, world).status != RowStatus.OK, saturated)
 
-    def test_rows_are_estimated_one_by_one(self, attack: Attack, world: World) -> None:
+    def test_rows_are_estimated_one_by_one(self, attack: Attack, world: SmallWorld) -> None:
         """Where it is ``rowwise``."""
         whole, order = _run(attack, world), np.random.default_rng(0).permutation(ROWS).tolist()
         for rows in (order, *([row] for row in order)) if attack.rowwise else ():
@@ -139,7 +139,7 @@ class LinearAttackContract(AttackContract):
         assert (estimate.status == RowStatus.OK).all()
 
 
-def _run(attack: Attack, world: World, rows: Sequence[int] = range(ROWS)) -> Estimate:
+def _run(attack: Attack, world: SmallWorld, rows: Sequence[int] = range(ROWS)) -> Estimate:
     return attack.reconstruct(world.view(rows), rng=np.random.default_rng(3))
 
 

@@ -52,9 +52,8 @@ def context_of(
     """The context of one exchange of the first so many ``rows``, fitted to :func:`owner_sees`."""
     owner = owner_sees(classes)
     state = defense.fit(owner, np.random.default_rng(1))
-    numbers = np.arange(rows, dtype=np.int32)
-    exchange = Exchange("run", phase, 0, 7)
-    return Context(owner, exchange, numbers, state, hook, 0, secret, common=b"common")
+    exchange, numbers = Exchange("run", phase, 0, 7), np.arange(rows, dtype=np.int32)
+    return Context(owner, exchange, numbers, state, hook=hook, position=0, secret=secret, common=b"common")
 
 
 def read_only(array: Array) -> Array:

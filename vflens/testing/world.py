@@ -31,7 +31,7 @@ SATURATED = (2, 5)  # rows with scores of 0, which leave equations out
 
 
 @dataclass(frozen=True)
-class World:
+class SmallWorld:
     """Two passive parties of three columns, or one of as many as an attack is made for; exact scores but for
     :data:`SATURATED` rows, everything disclosed to the active party. The target is "second".
     """
@@ -75,7 +75,7 @@ def holds(attack: Attack | type[Attack]) -> bool:
     return of_columns and Setting.VERTICAL in attack.settings
 
 
-def world_of(attack: Attack) -> World:
+def world_of(attack: Attack) -> SmallWorld:
     """The world for ``attack``.
 
     Raises:
@@ -106,7 +106,7 @@ def world_of(attack: Attack) -> World:
     columns = tuple(ColumnInfo(f"c{i}", 0.0, 1.0) for i in range(only or 3))
     passive = [PartyInfo(name, Role.PASSIVE, columns=columns) for name in blocks]
     known = {"features": features, "labels": rng.integers(0, CLASSES, ROWS), "parameters": own}
-    return World(transcript, known, [PartyInfo("active", Role.ACTIVE, n_classes=CLASSES), *passive])
+    return SmallWorld(transcript, known, [PartyInfo("active", Role.ACTIVE, n_classes=CLASSES), *passive])
 
 
 def _sent(
