@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -18,30 +20,17 @@ _X = np.random.default_rng(0).random((N, D))
 
 def parts_of(family: ModelFamily) -> tuple[PassivePart, ActivePart, Array]:
     """New parts of a passive and an active party with four columns each; the labels."""
-    k = 1 if family.label_kind == "number" else 3
+    k, training = 1 if family.label_kind == "number" else 3, Training(optimizer="sgd", learning_rate=0.05)
     y = _X[:, :1] if k == 1 else np.eye(k)[np.arange(N) % k]
-    keys, training = Keys.under(b"secret"), Training(optimizer="sgd", learning_rate=0.05)
+    keys = Keys.under(b"secret")
+    passive = Site("passive", _COLUMNS, D, k, training=training, keys=keys, wrap=plain, holds_bias=True)
     width = family.combined_width([family.width_of(_COLUMNS, k)], k)
-    sites = [
-        Site(name, _COLUMNS, D, k, training=training, keys=keys, wrap=plain, **more)
-        for name, more in (
-            ("passive", {"holds_bias": True}),
-            ("active", {"received": width, "peers": [_COLUMNS]}),
-        )
-    ]
-    return family.passive_part(sites[0]), family.active_part(sites[1]), y
+    active = replace(passive, party="active", holds_bias=False, received=width, peers=[_COLUMNS])
+    return family.passive_part(passive), family.active_part(active), y
 
 
-def _losses(family: ModelFamily, steps: int) -> list[float]:
-    """Those of so many steps; every one after the first has learned from those before."""
-    (passive, active, y), found = parts_of(family), list[float]()
-    for number in range(steps):
-        exchange = Exchange("run", Phase.TRAIN, number, number)
-        found.append(_step(passive, active, y, exchange))
-    return found
-
-
-def _step(passive: PassivePart, active: ActivePart, y: Array, exchange: Exchange) -> float:
+def _step(passive: PassivePart, active: ActivePart, y: Array, number: int) -> float:
+    exchange = Exchange("run", Phase.TRAIN, number, number)
     received = passive.forward(_X, exchange)
     loss, gradient, learn = active.loss_gradient(received, _X, y, exchange)
     assert active.loss_gradient(received, _X, y, exchange).loss == loss  # it has not learned yet
@@ -63,13 +52,15 @@ class FamilyContract:
 
     def test_steps_lower_the_loss_and_follow_from_the_keys_alone(self, family: ModelFamily) -> None:
         with nothing_drawn():
-            losses = _losses(family, 20)
-        assert losses == _losses(family, 20)
+            losses, again = (
+                [_step(*parts, i) for i in range(20)] for parts in (parts_of(family), parts_of(family))
+            )
+        assert losses == again
         assert losses[-1] < losses[0]
 
     def test_a_part_is_taken_up_from_its_state(self, family: ModelFamily) -> None:
         (passive, active, y), (later, _, _) = parts_of(family), parts_of(family)
-        _step(passive, active, y, Exchange("run", Phase.TRAIN, 0, 0))
+        _step(passive, active, y, 0)
         later.load(passive.state())
         first, again = (part.forward(_X, Exchange("run", Phase.PREDICT, 1, 0)) for part in (passive, later))
         assert first.dtype == family.dtype
