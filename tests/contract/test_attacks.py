@@ -17,7 +17,7 @@ from vflens.errors import ConfigError, KnowledgeError, PluginError, ProtocolErro
 from vflens.plugins.attack import Attack, LinearAttack
 from vflens.registry import ATTACKS
 from vflens.testing import AttackContract, LinearAttackContract
-from vflens.testing.world import holds
+from vflens.testing.attacks import holds
 from vflens.types import Moments
 
 ALL = ATTACKS.names()

@@ -10,10 +10,10 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from vflens.errors import KnowledgeError
+from vflens.errors import KnowledgeError, PluginError
 from vflens.plugins.attack import Attack, LinearAttack
 from vflens.testing.world import ROWS, SATURATED, SmallWorld, world_of
-from vflens.types import Array, Estimate, Knowledge, Moments, Phase, RowStatus
+from vflens.types import Array, Estimate, Knowledge, Moments, Phase, RowStatus, Setting
 
 #: How near an attack must come to a unique solution: rounding times the condition of these systems (< 1e3).
 EXACT = 1e-9
@@ -42,6 +42,12 @@ def nothing_drawn() -> Iterator[None]:
     assert states() == before[-1]
 
 
+def holds(attack: Attack | type[Attack]) -> bool:
+    """Whether the world of :class:`AttackContract` has what ``attack`` is made for."""
+    of_columns = attack.estimates == "features" and Knowledge.ARCHITECTURE not in attack.needs
+    return of_columns and Setting.VERTICAL in attack.settings
+
+
 class AttackContract:
     """Derive ``TestMine`` from it; its fixture ``attack`` returns an attack with its settings."""
 
@@ -51,6 +57,11 @@ class AttackContract:
 
     @pytest.fixture
     def world(self, attack: Attack) -> SmallWorld:
+        if not holds(attack):
+            raise PluginError(
+                f"{type(attack).__name__} is not for columns of softmax regression, of which AttackContract "
+                "has messages: test it on a run, with vl.run(…, attacks=[…])"
+            )
         return world_of(attack)
 
     def test_shapes_dtypes_and_finite_values(self, attack: Attack, world: SmallWorld) -> None:

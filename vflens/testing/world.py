@@ -8,23 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import log_softmax
 
-from vflens.errors import PluginError
 from vflens.models.settings import Training
 from vflens.plugins.attack import Attack
 from vflens.plugins.views.vertical import AdversaryView
 from vflens.storage.journal import Messages
-from vflens.types import (
-    Array,
-    ColumnInfo,
-    Exchange,
-    Knowledge,
-    PartyInfo,
-    Phase,
-    Point,
-    Released,
-    Role,
-    Setting,
-)
+from vflens.types import Array, ColumnInfo, Exchange, Knowledge, PartyInfo, Phase, Point, Released, Role
 
 ROWS, CLASSES = 10, 4
 SATURATED = (2, 5)  # rows with scores of 0, which leave equations out
@@ -69,23 +57,8 @@ class SmallWorld:
         return b"".join(a.tobytes() for a in [*arrays, *self.own.values()])
 
 
-def holds(attack: Attack | type[Attack]) -> bool:
-    """Whether :func:`world_of` has what ``attack`` is made for: columns from softmax regression."""
-    of_columns = attack.estimates == "features" and Knowledge.ARCHITECTURE not in attack.needs
-    return of_columns and Setting.VERTICAL in attack.settings
-
-
 def world_of(attack: Attack) -> SmallWorld:
-    """The world for ``attack``.
-
-    Raises:
-        PluginError: there is none.
-    """
-    if not holds(attack):
-        raise PluginError(
-            f"{type(attack).__name__} is not for columns of softmax regression, of which AttackContract has "
-            "messages: test it on a run, with vl.run(…, attacks=[…])"
-        )
+    """The world for ``attack``, which is on columns from softmax regression."""
     # Sums of several parties' logits in training are not told apart.
     only = 3 if Phase.TRAIN in attack.phases else attack.unknown_columns
     blocks = {"second": slice(0, only)} if only else {"first": slice(0, 3), "second": slice(3, 6)}
