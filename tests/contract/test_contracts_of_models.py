@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import count
 from types import SimpleNamespace
 from typing import Any, Literal
@@ -92,9 +93,26 @@ class Changing(Dataset):
         return table(30, next(_NUMBERS))
 
 
+class Narrow(Rows):
+    """Its columns have values beyond their bounds."""
+
+    def load(self) -> Table:
+        made = super().load()
+        columns = tuple(replace(c, low=0.0, high=1e-9) for c in made.columns)
+        return replace(made, columns=columns, features=np.abs(made.features) + 1)
+
+
+class Unscaled(Rows):
+    def prepared(self) -> Table:
+        return replace(self.load(), features=self.load().features + 9)
+
+
+RECIPE = "the_papers_recipe_scales_it_into_the_box"
 SOUND = "its_table_is_sound_and_always_the_same"
 
 
-@pytest.mark.parametrize(("kind", "failed"), [(Rows, set()), (Changing, {SOUND})])
+@pytest.mark.parametrize(
+    ("kind", "failed"), [(Rows, set()), (Changing, {SOUND}), (Narrow, {SOUND}), (Unscaled, {RECIPE})]
+)
 def test_a_broken_data_set_fails(kind: type[Dataset], failed: set[str]) -> None:
     assert broken(DatasetContract, "dataset", kind()) == failed
