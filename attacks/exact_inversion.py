@@ -5,6 +5,7 @@ SPEAR (Dimitrov et al., NeurIPS 2024): the gradient is of low rank, and its fact
 
 from functools import partial
 from itertools import pairwise
+from typing import ClassVar
 
 import numpy as np
 from torch import nn
@@ -22,6 +23,8 @@ class ExactInversion(RoundAttack):
     """Rows that a forward and a backward pass prove, to :data:`EXACT`, are ``ok``. Where nothing is proven
     all rows are ``not_converged``, in the middle of the box: a blind guess. Labels are not needed.
     """
+
+    since: ClassVar[str] = "0.3"
 
     def reconstruct(self, view: ServerView, *, rng: np.random.Generator) -> Estimate:
         """Columns (n, d); extra "misfit" (n,): how far the gradient of the answer is from the one seen, in

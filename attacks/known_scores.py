@@ -26,6 +26,7 @@ class KnownScores(LinearMMSE):
 
     needs: ClassVar[frozenset[Knowledge]] = LinearMMSE.needs - {Knowledge.PARAMETERS} | {Knowledge.AUXILIARY}
     audited: ClassVar[Audited | None] = None
+    since: ClassVar[str] = "0.3"
     knows: ClassVar[frozenset[str]] = frozenset(
         {"withhold_parameters", "distorted_parameters", "transform_inputs", "transform_parameters"}
     )

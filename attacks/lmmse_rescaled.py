@@ -29,6 +29,7 @@ class RescaledLMMSE(LinearMMSE):
 
     rowwise: ClassVar[bool] = False
     audited: ClassVar[Audited | None] = None
+    since: ClassVar[str] = "0.3"
     knows: ClassVar[frozenset[str]] = frozenset(
         {
             *("scheme_1", "scheme_2", "scheme_3", "round_scores", "label_only"),

@@ -21,6 +21,7 @@ class SourceByScores(SourceInference):
 
     needs: ClassVar[frozenset[Knowledge]] = frozenset({Knowledge.PARAMETERS, Knowledge.AUXILIARY})
     phases: ClassVar[frozenset[Phase]] = frozenset({Phase.DISCLOSE})
+    since: ClassVar[str] = "0.3"
 
     def reconstruct(self, view: ServerView, *, rng: np.random.Generator) -> Estimate:
         """The beliefs (n, K) of :func:`vflens.numerics.membership.source_beliefs`.

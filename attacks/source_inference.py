@@ -18,6 +18,7 @@ class SourceInference(MembershipAttack):
     """
 
     estimates: ClassVar[Estimated] = "source"
+    since: ClassVar[str] = "0.3"
 
     def reconstruct(self, view: ServerView, *, rng: np.random.Generator) -> Estimate:
         """See :meth:`vflens.plugins.attack.Attack.reconstruct`."""

@@ -7,10 +7,12 @@ sees which tests came and went, and where the source grew.
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter
 from pathlib import Path
 
 HERE = Path(__file__).parent
+CONTRACTS, KINDS = HERE.parent / "vflens/testing", ("attacks", "datasets", "defenses", "families")
 SOURCE = ("attacks", "clients", "coordinator", "defenses", "services", "vflens")
 
 
@@ -19,19 +21,20 @@ def names_in(file: Path) -> list[str]:
     tree = ast.parse(file.read_text(encoding="utf-8"))
     found = [n for n in tree.body if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)]
     names = [n.name for n in found if not isinstance(n, ast.ClassDef)]
-    for cls in (c for c in found if isinstance(c, ast.ClassDef) and c.name.startswith("Test")):
+    for cls in (c for c in found if isinstance(c, ast.ClassDef) and re.match("Test|.+Contract$", c.name)):
         names += [f"{cls.name}.{n.name}" for n in cls.body if isinstance(n, ast.FunctionDef)]
     return [name for name in names if name.rpartition(".")[2].startswith("test_")]
 
 
 def modules() -> list[Path]:
-    """The files of tests, in order."""
-    return sorted(HERE.rglob("test_*.py"))
+    """The files of tests, in order, and those of the contracts that some of them derive from."""
+    return [*sorted(HERE.rglob("test_*.py")), *(CONTRACTS / f"{kind}.py" for kind in KINDS)]
 
 
 def counted() -> list[str]:
-    """A line for each file: its path below ``tests`` and its number of test functions."""
-    return [f"{file.relative_to(HERE).as_posix()} {len(names_in(file))}" for file in modules()]
+    """A line for each file: its path, of one in ``tests`` below it, and its number of test functions."""
+    paths = [(file, file.relative_to(HERE if HERE in file.parents else HERE.parent)) for file in modules()]
+    return [f"{path.as_posix()} {len(names_in(file))}" for file, path in paths]
 
 
 def room_of(file: Path) -> str:

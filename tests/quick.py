@@ -9,7 +9,7 @@ from __future__ import annotations
 ROOMS = {
     "api": "e2e/test_front_door.py::test_a_vertical_run_has_no_clients",
     "array": "contract/test_images.py::test_the_adversary_s_own_file_has_bytes",
-    "attacks": "contract/test_attacks.py::test_recovers_exactly_what_the_equations_determine",
+    "attacks": "contract/test_attacks.py::test_estimate_refuses_arrays_that_do_not_fit",
     "attacks.helpers": "unit/attacks/test_property.py::test_norms_tell_what_means_do_not",
     "attacks.helpers.linear": "unit/attacks/test_lmmse_turned.py::"
     "test_a_complement_and_no_turn_at_all_are_told_apart",
@@ -31,7 +31,7 @@ ROOMS = {
     "test_another_model_for_one_client_is_found_by_two_folders",
     "coordinator.vertical": "contract/test_regressions.py::test_training_works_inside_a_running_event_loop",
     "datasets": "unit/datasets/test_datasets.py::test_bundled_sets_load",
-    "defenses": "contract/test_defenses.py::test_keeps_shapes_and_float64",
+    "defenses": "contract/test_defenses.py::test_the_claimed_noise_is_the_noise",
     "errors": "unit/test_errors.py::test_a_class_is_found_by_its_name_and_by_its_code",
     "experiments": "contract/test_inner_hooks.py::test_a_batch_is_changed_before_the_model_sees_it",
     "experiments.audit": "unit/experiments/audit/test_audit.py::"
@@ -108,6 +108,7 @@ ROOMS = {
     "tables.own_check": "unit/tables/test_flaws.py::test_every_sentence",
     "tables.written": "unit/tables/test_encodings.py::test_codes_are_no_money",
     "tables": "unit/tables/test_partytable.py::test_pixels_that_a_file_has_as_bytes_stay_bytes",
+    "testing": "contract/test_contracts.py::test_a_broken_attack_fails",
     "types": "wire/test_codec.py::test_acts_survive",
     "verification": "oracle/test_verification.py::test_the_certificate_stands_beside_the_difference",
     "wire": "wire/test_codec.py::test_replies_survive",

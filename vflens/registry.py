@@ -27,8 +27,10 @@ from vflens.names import NAME, REMEDIES, did_you_mean
 
 _MODULE = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _WORD_STARTS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
-_IMPORTS = re.compile(r"^(?:from|import) ([\w.]+)(?: import (\w+))?", re.MULTILINE)
+_IMPORTS = re.compile(r"^(?:from ([\w.]+) )?import (\([^)]*\)|.*)", re.MULTILINE)
+_IMPORTED = re.compile(r"(?:^|[(,])\s*([\w.]+)")
 _HERE = Path(__file__).parent
+_SINCE = re.compile(r'^    since: ClassVar\[str\] = "(.+)"', re.MULTILINE)
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s")
 
 
@@ -127,6 +129,12 @@ class Registry:
         if file is not None:
             return _read(file, lambda module: _paragraph(ast.get_docstring(module)))
         return "" if point is None else _described(point)
+
+    def since(self, name: str) -> str:
+        """The release in which our plug-in ``name`` is new, "" of others; nothing is imported."""
+        file = self._files().get(_unlabelled(name))
+        found = file and _SINCE.search(file.read_text(encoding="utf-8", errors="replace"))
+        return found[1] if found else ""
 
     def get(self, name: str) -> type:
         """The class of plug-in ``name``, which may carry a label.
@@ -293,8 +301,11 @@ def _imported(module: str) -> frozenset[str]:
     file = _HERE.joinpath(*inner).with_suffix(".py")
     if top != _HERE.name or not file.is_file():
         return frozenset()
-    found = _IMPORTS.findall(file.read_text(encoding="utf-8"))
-    return frozenset(name for of, part in found for name in (of, f"{of}.{part}"))
+    found = set[str]()
+    for of, names in _IMPORTS.findall(re.sub("#.*", "", file.read_text(encoding="utf-8"))):
+        parts = _IMPORTED.findall(names)
+        found |= {of, *(f"{of}.{part}" for part in parts)} if of else set(parts)
+    return frozenset(found)
 
 
 def _class_words(tree: ast.Module, name: str) -> str:

@@ -1,11 +1,22 @@
 """`pytest` runs these: change them with the attack."""
 
 import numpy as np
+import pytest
+from clamped_half_star import ClampedHalfStar
 
 import vflens as vl
+from vflens.testing import LinearAttackContract
 
 RNG = np.random.default_rng(1)
 X, A = RNG.uniform(size=(20, 4)), RNG.normal(size=(4, 4))
+
+
+class TestClampedHalfStar(LinearAttackContract):
+    """What VFLens relies on; AttackContract is that of an attack which is no LinearAttack."""
+
+    @pytest.fixture
+    def attack(self):
+        return ClampedHalfStar()
 
 
 def test_four_equations_determine_four_columns() -> None:

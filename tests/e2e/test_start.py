@@ -19,6 +19,7 @@ from installed import install
 from nonempty import nonempty
 
 from vflens.config.loading import load_party
+from vflens.experiments.starting.copies import KINDS
 
 ROOT = Path(__file__).parents[2]
 PEERS = ["--peer", "active=a.example:1", "--peer", "coordinator=a.example:2"]
@@ -78,13 +79,15 @@ def test_the_demo_is_the_example(vflens: Run, monkeypatch: pytest.MonkeyPatch) -
     assert ran == [((ROOT / "examples/demo.toml").read_bytes(), {"json": False})]
 
 
-@pytest.mark.parametrize(("kind", "group"), [("attack", "attacks"), ("defence", "defenses")])
-def test_a_new_plugin_runs_and_passes_its_test(
-    vflens: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, group: str
+@pytest.mark.parametrize(("kind", "tests"), [("attack", 22), ("defence", 30)])
+def test_a_new_plugin_runs_and_passes_its_tests(
+    vflens: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, tests: int
 ) -> None:
     """Installed as pip leaves it: its module and its entry point on the path."""
     name = f"my_{kind}"  # one of its own: Python keeps the modules of this process
     written = vflens("new", kind, name)
+    files = {"README.md", "pyproject.toml", f"{name}.py", f"{name}.toml", f"test_{name}.py"}
+    assert {*files_below(tmp_path / name)} == files
     commands = json.loads(vflens("new", kind, name, "--to", "again", "--json").out)["next"]
     assert [command.replace(sys.executable, "python") for command in commands] == [
         "python -m pip install --editable again[test]",
@@ -93,7 +96,7 @@ def test_a_new_plugin_runs_and_passes_its_test(
     ]
     assert "-m pytest" in written.out
     project = tomllib.loads((tmp_path / name / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert project["entry-points"] == {f"vflens.{group}": {name: name}}
+    assert project["entry-points"] == {KINDS[kind][0].group: {name: name}}
     assert project["dependencies"] == ["vflens"]
     install(project, tmp_path / name)
     tested = [sys.executable, "-m", "pytest", "-q", "-p", "no:randomly", "-p", "no:cacheprovider", name]
@@ -101,7 +104,7 @@ def test_a_new_plugin_runs_and_passes_its_test(
     apart = {**os.environ, "PYTHONPATH": path, "PYTEST_ADDOPTS": ""}
     ended = subprocess.run(tested, env=apart, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stdout
-    assert "2 passed" in ended.stdout
+    assert f"\n{tests} passed in" in ended.stdout
     monkeypatch.syspath_prepend(str(tmp_path / name))
     ran = vflens("run", f"{name}/{name}.toml", "--in-process", "--json")
     assert ran.code == 0, ran.err

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from vflens import registry
 from vflens.errors import ConfigError, PluginError
 from vflens.plugins.attack import LinearAttack
 from vflens.plugins.defense import Defense
@@ -177,6 +178,33 @@ def test_an_entry_point_is_described_by_its_class(write: WriteModule, value: str
     write("other_package-1.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: other\nVersion: 1.0\n")
     write("other_package-1.0.dist-info/entry_points.txt", f"[vflens.attacks]\ntold = {value}\n")
     assert ATTACKS.summary("told") == ATTACKS.summary("told:label") == words
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import torch",
+        "import math, torch",
+        "import torch.nn as nn",
+        "import math as m, torch as t",
+        "from torch import nn",
+        "from vflens import words, needing",
+        "from vflens import (\n    words,  # (counted)\n    needing,\n)",
+        "from vflens import words as w, needing as n",
+        "import vflens.words, vflens.needing",
+    ],
+)
+def test_every_name_of_an_import_counts(
+    write: WriteModule, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statement: str
+) -> None:
+    write("vflens/needing.py", "from torch import nn")
+    write("vflens/words.py", "if TYPE_CHECKING:\n    import torch")
+    write("vflens/asking.py", statement)
+    monkeypatch.setattr(registry, "_HERE", tmp_path / "vflens")
+    for cached in (registry._imported, registry._needs):
+        monkeypatch.setattr(registry, cached.__name__, cached.__wrapped__)
+    assert registry._needs("vflens.asking", "torch")
+    assert not registry._needs("vflens.words", "torch")
 
 
 def test_an_unknown_name_has_no_description() -> None:

@@ -39,5 +39,9 @@ def version(json: Json = False) -> None:
 
 
 def _list(registry: Registry, json: bool) -> None:
-    found = {name: registry.summary(name) for name in registry.names()}
+    found = {name: registry.summary(name) + _mark(registry.since(name)) for name in registry.names()}
     emit(json, found, lambda: "\n".join(f"{name:<22} {text}" for name, text in found.items()))
+
+
+def _mark(since: str) -> str:
+    return f" [new in {since}, may change]" if since else ""

@@ -63,7 +63,7 @@ class Attack(BaseModel, ABC):
     knowledge that it uses where it is granted, and does without elsewhere. ``knows`` names the defences that
     it is made for: against them stands what an adversary achieves who knows how they work. ``audited`` is how
     ``vflens audit`` runs it, None where another attack covers it. ``stated`` is the theory of its error, or
-    None.
+    None. ``since``: the release in which it is new, so that it may still change; "" later.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -85,6 +85,7 @@ class Attack(BaseModel, ABC):
     means_only: ClassVar[bool] = False
     helped_by: ClassVar[frozenset[Knowledge]] = frozenset()
     knows: ClassVar[frozenset[str]] = frozenset()
+    since: ClassVar[str] = ""
 
     def suits(self, columns: Sequence[ColumnInfo]) -> bool:
         """Whether it is made for these unknown ``columns``."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from datafiles import needs_file
-from loaded import assert_sound, counts, load
+from loaded import counts, load
 
 import vflens.datasets
 from vflens.datasets import _local
@@ -21,9 +21,12 @@ from vflens.datasets._resolve import dataset
 from vflens.datasets.cifar10 import CLASSES
 from vflens.datasets.digits import Digits
 from vflens.errors import ConfigError, DataError, PluginError
+from vflens.plugins.dataset import Dataset
 from vflens.registry import DATASETS
 from vflens.tables.files import read_party_table, write_party_table
 from vflens.tables.table import Table
+from vflens.testing import DatasetContract
+from vflens.testing.datasets import assert_sound
 from vflens.types import Array, ColumnInfo
 
 BUNDLED = {"digits": (1797, 64), "breast_cancer": (569, 30), "wine": (178, 13)}
@@ -109,10 +112,15 @@ def test_importing_every_data_set_imports_no_slow_library() -> None:
     assert done.stdout.strip() == "[]"
 
 
+class TestEveryBundledSet(DatasetContract):
+    @pytest.fixture(params=[*BUNDLED, "diabetes", "synthetic"])
+    def dataset(self, request: pytest.FixtureRequest) -> Dataset:
+        return dataset(request.param, {})
+
+
 @pytest.mark.parametrize("name", BUNDLED)
 def test_bundled_sets_load(name: str) -> None:
     table = load(name)
-    assert_sound(table)
     assert table.features.shape == BUNDLED[name]
     assert table.split is None
     assert table.ids[0] == f"{name}-000000".encode()
@@ -148,7 +156,6 @@ def test_class_names_follow_the_source() -> None:
 def test_synthetic_follows_from_its_options() -> None:
     options = {"rows": 300, "features": 6, "classes": 3, "informative": 3}
     table = load("synthetic", **options, seed=4)
-    assert_sound(table)
     assert table.features.shape == (300, 6)
     assert table.class_names == ("0", "1", "2")
     assert all(90 <= n <= 110 for n in counts(table).values())

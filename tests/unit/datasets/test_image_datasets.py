@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from datafiles import needs_file
-from loaded import assert_sound, counts, load
+from loaded import counts, load
 from PIL import Image
 
 from vflens.datasets._images import pixels
@@ -22,6 +22,7 @@ from vflens.experiments.results.verdict import verdict
 from vflens.experiments.run.check import check
 from vflens.experiments.run.loading import load_experiment
 from vflens.experiments.run.run import run
+from vflens.testing.datasets import assert_sound
 from vflens.types import Array
 
 NAMES = [f"class_{i:02d}" for i in range(100)]

@@ -8,10 +8,11 @@ import json
 from pathlib import Path
 
 import pytest
-from loaded import assert_sound, counts, load
+from loaded import counts, load
 
 from vflens.datasets._build import integers
 from vflens.errors import DataError
+from vflens.testing.datasets import assert_sound
 from vflens.types import ColumnInfo
 
 ARFF = """@RELATION tiny

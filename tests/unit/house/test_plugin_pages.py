@@ -6,10 +6,12 @@ import re
 from pathlib import Path
 
 import pytest
+from commandline import Run, strict, vflens
 
-from vflens.plugins.attack import installed_attack
+from vflens.plugins.attack import Attack, installed_attack
 from vflens.registry import ATTACKS, DEFENSES
 
+_FIXTURES = (vflens,)  # used by name
 ROOT = Path(__file__).parents[3]
 #: What every page says, in order; a page may say more in between.
 SECTIONS = {
@@ -53,3 +55,19 @@ def test_a_page_of_a_defence_names_its_adaptive_attacks_or_says_that_nobody_know
 def test_a_page_of_an_adaptive_attack_names_its_defences(defense: str, attack: str) -> None:
     text = (ROOT / "docs/attacks" / f"{attack}.md").read_text(encoding="utf-8")
     assert f"(../defenses/{defense}.md)" in text
+
+
+def test_what_is_new_says_so_on_its_page_and_in_the_list(vflens: Run) -> None:
+    """One declaration, which the list reads without an import."""
+    kinds: dict[str, type[Attack]] = {name: ATTACKS.get(name) for name in ATTACKS.names()}
+    since = {name: kind.since for name, kind in kinds.items() if kind.since}
+    assert len(since) >= 1
+    pages = {page.stem: page.read_text(encoding="utf-8") for page in (ROOT / "docs/attacks").glob("*.md")}
+    marked = {
+        name: re.findall(r"^\*New in (\S+), may change\.\*$", text, re.MULTILINE)
+        for name, text in pages.items()
+    }
+    assert {name: found for name, found in marked.items() if found} == {n: [of] for n, of in since.items()}
+    listed = strict(vflens("attacks", "--json").out)
+    shown = {name: re.findall(r" \[new in (\S+), may change\]$", text) for name, text in listed.items()}
+    assert {name: found for name, found in shown.items() if found} == {n: [of] for n, of in since.items()}

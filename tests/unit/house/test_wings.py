@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[3]
 ROOMS = ("clients", "coordinator", "services", "vflens")  # a plug-in may be made for a setting or a role
 WINGS = {"vertical", "horizontal"}
-MOST = 17
+MOST = 15
 
 
 def _files(*, wings: bool = False) -> list[Path]:

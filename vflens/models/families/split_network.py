@@ -262,7 +262,7 @@ class SplitNetwork(ModelFamily):
     ) -> Size:
         """A bottom model, and the top model at the active party."""
         own = bottom_size(self, columns) if columns else Size()
-        if role is Role.PASSIVE:
+        if _holds_bottom_alone(role):
             return own
         parties = [*peers, columns] if columns else peers
         width = self.combined_width([self.embedding_width(c) for c in parties], classes)
@@ -301,7 +301,7 @@ class SplitNetwork(ModelFamily):
         """A passive party's bottom model, the active party's top model."""
         from vflens.models.networks.architectures import bottom, top
 
-        if role is Role.PASSIVE:
+        if _holds_bottom_alone(role):
             return bottom(self, site.columns)
         own = [self.embedding_width(site.columns)] if site.columns else []
         width = self.combined_width([site.received, *own], site.classes)
@@ -321,6 +321,10 @@ class SplitNetwork(ModelFamily):
             "prediction, and all gradients; "
             f"the active party sees {seen}; {labels}"
         )
+
+
+def _holds_bottom_alone(role: Role) -> bool:
+    return role is Role.PASSIVE
 
 
 def bottom_size(network: SplitNetwork, columns: Sequence[ColumnInfo]) -> Size:

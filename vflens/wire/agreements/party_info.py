@@ -9,6 +9,7 @@ from typing import cast
 from vflens.errors import ProtocolError
 from vflens.names import has_controls
 from vflens.protos import vfl_pb2 as pb
+from vflens.roles import ROLES
 from vflens.tables.pixels import too_wide
 from vflens.types import MAX_PIXEL, ColumnInfo, PartyInfo, Pixel, Role, Signature
 from vflens.wire.heads import decode_signature, encode_signature
@@ -16,6 +17,7 @@ from vflens.words import counted
 
 MAX_CLASSES = MAX_COLUMNS = 65_536  # what a peer announces decides how much memory this party allocates
 _MEMBERS = [role for role in Role if role is not Role.OPERATOR]
+_ALIKE = {role.value for role, facts in ROLES.items() if facts.alike}
 
 
 def encode_parties(infos: Iterable[PartyInfo]) -> Iterator[pb.PartyInfo]:
@@ -56,7 +58,7 @@ def decode_parties(messages: Iterable[pb.PartyInfo]) -> tuple[PartyInfo, ...]:
     """
     found: list[PartyInfo] = []
     for message in messages:
-        alike = found and message.role == Role.CLIENT and not message.columns
+        alike = found and message.role in _ALIKE and not message.columns
         found.append(decode_party(message, found[-1].columns if alike else None))
     return tuple(found)
 
