@@ -80,15 +80,19 @@ class RescaledLMMSE(LinearMMSE):
         weight, bias = self.believed(view)
         systems = view.model.linear_systems(known.scores, known.own + bias, weight)
         t, part = known.x @ A.T, rng.permutation(len(known.x)) % _PARTS
+        left_out = [np.flatnonzero(part == i) for i in range(_PARTS)]
+        taught = [np.setdiff1d(np.arange(len(t)), left) for left in left_out]
+        relations = [
+            [fit(rows.of(of), t[of], rows.of(left)) for of, left in zip(taught, left_out, strict=True)]
+            for fit in FITS
+        ]
         tried: list[tuple[float, Fit | None, Moments]] = []
         for moments, asked in ((plain, plain), (of_rows(given.known, known.places), given.asked)):
             as_is = self.solved(systems, weight.shape[1], rng=rng, moments=moments).values
             tried.append((squares(as_is, known.x), None, asked))
-            for fit in FITS:
+            for fit, of_parts in zip(FITS, relations, strict=True):
                 found = as_is.copy()
-                for left in (np.flatnonzero(part == i) for i in range(_PARTS)):
-                    others = np.setdiff1d(np.arange(len(t)), left)
-                    relation = fit(rows.of(others), t[others], rows.of(left))
+                for relation, left in zip(of_parts, left_out, strict=True):
                     found[left] = self._found(relation, A, of_rows(moments, left), as_is[left], rng)
                 tried.append((squares(found, known.x), fit, asked))
         return min(tried, key=lambda one: one[0])[1:]

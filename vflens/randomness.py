@@ -7,6 +7,7 @@ average.
 
 import hashlib
 import json
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -92,5 +93,6 @@ def secret_from_seed(seed: int | str, *names: str | int) -> bytes:
     return derive(hashlib.blake2b(str(seed).encode(), digest_size=32).digest(), "secret", *names)
 
 
+@lru_cache(maxsize=4096, typed=True)  # names only, no secret: one exchange of several models has one message
 def _message(*names: str | int) -> bytes:
     return _JSON.encode(names).encode()

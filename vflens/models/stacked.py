@@ -55,12 +55,14 @@ def fit(
     """The weights (M, k, d) and biases (M, k) of M ``courses`` of one size, each on as many rows."""
     (first, *_), count = courses, len(courses)
     (d, k), own = (first.x.shape[1], first.targets.shape[1]), first.own
-    models = _Stack(count, d, k, training)
+    models, of_model = _Stack(count, d, k, training), np.arange(count)[:, None]
+    whole, targets = (np.stack(of) for of in zip(*((c.x, c.targets) for c in courses), strict=True))
     for rows in zip(*(course.steps(training) for course in courses), strict=True):
-        x = np.stack([course.x[batch] for course, batch in zip(courses, rows, strict=True)])
-        y = np.concatenate([course.targets[batch] for course, batch in zip(courses, rows, strict=True)])
+        at = of_model, np.stack(rows)
+        x, y = whole[at], targets[at].reshape(-1, k)
         z = models.logits(x, slice(own)) + models.bias[:, None]
-        z = np.stack([c.sees(*one) if c.sees else one[0] for c, *one in zip(courses, z, rows, strict=True)])
+        if any(course.sees for course in courses):
+            z = np.stack([c.sees(*of) if c.sees else of[0] for c, *of in zip(courses, z, rows, strict=True)])
         if own is not None:
             z = z + models.logits(x, slice(own, None))
         gradient = loss_of(z.reshape(-1, k), y)[1].reshape(z.shape)

@@ -27,7 +27,6 @@ from vflens.numerics.measures.rarity import VARYING, Rarity, drawn
 from vflens.registry import DATASETS
 from vflens.score.worst import letters_of
 from vflens.services.folder import exclusive
-from vflens.services.members import resumed
 from vflens.tables.cells import SUFFIXES
 from vflens.tables.description import PartyFile
 from vflens.tables.files import read_party_table
@@ -184,8 +183,9 @@ def load_subject(
         described = partial(table_description, path, label=label, label_kind=label_kind)
         spec, assumed = described(columns, id_column, encode, missing)
         table = _party_table(spec)
-        whole = described(None, id_column, encode, missing).spec
-        tolerance = stated_tolerance(path, table, partial(_party_table, whole))
+        tolerance = stated_tolerance(
+            path, table, lambda: _party_table(described(None, id_column, encode, missing).spec)
+        )
         if path.suffix == ".toml" and not (classes or table.n_classes or table.label):
             classes, assumed = (
                 2,
@@ -310,6 +310,8 @@ def _of_dataset(name: str, columns: Sequence[str] | None) -> AuditSubject:
 
 
 def _of_run(folder: Path) -> AuditSubject:
+    from vflens.services.members import resumed  # loads every kind of party: only a run has one
+
     config = passive(load_party(folder / "config.toml"), f"{folder} belongs to")
     with exclusive(config.out):  # two writers would spoil its logs
         federation = read_party(config.out).federation

@@ -176,7 +176,7 @@ def profile(spec: PartyFile, names: Sequence[str], cells: RawTable) -> TableProf
     rows, gaps = 0, [np.zeros(0, np.int64)]
     for first, name, found in cells.chunks([spec.id_column, *names, *([] if label is None else [label])]):
         if name == spec.id_column:
-            ids.append(as_text(name, found.filter(pa.array(~_empty(found)))))
+            ids.append(as_text(name, found.filter(_mask(~_empty(found)))))
             rows += len(found)
             continue
         if name == label:
@@ -208,15 +208,20 @@ def _empty(cells: pa.Array) -> Array:
     return np.asarray(in_numpy(pc.is_null(cells, nan_is_null=nan)) > 0)
 
 
+def _mask(kept: Array) -> pa.BooleanArray:
+    """``kept`` bool (n,) for Arrow, whose ``array`` would load pandas where that is installed."""
+    import pyarrow as pa
+
+    bits = pa.py_buffer(np.packbits(kept, bitorder="little"))
+    return pa.BooleanArray.from_buffers(pa.bool_(), len(kept), [None, bits])
+
+
 def _leading_zeros(cells: pa.Array) -> int:
     """How many texts of numbers begin with a 0 that numbers lose; three tests are faster than a pattern."""
     import pyarrow.compute as pc
 
-    total, *others = (
-        pc.sum(found).as_py() or 0
-        for found in (pc.starts_with(cells, "0"), pc.starts_with(cells, "0."), pc.equal(cells, "0"))
-    )
-    return int(total - sum(others))
+    zero, below_1 = (in_numpy(pc.starts_with(cells, text)) == 1 for text in ("0", "0."))
+    return int((zero & ~below_1 & (in_numpy(pc.binary_length(cells)) > 1)).sum())
 
 
 def _rounded(cells: pa.Array, numbers: Array) -> int:
