@@ -132,6 +132,11 @@ class TableFile:
                 "FILE --write own.toml find the delimiter"
             )
 
+    @property
+    def rows(self) -> int:
+        """How many a parquet file has; 0 of CSV, whose rows are counted at its end."""
+        return self._facts.num_rows if self.is_parquet else 0
+
     def chunks(self, names: Sequence[str]) -> Iterator[tuple[int, str, pa.Array]]:
         """See :meth:`vflens.tables.reading.RawTable.chunks`; of parquet few columns at a time, in a third of
         the memory.

@@ -41,6 +41,10 @@ class RawTable(Protocol):
 
     names: Sequence[str]
 
+    @property
+    def rows(self) -> int:
+        """How many it has; 0 if that is known at its end."""
+
     def chunks(self, names: Sequence[str]) -> Iterator[tuple[int, str, pa.Array]]:
         """Yield (first row, name, values) of some cells at a time, until all of ``names`` are read; a
         column's in order.
