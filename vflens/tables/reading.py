@@ -66,9 +66,12 @@ def table_of(spec: PartyFile, cells: RawTable) -> Table:
     Raises:
         DataError: a column or a cell is not as described.
     """
+    import pyarrow as pa
+
     names = feature_names(spec, cells.names)
     text = _text(spec, cells)
     ids = _ids(spec, text.pop(spec.id_column))  # free text after its use: it takes as much memory as numbers
+    pa.default_memory_pool().release_unused()
     places = Places.of(ids)
     kept, gaps = _kept(spec, cells, names, text, ids)
     dropped = None if kept.all() else DroppedRows(len(kept), int((~kept).sum()), gaps)
@@ -169,7 +172,6 @@ def _ids(spec: PartyFile, column: pa.ChunkedArray) -> Array:
     for start in range(0, len(ids), _CHUNK_ROWS):  # a few Python objects at a time
         chunk = column.slice(start, _CHUNK_ROWS)
         ids[start : start + _CHUNK_ROWS] = chunk.cast(pa.binary()).to_pylist()
-    pa.default_memory_pool().release_unused()  # what texts took, before the numbers take as much
     repeats = repeats_earlier(ids)
     if repeats.any():
         what = f"id_column {spec.id_column!r} repeats the id of an earlier row"

@@ -1,4 +1,4 @@
-"""The check of a parquet file holds the numbers of one column, and reads no column twice that needs nothing."""
+"""Of a parquet file the check holds the numbers of one column, and reads most columns once."""
 
 from __future__ import annotations
 
