@@ -49,15 +49,37 @@ def in_numpy(cells: pa.Array | pa.ChunkedArray) -> Array:
 
 def strings(values: Sequence[str]) -> pa.StringArray:
     """``values`` as Arrow's strings; pa.array would load pandas to test for its series."""
-    return utf_8([value.encode() for value in values])
-
-
-def utf_8(cells: Sequence[bytes]) -> pa.StringArray:
-    """The texts ``cells`` in UTF-8 as Arrow's strings."""
     import pyarrow as pa
 
+    cells = [value.encode() for value in values]
     ends = np.cumsum([0, *map(len, cells)], dtype=np.int32)
     return pa.StringArray.from_buffers(len(cells), pa.py_buffer(ends), pa.py_buffer(b"".join(cells)))
+
+
+def texts_of(cells: Array) -> pa.StringArray:
+    """NumPy's bytes ``cells`` (n,), UTF-8, as Arrow's strings."""
+    import pyarrow as pa
+
+    lengths, width = np.char.str_len(cells), cells.dtype.itemsize
+    packed = np.ascontiguousarray(cells).view(np.uint8).reshape(-1, width)
+    ends = np.cumsum(np.concatenate([[0], lengths]), dtype=np.int32)
+    own = packed[np.arange(width) < lengths[:, None]]
+    return pa.StringArray.from_buffers(len(cells), pa.py_buffer(ends), pa.py_buffer(own))
+
+
+def in_bytes(texts: pa.ChunkedArray) -> Array:
+    """Arrow's strings, none missing, as NumPy's bytes (n,) in UTF-8."""
+    import pyarrow.compute as pc
+
+    width = pc.max(pc.binary_length(texts)).as_py() or 1
+    cells = np.zeros(len(texts), f"S{width}")
+    rest = cells.view(np.uint8).reshape(-1, width)
+    for chunk in filter(len, texts.chunks):
+        _, at, data = chunk.buffers()
+        ends = np.frombuffer(at, np.int32)[chunk.offset : chunk.offset + len(chunk) + 1]
+        own, rest = rest[: len(chunk)], rest[len(chunk) :]
+        own[np.arange(width) < np.diff(ends)[:, None]] = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]]
+    return cells
 
 
 def numbers(values: Array) -> pa.Array:

@@ -15,7 +15,7 @@ from typing import Any
 
 from vflens.errors import DataError, StorageError
 from vflens.names import repeated
-from vflens.storage.arrow import numbers, strings, utf_8
+from vflens.storage.arrow import numbers, strings, texts_of
 from vflens.storage.json_file import in_words
 from vflens.storage.regular import sha256
 from vflens.tables.cells import TableFile, of_file
@@ -134,14 +134,14 @@ def write_party_table(table: Table, folder: Path) -> PartyFile:
     import pyarrow.parquet as pq
 
     spec = _description(table)
-    data = {"id": utf_8(table.ids.tolist())}
+    data = {"id": texts_of(table.ids)}
     data |= {c.name: numbers(table.features[:, j]) for j, c in enumerate(table.columns)}
     if spec.label_column is not None and table.labels is not None:
         is_number, names = table.label is not None, table.class_names
-        texts = numbers(table.labels) if is_number else strings([names[k] for k in table.labels])
+        texts = numbers(table.labels) if is_number else strings(names).take(numbers(table.labels))
         data[spec.label_column] = texts
     if table.split is not None:
-        data["split"] = strings([SPLITS[k] for k in table.split])
+        data["split"] = strings(SPLITS).take(numbers(table.split))
     try:
         pq.write_table(pa.table(data), folder / spec.file)
     except OSError as error:

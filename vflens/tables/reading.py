@@ -15,7 +15,7 @@ import numpy as np
 
 from vflens.errors import DataError
 from vflens.names import did_you_mean, repeated
-from vflens.storage.arrow import strings
+from vflens.storage.arrow import in_bytes, strings
 from vflens.tables.cells import ROW_NUMBER
 from vflens.tables.description import PartyFile
 from vflens.tables.encodings import MISSING, MOST_CATEGORIES, Conversion, in_order
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from vflens.tables.labels import Text
 
 SPLITS = ("train", "predict")  # by their numbers in Table.split
-_CHUNK_ROWS = 1 << 13
 
 
 class RawTable(Protocol):
@@ -159,19 +158,12 @@ def _text(spec: PartyFile, cells: RawTable) -> dict[str, pa.ChunkedArray]:
 
 
 def _ids(spec: PartyFile, column: pa.ChunkedArray) -> Array:
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     empty = is_empty(column)
     if empty.any():
         raise DataError(
             f"id_column {spec.id_column!r} is empty in {data_rows(np.flatnonzero(empty) + 1)}: fill it in"
         )
-    width = pc.max(pc.binary_length(column)).as_py()
-    ids = np.zeros(len(column), f"S{width or 1}")
-    for start in range(0, len(ids), _CHUNK_ROWS):  # a few Python objects at a time
-        chunk = column.slice(start, _CHUNK_ROWS)
-        ids[start : start + _CHUNK_ROWS] = chunk.cast(pa.binary()).to_pylist()
+    ids = in_bytes(column)
     repeats = repeats_earlier(ids)
     if repeats.any():
         what = f"id_column {spec.id_column!r} repeats the id of an earlier row"
@@ -183,6 +175,8 @@ def _ids(spec: PartyFile, column: pa.ChunkedArray) -> Array:
 
 def repeats_earlier(ids: Array) -> Array:
     """Which of ``ids`` (n,) occurred before, bool (n,)."""
+    if (ids[1:] > ids[:-1]).all():
+        return np.zeros(len(ids), bool)
     ordered = np.sort(ids)
     if not (ordered[1:] == ordered[:-1]).any():
         return np.zeros(len(ids), bool)
