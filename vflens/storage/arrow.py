@@ -59,12 +59,11 @@ def strings(values: Sequence[str]) -> pa.StringArray:
 def texts_of(cells: Array) -> pa.StringArray:
     """NumPy's bytes ``cells`` (n,), UTF-8, as Arrow's strings."""
     import pyarrow as pa
+    import pyarrow.compute as pc
 
-    lengths, width = np.char.str_len(cells), cells.dtype.itemsize
-    packed = np.ascontiguousarray(cells).view(np.uint8).reshape(-1, width)
-    ends = np.cumsum(np.concatenate([[0], lengths]), dtype=np.int32)
-    own = packed[np.arange(width) < lengths[:, None]]
-    return pa.StringArray.from_buffers(len(cells), pa.py_buffer(ends), pa.py_buffer(own))
+    kind, packed = pa.binary(cells.dtype.itemsize), pa.py_buffer(np.ascontiguousarray(cells))
+    padded = pa.Array.from_buffers(kind, len(cells), [None, packed]).cast(pa.binary()).cast(pa.string())
+    return pc.ascii_rtrim(padded, "\0")
 
 
 def in_bytes(texts: pa.ChunkedArray) -> Array:
@@ -73,12 +72,11 @@ def in_bytes(texts: pa.ChunkedArray) -> Array:
 
     width = pc.max(pc.binary_length(texts)).as_py() or 1
     cells = np.zeros(len(texts), f"S{width}")
-    rest = cells.view(np.uint8).reshape(-1, width)
-    for chunk in filter(len, texts.chunks):
-        _, at, data = chunk.buffers()
-        ends = np.frombuffer(at, np.int32)[chunk.offset : chunk.offset + len(chunk) + 1]
-        own, rest = rest[: len(chunk)], rest[len(chunk) :]
-        own[np.arange(width) < np.diff(ends)[:, None]] = np.frombuffer(data, np.uint8)[ends[0] : ends[-1]]
+    start = 0
+    for part in filter(len, texts.chunks):
+        padded = pc.ascii_rpad(part, width, "\0").buffers()[2]
+        cells[start : start + len(part)] = np.frombuffer(padded, cells.dtype, len(part))
+        start += len(part)
     return cells
 
 

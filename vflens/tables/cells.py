@@ -114,6 +114,7 @@ class TableFile:
             self._size = path.stat().st_size
             self._most = max(_LEAST_BYTES, _TIMES * self._size)
             self.schema: pa.Schema = self._parquet_schema() if self.is_parquet else self._csv_schema()
+        self.rows: int = self._facts.num_rows if self.is_parquet else 0
         stored: list[str] = self.schema.names
         called = stored if as_stored else [name or f"column {i + 1}" for i, name in enumerate(stored)]
         #: What the file calls each column; of CSV the reader is given names where some are missing.
@@ -131,11 +132,6 @@ class TableFile:
                 f"its header is one column, {stored[0]!r}: separate columns by commas, or let vflens check "
                 "FILE --write own.toml find the delimiter"
             )
-
-    @property
-    def rows(self) -> int:
-        """How many a parquet file has; 0 of CSV, whose rows are counted at its end."""
-        return self._facts.num_rows if self.is_parquet else 0
 
     def chunks(self, names: Sequence[str]) -> Iterator[tuple[int, str, pa.Array]]:
         """See :meth:`vflens.tables.reading.RawTable.chunks`; of parquet few columns at a time, in a third of

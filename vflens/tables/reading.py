@@ -39,10 +39,7 @@ class RawTable(Protocol):
     """The cells of a file, read on demand."""
 
     names: Sequence[str]
-
-    @property
-    def rows(self) -> int:
-        """How many it has; 0 if that is known at its end."""
+    rows: int  # 0 if that is known at its end
 
     def chunks(self, names: Sequence[str]) -> Iterator[tuple[int, str, pa.Array]]:
         """Yield (first row, name, values) of some cells at a time, until all of ``names`` are read; a
@@ -175,8 +172,6 @@ def _ids(spec: PartyFile, column: pa.ChunkedArray) -> Array:
 
 def repeats_earlier(ids: Array) -> Array:
     """Which of ``ids`` (n,) occurred before, bool (n,)."""
-    if (ids[1:] > ids[:-1]).all():
-        return np.zeros(len(ids), bool)
     ordered = np.sort(ids)
     if not (ordered[1:] == ordered[:-1]).any():
         return np.zeros(len(ids), bool)

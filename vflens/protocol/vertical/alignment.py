@@ -10,7 +10,6 @@ from __future__ import annotations
 import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from hashlib import sha256
 
 import numpy as np
@@ -28,7 +27,6 @@ AT_ONCE: Mapping[AlignMode, int] = {"hmac": 1 << 17, "psi": 1 << 14}
 #: What else may be the reason where the parties share no row.
 _SHARED: Mapping[AlignMode, str] = {"hmac": " and that all use the same alignment_key", "psi": ""}
 _CHUNK = 1 << 13
-_KEPT = AT_ONCE["hmac"] // _CHUNK
 _BLOCK_BYTES = 64  # of SHA-256
 _MOST_PARTIES = 256
 
@@ -93,10 +91,8 @@ def check_salts(salts: bytes) -> bytes:
 
 def digests(ids: Array, secret: bytes) -> bytes:
     """HMAC-SHA256 of every id (UTF-8) under ``secret``, one after the other."""
-    return b"".join(
-        _of_chunk(ids[start : start + _CHUNK].tobytes(), ids.dtype, secret)
-        for start in range(0, len(ids), _CHUNK)
-    )
+    chunks = (ids[start : start + _CHUNK].tolist() for start in range(0, len(ids), _CHUNK))
+    return b"".join(_of_chunk(chunk, *_pads(secret)) for chunk in chunks)
 
 
 def _pads(secret: bytes) -> tuple[bytes, bytes]:
@@ -105,18 +101,13 @@ def _pads(secret: bytes) -> tuple[bytes, bytes]:
     return bytes(byte ^ 0x36 for byte in key), bytes(byte ^ 0x5C for byte in key)
 
 
-@lru_cache(_KEPT)
-def _of_chunk(packed: bytes, kind: np.dtype[np.bytes_], secret: bytes) -> bytes:
-    """Those of ids; kept, for in one process all parties of a lab ask for the same ones after each other.
-
-    The hash of a pad is copied: ``hmac.digest`` takes three times as long, since it looks up the hash anew.
-    """
-    inner, outer = (sha256(pad).copy for pad in _pads(secret))
+def _of_chunk(ids: list[bytes], *pads: bytes) -> bytes:
+    """Those of ``ids``; ``hmac.digest`` takes three times as long, since it looks up the hash anew."""
+    inner, outer = (sha256(pad).copy for pad in pads)
     found = []
-    for name in np.frombuffer(packed, kind).tolist():
-        within, around = inner(), outer()
-        within.update(name)
-        around.update(within.digest())
+    for name in ids:
+        (within := inner()).update(name)
+        (around := outer()).update(within.digest())
         found.append(around.digest())
     return b"".join(found)
 

@@ -10,7 +10,6 @@ import shlex
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from types import MappingProxyType
 
 from vflens.tables.description import PartyFile
 from vflens.tables.encodings import MOST_CATEGORIES
@@ -126,18 +125,10 @@ def _keeping(table: TableProfile, gaps: Iterable[str]) -> tuple[list[str], str]:
 
 
 def of_column(
-    spec: PartyFile,
-    column: ColumnProfile,
-    tries: WholeColumns,
-    nameless: Mapping[str, int] = MappingProxyType({}),
+    spec: PartyFile, column: ColumnProfile, tries: WholeColumns, nameless: Mapping[str, int]
 ) -> Iterator[Flaw]:
-    """All of one ``column``.
-
-    Args:
-        spec: the description of its table.
-        column: what it holds.
-        tries: what of a column fits a kind; no other kind is proposed.
-        nameless: the places of columns without a name.
+    """All of one ``column``; ``tries`` what of it fits a kind, for no other is proposed. ``nameless`` are the
+    places of columns without a name.
     """
     if column.name in nameless:
         yield _nameless(column, nameless[column.name])

@@ -1,7 +1,7 @@
 """What a party's file holds, column by column, in one pass and before it is read as described.
 
 Nothing is refused here: :mod:`vflens.tables.own_check.flaws` says what is to be mended. Memory holds numbers
-and different texts: of parquet those of one column, until it is forgotten; of CSV those of all.
+and different texts, of parquet those of one column.
 """
 
 from __future__ import annotations
@@ -199,9 +199,8 @@ def profile(
             gaps.append(first + np.flatnonzero(empty))
         if columns[name].rows == cells.rows:
             see(columns[name])
-    if not cells.rows:  # known at the end
-        for column in columns.values():
-            see(column)
+    for column in () if cells.rows else columns.values():  # of CSV
+        see(column)
     lost = len(np.unique(np.concatenate(gaps)))
     kept = pa.chunked_array(ids, pa.string())
     repeats = len(kept) - pc.count_distinct(kept).as_py()

@@ -22,9 +22,9 @@ _SEED, _FEW = 0, 0.1
 
 @dataclass
 class Sketch:
-    """What :func:`relations` looks at, of ``rows``, so that memory need not hold the table.
+    """What :func:`relations` looks at, so that memory need not hold the table.
 
-    ``some``: column of the file → which it becomes, one-hot or itself, and some values of each. ``drawn``
+    ``some``: column of the file → of each that it becomes, whether it is one-hot, and some values. ``drawn``
     (n,): a random combination of all, which is equal where rows are.
     """
 
@@ -34,19 +34,17 @@ class Sketch:
     def see(self, column: ColumnProfile) -> None:
         """Take up a column of numbers alone."""
         if column.name not in self.some:
-            self._add(column.name, column.numbers(), is_hot=False)
+            self._add(column.name, False, column.numbers())
 
     def joined(self, table: Table) -> Sketch:
         """It and the columns of ``table``."""
         both = Sketch({name: [*parts] for name, parts in self.some.items()}, self.drawn)
-        for j, column in enumerate(table.columns):
-            of_file = table.one_hot.get(column.name, column.name)
-            both._add(of_file, table.features[:, j], is_hot=column.name in table.one_hot)
+        for name, values in zip((c.name for c in table.columns), table.features.T, strict=True):
+            both._add(table.one_hot.get(name, name), name in table.one_hot, values)
         return both
 
-    def _add(self, name: str, values: Array, *, is_hot: bool) -> None:
-        draw = np.random.default_rng([_SEED, self.width]).normal()
-        self.drawn = self.drawn + draw * values
+    def _add(self, name: str, is_hot: bool, values: Array) -> None:
+        self.drawn = self.drawn + np.random.default_rng([_SEED, self.width]).normal() * values
         self.some.setdefault(name, []).append((is_hot, np.array(values[:: -(-len(values) // _ROWS)], float)))
 
     @property

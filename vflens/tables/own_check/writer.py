@@ -167,11 +167,10 @@ def _refuse_empty(found: Draft, path: Path) -> None:
 
 def _read(found: Draft, path: Path, sketch: Sketch) -> Sketch | None:
     """``sketch`` with all other columns as described; None once one that this refuses was left out."""
-    rest = [name for name in found.columns if name not in sketch.some]
-    few = max(1, _CELLS // max(1, found.rows))
+    rest, few = [n for n in found.columns if n not in sketch.some], _CELLS // max(1, found.rows) or 1
     try:
-        for some in (rest[i : i + few] for i in range(0, len(rest), few)):
-            sketch = sketch.joined(read_party_table(found.just({*some})))
+        for i in range(0, len(rest), few):
+            sketch = sketch.joined(read_party_table(found.just({*rest[i : i + few]})))
         return sketch
     except DataError as error:
         named = next((name for name in found.columns if f"column {name!r}" in str(error)), None)
