@@ -62,12 +62,9 @@ def table_of(spec: PartyFile, cells: RawTable) -> Table:
     Raises:
         DataError: a column or a cell is not as described.
     """
-    import pyarrow as pa
-
     names = feature_names(spec, cells.names)
     text = _text(spec, cells)
-    ids = _ids(spec, text.pop(spec.id_column))  # free text after its use: it takes as much memory as numbers
-    pa.default_memory_pool().release_unused()
+    ids = _ids(spec, text)
     places = Places.of(ids)
     kept, gaps = _kept(spec, cells, names, text, ids)
     dropped = None if kept.all() else DroppedRows(len(kept), int((~kept).sum()), gaps)
@@ -154,13 +151,18 @@ def _text(spec: PartyFile, cells: RawTable) -> dict[str, pa.ChunkedArray]:
     return {name: pa.chunked_array(parts, pa.string()) for name, parts in found.items()}
 
 
-def _ids(spec: PartyFile, column: pa.ChunkedArray) -> Array:
+def _ids(spec: PartyFile, text: Text) -> Array:
+    import pyarrow as pa
+
+    column = text.pop(spec.id_column)
     empty = is_empty(column)
     if empty.any():
         raise DataError(
             f"id_column {spec.id_column!r} is empty in {data_rows(np.flatnonzero(empty) + 1)}: fill it in"
         )
     ids = in_bytes(column)
+    del column  # it takes as much memory as numbers
+    pa.default_memory_pool().release_unused()
     repeats = repeats_earlier(ids)
     if repeats.any():
         what = f"id_column {spec.id_column!r} repeats the id of an earlier row"

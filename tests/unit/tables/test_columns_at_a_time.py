@@ -1,4 +1,4 @@
-"""Of a parquet file the check holds the numbers of one column, and reads most columns once."""
+"""The check of a parquet file holds the numbers of one column, and reads most columns once."""
 
 from __future__ import annotations
 

@@ -7,16 +7,17 @@ from typing import Any
 
 import pytest
 
+from vflens.config import load_party
 from vflens.experiments.run import afterwards, in_process, run
 from vflens.experiments.run.vertical.experiment import Experiment
 
 
 def test_each_configuration_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    read, plain = list[str](), run.load_party
+    read = list[str]()
 
     def reads(file: Path) -> Any:
         read.append(file.parent.name)
-        return plain(file)
+        return load_party(file)
 
     for module in (run, afterwards, in_process):
         monkeypatch.setattr(module, "load_party", reads)
