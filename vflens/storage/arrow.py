@@ -71,8 +71,13 @@ def in_bytes(texts: pa.ChunkedArray) -> Array:
     import pyarrow.compute as pc
 
     width = pc.max(pc.binary_length(texts)).as_py() or 1
-    padded = pc.ascii_rpad(texts, width, "\0").combine_chunks()
-    return np.frombuffer(padded.buffers()[2] or b"", f"S{width}", len(padded)).copy()
+    cells = np.zeros(len(texts), f"S{width}")
+    start = 0
+    for part in filter(len, texts.chunks):  # a few at a time
+        padded = pc.ascii_rpad(part, width, "\0").buffers()[2]
+        cells[start : start + len(part)] = np.frombuffer(padded, cells.dtype, len(part))
+        start += len(part)
+    return cells
 
 
 def numbers(values: Array) -> pa.Array:
