@@ -81,7 +81,8 @@ def numeric_table(
 
 
 def _ids(name: str, rows: int) -> Array:
-    return np.array([f"{name}-{i:06d}".encode() for i in range(rows)])
+    numbers = np.char.zfill(np.arange(rows).astype(f"S{len(str(rows))}"), 6)
+    return np.char.add(f"{name}-".encode(), numbers)
 
 
 def given_split(train: int, predict: int) -> Array:

@@ -49,15 +49,35 @@ def in_numpy(cells: pa.Array | pa.ChunkedArray) -> Array:
 
 def strings(values: Sequence[str]) -> pa.StringArray:
     """``values`` as Arrow's strings; pa.array would load pandas to test for its series."""
-    return utf_8([value.encode() for value in values])
-
-
-def utf_8(cells: Sequence[bytes]) -> pa.StringArray:
-    """The texts ``cells`` in UTF-8 as Arrow's strings."""
     import pyarrow as pa
 
+    cells = [value.encode() for value in values]
     ends = np.cumsum([0, *map(len, cells)], dtype=np.int32)
     return pa.StringArray.from_buffers(len(cells), pa.py_buffer(ends), pa.py_buffer(b"".join(cells)))
+
+
+def texts_of(cells: Array) -> pa.StringArray:
+    """NumPy's bytes ``cells`` (n,), UTF-8, as Arrow's strings."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    kind, packed = pa.binary(cells.dtype.itemsize), pa.py_buffer(np.ascontiguousarray(cells))
+    padded = pa.Array.from_buffers(kind, len(cells), [None, packed]).cast(pa.binary()).cast(pa.string())
+    return pc.ascii_rtrim(padded, "\0")
+
+
+def in_bytes(texts: pa.ChunkedArray) -> Array:
+    """Arrow's strings, none missing, as NumPy's bytes (n,) in UTF-8."""
+    import pyarrow.compute as pc
+
+    width = pc.max(pc.binary_length(texts)).as_py() or 1
+    cells = np.zeros(len(texts), f"S{width}")
+    start = 0
+    for part in filter(len, texts.chunks):  # a few at a time
+        padded = pc.ascii_rpad(part, width, "\0").buffers()[2]
+        cells[start : start + len(part)] = np.frombuffer(padded, cells.dtype, len(part))
+        start += len(part)
+    return cells
 
 
 def numbers(values: Array) -> pa.Array:

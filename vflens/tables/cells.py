@@ -114,6 +114,7 @@ class TableFile:
             self._size = path.stat().st_size
             self._most = max(_LEAST_BYTES, _TIMES * self._size)
             self.schema: pa.Schema = self._parquet_schema() if self.is_parquet else self._csv_schema()
+        self.rows: int = self._facts.num_rows if self.is_parquet else 0
         stored: list[str] = self.schema.names
         called = stored if as_stored else [name or f"column {i + 1}" for i, name in enumerate(stored)]
         #: What the file calls each column; of CSV the reader is given names where some are missing.

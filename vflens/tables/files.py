@@ -8,21 +8,21 @@ cell and the words of pandas for a missing one (``NA``, ``n/a``, ``null``, …) 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from vflens.errors import DataError, StorageError
 from vflens.names import repeated
-from vflens.storage.arrow import numbers, strings, utf_8
+from vflens.storage.arrow import numbers, strings, texts_of
 from vflens.storage.json_file import in_words
 from vflens.storage.regular import sha256
 from vflens.tables.cells import TableFile, of_file
 from vflens.tables.description import PartyFile
 from vflens.tables.image_folder import read_images
-from vflens.tables.own_check.flaw import TableCheck
-from vflens.tables.own_check.flaws import flaws
+from vflens.tables.own_check.flaw import Flaw, TableCheck
+from vflens.tables.own_check.flaws import flaws, is_sound, of_column
 from vflens.tables.own_check.profile import ColumnProfile, profile
 from vflens.tables.reading import SPLITS, WholeColumns, feature_names, table_of
 from vflens.tables.table import Table
@@ -52,8 +52,13 @@ def digest_of(file: Path) -> dict[str, str]:
         return {}
 
 
-def check_party_table(spec: PartyFile, base: Path = Path()) -> TableCheck | None:
+def check_party_table(
+    spec: PartyFile, base: Path = Path(), see: Callable[[ColumnProfile], None] = lambda column: None
+) -> TableCheck | None:
     """What is to be mended in the file that ``spec`` describes, all at once; None of a folder of images.
+
+    ``see`` gets each column that needs no other reading: see
+    :func:`vflens.tables.own_check.flaws.is_sound`.
 
     Raises:
         DataError: it is no table, or a column is absent.
@@ -64,10 +69,17 @@ def check_party_table(spec: PartyFile, base: Path = Path()) -> TableCheck | None
     with _freed(path):
         cells = opened(spec, path)
         names = feature_names(spec, cells.names)
-        found = profile(spec, names, cells)
-        return TableCheck(
-            path.name, found.rows, names, flaws(spec, found, WholeColumns(cells), cells.nameless)
-        )
+        tries, of_columns = WholeColumns(cells), list[Flaw]()
+
+        def done(column: ColumnProfile) -> None:
+            own = [*of_column(spec, column, tries, cells.nameless)]
+            of_columns.extend(own)
+            if not own and is_sound(spec, column):
+                see(column)
+            column.forget()
+
+        found = profile(spec, names, cells, done)
+        return TableCheck(path.name, found.rows, names, flaws(spec, found, of_columns))
 
 
 def column_profile(spec: PartyFile, column: str, base: Path = Path()) -> ColumnProfile:
@@ -122,14 +134,14 @@ def write_party_table(table: Table, folder: Path) -> PartyFile:
     import pyarrow.parquet as pq
 
     spec = _description(table)
-    data = {"id": utf_8(table.ids.tolist())}
+    data = {"id": texts_of(table.ids)}
     data |= {c.name: numbers(table.features[:, j]) for j, c in enumerate(table.columns)}
     if spec.label_column is not None and table.labels is not None:
         is_number, names = table.label is not None, table.class_names
-        texts = numbers(table.labels) if is_number else strings([names[k] for k in table.labels])
+        texts = numbers(table.labels) if is_number else strings(names).take(numbers(table.labels))
         data[spec.label_column] = texts
     if table.split is not None:
-        data["split"] = strings([SPLITS[k] for k in table.split])
+        data["split"] = strings(SPLITS).take(numbers(table.split))
     try:
         pq.write_table(pa.table(data), folder / spec.file)
     except OSError as error:

@@ -20,7 +20,7 @@ _SHOWN = 20  # rows
 
 @dataclass(frozen=True, eq=False)
 class Places:
-    """``numbers`` int64 (n,) of data rows, counted from 1 below the header; their ``ids`` (n,), bytes."""
+    """``numbers`` int32 (n,) of data rows, counted from 1 below the header; their ``ids`` (n,), bytes."""
 
     numbers: Array
     ids: Array
@@ -28,7 +28,7 @@ class Places:
     @classmethod
     def of(cls, ids: Array) -> Places:
         """Places of all rows of a file."""
-        return cls(np.arange(1, len(ids) + 1), ids)
+        return cls(np.arange(1, len(ids) + 1, dtype=np.int32), ids)
 
     def kept(self, rows: Array) -> Places:
         """Places of these rows, bool (n,)."""

@@ -15,7 +15,7 @@ import numpy as np
 
 from vflens.errors import DataError
 from vflens.names import did_you_mean, repeated
-from vflens.storage.arrow import strings
+from vflens.storage.arrow import in_bytes, strings
 from vflens.tables.cells import ROW_NUMBER
 from vflens.tables.description import PartyFile
 from vflens.tables.encodings import MISSING, MOST_CATEGORIES, Conversion, in_order
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from vflens.tables.labels import Text
 
 SPLITS = ("train", "predict")  # by their numbers in Table.split
-_CHUNK_ROWS = 1 << 13
 
 
 class RawTable(Protocol):
     """The cells of a file, read on demand."""
 
     names: Sequence[str]
+    rows: int  # 0 if that is known at its end
 
     def chunks(self, names: Sequence[str]) -> Iterator[tuple[int, str, pa.Array]]:
         """Yield (first row, name, values) of some cells at a time, until all of ``names`` are read; a
@@ -64,7 +64,7 @@ def table_of(spec: PartyFile, cells: RawTable) -> Table:
     """
     names = feature_names(spec, cells.names)
     text = _text(spec, cells)
-    ids = _ids(spec, text.pop(spec.id_column))  # free text after its use: it takes as much memory as numbers
+    ids = _ids(spec, text)
     places = Places.of(ids)
     kept, gaps = _kept(spec, cells, names, text, ids)
     dropped = None if kept.all() else DroppedRows(len(kept), int((~kept).sum()), gaps)
@@ -151,21 +151,18 @@ def _text(spec: PartyFile, cells: RawTable) -> dict[str, pa.ChunkedArray]:
     return {name: pa.chunked_array(parts, pa.string()) for name, parts in found.items()}
 
 
-def _ids(spec: PartyFile, column: pa.ChunkedArray) -> Array:
+def _ids(spec: PartyFile, text: Text) -> Array:
     import pyarrow as pa
-    import pyarrow.compute as pc
 
+    column = text.pop(spec.id_column)
     empty = is_empty(column)
     if empty.any():
         raise DataError(
             f"id_column {spec.id_column!r} is empty in {data_rows(np.flatnonzero(empty) + 1)}: fill it in"
         )
-    width = pc.max(pc.binary_length(column)).as_py()
-    ids = np.zeros(len(column), f"S{width or 1}")
-    for start in range(0, len(ids), _CHUNK_ROWS):  # a few Python objects at a time
-        chunk = column.slice(start, _CHUNK_ROWS)
-        ids[start : start + _CHUNK_ROWS] = chunk.cast(pa.binary()).to_pylist()
-    pa.default_memory_pool().release_unused()  # what texts took, before the numbers take as much
+    ids = in_bytes(column)
+    del column  # it takes as much memory as numbers
+    pa.default_memory_pool().release_unused()
     repeats = repeats_earlier(ids)
     if repeats.any():
         what = f"id_column {spec.id_column!r} repeats the id of an earlier row"

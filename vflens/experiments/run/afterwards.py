@@ -20,14 +20,17 @@ def is_left(files: Mapping[str, Path]) -> bool:
     return _lacks_twin(configs) or any(True for _ in aims_left(configs))
 
 
-def add_afterwards(files: Mapping[str, Path], progress: Progress) -> None:
+def add_afterwards(
+    files: Mapping[str, Path], progress: Progress, configs: Mapping[str, PartyConfig] | None = None
+) -> None:
     """Add what the finished run of the configurations in ``files`` lacks.
 
     Args:
         files: party → its configuration.
         progress: called with the stages of each addition.
+        configs: what the files say, where that is known.
     """
-    configs = _loaded(files)
+    configs = configs or _loaded(files)
     if _lacks_twin(configs):
         from vflens.experiments.run.vertical.clear_twin import add_clear_twin  # the code of every party
 

@@ -34,7 +34,7 @@ from vflens.plugins.malicious import SENT
 from vflens.services.folder import check_private
 from vflens.services.identity import check_trust
 from vflens.tables.description import PartyFile
-from vflens.tables.files import read_party_table
+from vflens.tables.files import check_party_table, read_party_table
 from vflens.tables.own_check.flaw import TableCheck
 from vflens.tables.table import Table
 from vflens.types import Document, Setting
@@ -79,14 +79,17 @@ def check(file: Path, see: Callable[[Mapping[str, TableCheck]], None] = lambda c
 
 
 def _check_description(spec: PartyFile, see: Callable[[Mapping[str, TableCheck]], None]) -> Document:
-    see(check_tables({"table": spec}))
-    table = read_party_table(spec)
-    return _facts(table)
+    sound = set[str]()
+    check = check_party_table(spec, see=lambda column: sound.add(column.name))
+    see({} if check is None else {"table": check})
+    if sound and check is not None:
+        spec = spec.model_copy(update={"columns": tuple(n for n in check.features if n not in sound)})
+    return _facts(read_party_table(spec), len(sound))
 
 
-def _facts(table: Table) -> Document:
-    """Its rows, its columns and its classes, or its numeric label with bounds."""
-    facts: Document = {"rows": len(table.ids), "columns": len(table.columns)}
+def _facts(table: Table, others: int = 0) -> Document:
+    """Its rows, its columns and ``others``, and its classes, or its numeric label with bounds."""
+    facts: Document = {"rows": len(table.ids), "columns": len(table.columns) + others}
     if (label := table.label) is None:
         return {**facts, "classes": list(table.class_names)}
     return {**facts, "label": f"{label.name}, a number from {label.low:g} to {label.high:g}"}

@@ -5,6 +5,7 @@ from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from vflens.config import PartyConfig, load_party
 from vflens.errors import StorageError, VflensError
 from vflens.experiments.run.afterwards import add_afterwards
 from vflens.experiments.run.any_experiment import AnyPartiesExperiment, Scenario
@@ -125,12 +126,14 @@ def _run_one(
         roles = {party: role.value for party, role in experiment.roles().items()}
         with Processes(configs, roles, forks, restart=experiment.restart) as processes:
             processes.wait(lambda event: tell(scenario.name, event))
+        add_afterwards(configs, progress)
     else:
-        _run_here(configs, progress)
-    add_afterwards(configs, progress)
+        loaded = {party: load_party(file) for party, file in configs.items()}
+        _run_here(loaded, progress)
+        add_afterwards(configs, progress, loaded)
 
 
-def _run_here(configs: dict[str, Path], progress: Progress) -> None:
+def _run_here(configs: dict[str, PartyConfig], progress: Progress) -> None:
     from threadpoolctl import threadpool_limits
 
     from vflens.experiments.run.in_process import LocalFederation  # the code of every party

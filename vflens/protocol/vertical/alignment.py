@@ -101,9 +101,15 @@ def _pads(secret: bytes) -> tuple[bytes, bytes]:
     return bytes(byte ^ 0x36 for byte in key), bytes(byte ^ 0x5C for byte in key)
 
 
-def _of_chunk(ids: list[bytes], inner: bytes, outer: bytes) -> bytes:
-    """Those of ``ids``; ``hmac.digest`` takes two to three times as long, since it looks up the hash anew."""
-    return b"".join([sha256(outer + sha256(inner + i).digest()).digest() for i in ids])
+def _of_chunk(ids: list[bytes], *pads: bytes) -> bytes:
+    """Those of ``ids``; ``hmac.digest`` takes three times as long, since it looks up the hash anew."""
+    inner, outer = (sha256(pad).copy for pad in pads)
+    found = []
+    for name in ids:
+        (within := inner()).update(name)
+        (around := outer()).update(within.digest())
+        found.append(around.digest())
+    return b"".join(found)
 
 
 def sorted_places(found: bytes) -> Array:

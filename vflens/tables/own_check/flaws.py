@@ -9,7 +9,7 @@ import re
 import shlex
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from types import MappingProxyType
+from itertools import chain
 
 from vflens.tables.description import PartyFile
 from vflens.tables.encodings import MOST_CATEGORIES
@@ -26,27 +26,21 @@ _FILLED = ('missing = "mean" fills in numbers',)
 _LOOSE = re.compile(r"[\s_;:!?'\"`´]|(?<!\d)[.,]|[.,](?!\d)|(?<=[^\W\d_])[-–](?=[^\W\d_])")
 
 
-def flaws(
-    spec: PartyFile,
-    table: TableProfile,
-    tries: WholeColumns,
-    nameless: Mapping[str, int] = MappingProxyType({}),
-) -> tuple[Flaw, ...]:
-    """All of a table, those that refuse it first.
-
-    Args:
-        spec: its description.
-        table: what it holds.
-        tries: what of a column fits a kind; no other kind is proposed.
-        nameless: the places of columns without a name.
+def flaws(spec: PartyFile, table: TableProfile, of_columns: Iterable[Flaw]) -> tuple[Flaw, ...]:
+    """All of a ``table`` that ``spec`` describes and :func:`of_column` of its columns, those that refuse it
+    first.
     """
-    found = [*_empty_ids(spec, table), *_repeated_ids(spec, table), *_gaps(spec, table), *_alike(spec, table)]
-    for column in table.columns:
-        if column.name in nameless:
-            found.append(_nameless(column, nameless[column.name]))
-        else:
-            found += _of_column(spec, column, tries)
-    return tuple(sorted(found, key=lambda flaw: not flaw.refused))
+    of_rows = [_empty_ids(spec, table), _repeated_ids(spec, table), _gaps(spec, table), _alike(spec, table)]
+    return tuple(sorted(chain(*of_rows, of_columns), key=lambda flaw: not flaw.refused))
+
+
+def is_sound(spec: PartyFile, column: ColumnProfile) -> bool:
+    """Whether ``column``, which has no flaw, holds a number in each row, of which ``spec`` says nothing: no
+    reading refuses it.
+    """
+    described = (spec.bounds, spec.alphabets, spec.pixels, spec.encode, spec.empty)
+    odd = "=" in column.name or any(column.name in of for of in described)  # a = may be of a one-hot column
+    return not odd and len(column.numbers()) == column.rows > 0
 
 
 def _nameless(column: ColumnProfile, place: int) -> Flaw:
@@ -130,8 +124,15 @@ def _keeping(table: TableProfile, gaps: Iterable[str]) -> tuple[list[str], str]:
     return lines, " ".join(f"--encode {shlex.quote(f'{name}=one_hot:missing')}" for name in texts)
 
 
-def _of_column(spec: PartyFile, column: ColumnProfile, tries: WholeColumns) -> Iterator[Flaw]:
-    if column.refusal:
+def of_column(
+    spec: PartyFile, column: ColumnProfile, tries: WholeColumns, nameless: Mapping[str, int]
+) -> Iterator[Flaw]:
+    """All of one ``column``; ``tries`` what of it fits a kind, for no other is proposed. ``nameless`` are the
+    places of columns without a name.
+    """
+    if column.name in nameless:
+        yield _nameless(column, nameless[column.name])
+    elif column.refusal:
         yield a_flaw("unreadable", column.name, column.refusal, left_out(column.name), refused=True)
     elif column.times:
         what = "dates" if column.times == "date" else "durations or times of day, which are read as days"

@@ -115,6 +115,8 @@ def _numbers_rows(values: Array) -> bool:
 
 def _placeholders(column: ColumnProfile, values: Array) -> Iterator[Flaw]:
     """A number at an end of the range, repeated and far from all others, that stands for a missing value."""
+    if not any(_NINES.fullmatch(f"{end:.15g}") for end in (values.min(), values.max())):
+        return
     different, counts = np.unique(values, return_counts=True)
     if len(different) <= _DIFFERENT:
         return

@@ -1,12 +1,12 @@
 """What a party's file holds, column by column, in one pass and before it is read as described.
 
-Nothing is refused here: :mod:`vflens.tables.own_check.flaws` says what is to be mended. Memory holds the
-numbers and the different texts, not the file.
+Nothing is refused here: :mod:`vflens.tables.own_check.flaws` says what is to be mended. Memory holds numbers
+and different texts, of parquet those of one column.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -82,6 +82,10 @@ class ColumnProfile:
         found = np.concatenate(self._numbers) if self._numbers else np.zeros(0)
         finite: Array = found[np.isfinite(found)]
         return finite
+
+    def forget(self) -> None:
+        """Give the numbers and texts back; the counts stay."""
+        self._numbers, self._different = [], []
 
     def infinite(self) -> int:
         """How many numbers are infinite."""
@@ -164,8 +168,16 @@ class TableProfile:
     classes: tuple[str, ...] = ()
 
 
-def profile(spec: PartyFile, names: Sequence[str], cells: RawTable) -> TableProfile:
-    """What ``cells`` hold: the features ``names``, the ids and the classes of ``spec``, all there."""
+def profile(
+    spec: PartyFile,
+    names: Sequence[str],
+    cells: RawTable,
+    see: Callable[[ColumnProfile], None] = lambda column: None,
+) -> TableProfile:
+    """What ``cells`` hold: the features ``names``, the ids and the classes of ``spec``, all there.
+
+    ``see`` gets each feature as soon as it is whole.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -185,6 +197,10 @@ def profile(spec: PartyFile, names: Sequence[str], cells: RawTable) -> TableProf
         empty = columns[name].add(found, first)
         if not columns[name].keeps_gaps:
             gaps.append(first + np.flatnonzero(empty))
+        if columns[name].rows == cells.rows:
+            see(columns[name])
+    for column in () if cells.rows else columns.values():  # of CSV
+        see(column)
     lost = len(np.unique(np.concatenate(gaps)))
     kept = pa.chunked_array(ids, pa.string())
     repeats = len(kept) - pc.count_distinct(kept).as_py()

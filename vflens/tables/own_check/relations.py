@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from vflens.tables.own_check.flaw import Flaw, a_flaw, of
+from vflens.tables.own_check.profile import ColumnProfile
 from vflens.tables.table import Table
 from vflens.types import Array
 
@@ -18,11 +20,44 @@ _MOST = 3  # columns of a product
 _SEED, _FEW = 0, 0.1
 
 
-def relations(table: Table) -> Iterator[Flaw]:
-    """What is to be known of the columns of ``table`` together, none of which refuses it."""
-    x = np.asarray(table.features[:: -(-len(table.features) // _ROWS)], np.float64)
-    names = [table.one_hot.get(c.name, c.name) for c in table.columns]
-    order = sorted(range(len(names)), key=lambda j: table.columns[j].name not in table.one_hot)
+@dataclass
+class Sketch:
+    """What :func:`relations` looks at, so that memory need not hold the table.
+
+    ``some``: column of the file → of each that it becomes, whether it is one-hot, and some values. ``drawn``
+    (n,): a random combination of all, which is equal where rows are.
+    """
+
+    some: dict[str, list[tuple[bool, Array]]] = field(default_factory=dict)
+    drawn: Array | float = 0.0
+
+    def see(self, column: ColumnProfile) -> None:
+        """Take up a column of numbers alone."""
+        if column.name not in self.some:
+            self._add(column.name, False, column.numbers())
+
+    def joined(self, table: Table) -> Sketch:
+        """It and the columns of ``table``."""
+        both = Sketch({name: [*parts] for name, parts in self.some.items()}, self.drawn)
+        for name, values in zip((c.name for c in table.columns), table.features.T, strict=True):
+            both._add(table.one_hot.get(name, name), name in table.one_hot, values)
+        return both
+
+    def _add(self, name: str, is_hot: bool, values: Array) -> None:
+        self.drawn = self.drawn + np.random.default_rng([_SEED, self.width]).normal() * values
+        self.some.setdefault(name, []).append((is_hot, np.array(values[:: -(-len(values) // _ROWS)], float)))
+
+    @property
+    def width(self) -> int:
+        """How many columns the table has."""
+        return sum(map(len, self.some.values()))
+
+
+def relations(sketch: Sketch, columns: Sequence[str]) -> Iterator[Flaw]:
+    """What is to be known of the ``columns`` of a table together, none of which refuses it."""
+    parts = [(name, *part) for name in columns for part in sketch.some[name]]
+    x, names = np.column_stack([values for *_, values in parts]), [name for name, *_ in parts]
+    order = sorted(range(len(names)), key=lambda j: not parts[j][1])
     found = dict(_functions(x[:, order], [names[j] for j in order]))
     positive = [j for j in order if (x[:, j] > 0).all()]
     products = dict(_functions(np.log(x[:, positive]), [names[j] for j in positive]))
@@ -32,7 +67,7 @@ def relations(table: Table) -> Iterator[Flaw]:
         yield a_flaw(
             "function of others", name, sentence, "who learns these learns it: share it only if needed"
         )
-    yield from _repeated(table)
+    yield from _repeated(np.asarray(sketch.drawn))
 
 
 def _functions(x: Array, names: list[str]) -> Iterator[tuple[str, list[str]]]:
@@ -57,10 +92,9 @@ def _named(share: Array, basis: list[int], names: list[str]) -> list[str]:
     return [names[i] for i, part in zip(basis, share.tolist(), strict=True) if abs(part) > _PART]
 
 
-def _repeated(table: Table) -> Iterator[Flaw]:
+def _repeated(drawn: Array) -> Iterator[Flaw]:
     """Rows that equal an earlier one under another id, where most rows differ."""
-    draw = np.random.default_rng(_SEED).normal(size=len(table.columns))
-    repeats = len(table.features) - len(np.unique(table.features @ draw))
-    if 0 < repeats < _FEW * len(table.features):
-        sentence = f"all columns repeat an earlier row in {of(repeats, len(table.features))}"
+    repeats = len(drawn) - len(np.unique(drawn))
+    if 0 < repeats < _FEW * len(drawn):
+        sentence = f"all columns repeat an earlier row in {of(repeats, len(drawn))}"
         yield a_flaw("repeated rows", "", sentence, "remove them if they are one person under two ids")

@@ -19,11 +19,12 @@ from vflens.tables.files import check_party_table, opened, read_party_table
 from vflens.tables.own_check.flaw import LEFT_OUT, Flaw, a_flaw, key, of, quoted
 from vflens.tables.own_check.form import form_of
 from vflens.tables.own_check.profile import profile
-from vflens.tables.own_check.relations import relations
+from vflens.tables.own_check.relations import Sketch, relations
 from vflens.words import counted
 
 #: A text of more categories makes a table of columns of its own; an audit of as many in all takes a minute.
 _MOST_OF_ONE, _MOST_COLUMNS = 50, 40
+_CELLS = 1 << 24  # of a table that are read together: 128 MiB
 _ID = re.compile(r"(?:^|[^a-z])(?:id|ids|nr|key|uid|uuid|index|rownames|number|code|no)$")
 _UNLIKE = 0.95  # of the rows, in a column that once told rows apart
 #: Kinds of which the description takes one way, and the owner knows whether it is right.
@@ -53,9 +54,11 @@ class Draft:
     def only(self, columns: set[str]) -> PartyFile:
         """The same of ``columns``, and those with gaps, which count together."""
         gaps = self.flaws.get("", {}).get("gaps")
-        kept = [
-            name for name in self.columns if name in columns or (gaps and name in gaps.numbers["missing"])
-        ]
+        return self.just(columns | set(gaps.numbers["missing"] if gaps else ()))
+
+    def just(self, columns: set[str]) -> PartyFile:
+        """The same of ``columns`` alone."""
+        kept = [name for name in self.columns if name in columns]
         settings = {**self.settings, "columns": tuple(kept)}
         for name in ("encode", "empty"):
             settings[name] = {column: v for column, v in settings[name].items() if column in kept}
@@ -108,21 +111,21 @@ def draft(path: Path) -> Draft:
     cells = opened(PartyFile.model_validate({**form, "file": path}), path)
     _refuse_title(cells, path)
     _choose_id(found, cells, list(cells.names))
-    changed = set(found.columns)
+    changed, sketch = set(found.columns), Sketch()
     while changed:  # a setting that mends may show the next flaw
-        check = check_party_table(found.only(changed))
+        check = check_party_table(found.only(changed), see=sketch.see)
         assert check is not None  # it is no folder
         found.rows = check.rows
         changed = set().union(*map(found.take, check.flaws))
         if any(flaw.kind == "empty" for flaw in check.flaws):  # it hides the gaps of others
             changed |= set(found.columns)
         _refuse_empty(found, path)
-    while (table := _read(found, path)) is None or len(table.columns) > _MOST_COLUMNS:
-        if table is not None and not _leave_widest(found, table.one_hot):
+    while (whole := _read(found, path, sketch)) is None or whole.width > _MOST_COLUMNS:
+        if whole is not None and not _leave_widest(found, whole):
             break
-    assert table is not None
+    assert whole is not None
     _count_gaps_anew(found)
-    for flaw in relations(table):
+    for flaw in relations(whole, found.columns):
         found.flaws.setdefault(flaw.column, {})[flaw.kind] = flaw
     return found
 
@@ -162,10 +165,13 @@ def _refuse_empty(found: Draft, path: Path) -> None:
         raise DataError(f"{path.name}: no column can be read as numbers or categories: {why}")
 
 
-def _read(found: Draft, path: Path) -> Any:
-    """The table as described; None once a column that this refuses was left out."""
+def _read(found: Draft, path: Path, sketch: Sketch) -> Sketch | None:
+    """``sketch`` with all other columns as described; None once one that this refuses was left out."""
+    rest, few = [n for n in found.columns if n not in sketch.some], _CELLS // max(1, found.rows) or 1
     try:
-        return read_party_table(found.spec)
+        for i in range(0, len(rest), few):
+            sketch = sketch.joined(read_party_table(found.just({*rest[i : i + few]})))
+        return sketch
     except DataError as error:
         named = next((name for name in found.columns if f"column {name!r}" in str(error)), None)
         if named is None:
@@ -175,9 +181,9 @@ def _read(found: Draft, path: Path) -> Any:
         return None
 
 
-def _leave_widest(found: Draft, one_hot: Any) -> bool:
+def _leave_widest(found: Draft, sketch: Sketch) -> bool:
     """Leave out the column of most categories; whether there was one."""
-    widths = {name: list(one_hot.values()).count(name) for name in dict.fromkeys(one_hot.values())}
+    widths = {name: len(sketch.some[name]) for name in found.columns if sketch.some[name][0][0]}
     widest = max(widths, key=lambda name: widths[name], default=None)
     if widest is None:
         return False

@@ -1,0 +1,96 @@
+"""The check of a parquet file holds the numbers of one column, and reads most columns once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from vflens.experiments.run.check import check
+from vflens.experiments.run.own_tables import describe
+from vflens.tables import cells
+from vflens.tables.own_check import writer
+from vflens.tables.own_check.profile import ColumnProfile
+
+ROWS, COLUMNS = 400, 12
+
+
+@pytest.fixture
+def table() -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    found = pd.DataFrame({f"c{j}": rng.normal(size=ROWS) for j in range(COLUMNS)})
+    found.insert(0, "id", [f"r{i}" for i in range(ROWS)])
+    return found
+
+
+def _stored(table: pd.DataFrame, file: Path) -> Path:
+    pq.write_table(pa.Table.from_pandas(table, preserve_index=False), file)
+    return file
+
+
+@pytest.fixture
+def held(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many columns held numbers whenever one of them took some up; a file is read column by column."""
+    holding, found = set[int](), list[int]()
+    add, forget = ColumnProfile.add, ColumnProfile.forget
+
+    def adds(self: ColumnProfile, values: pa.Array, first: int) -> object:
+        holding.add(id(self))
+        found.append(len(holding))
+        return add(self, values, first)
+
+    def forgets(self: ColumnProfile) -> None:
+        holding.discard(id(self))
+        forget(self)
+
+    monkeypatch.setattr(ColumnProfile, "add", adds)
+    monkeypatch.setattr(ColumnProfile, "forget", forgets)
+    monkeypatch.setattr(cells, "_CELLS", ROWS)
+    return found
+
+
+def test_numbers_of_one_column_are_held(table: pd.DataFrame, tmp_path: Path, held: list[int]) -> None:
+    describe(_stored(table, tmp_path / "own.parquet"), None)
+    assert held == [1] * COLUMNS
+
+
+def test_a_column_of_numbers_is_read_once(
+    table: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.loc[3, "c5"] = np.nan
+    file, read, plain = _stored(table, tmp_path / "own.parquet"), list[str](), cells.TableFile.blocks
+
+    def noting(self: cells.TableFile, names: list[str]) -> object:
+        read.extend(names)
+        return plain(self, names)
+
+    monkeypatch.setattr(cells.TableFile, "blocks", noting)
+    describe(file, tmp_path / "own.toml")
+    assert {name: read.count(name) for name in ("c4", "c6")} == {"c4": 1, "c6": 1}
+    assert read.count("c5") > 1
+    read.clear()
+    facts = check(tmp_path / "own.toml")
+    assert (facts["rows"], facts["columns"], read.count("c4")) == (ROWS, COLUMNS, 1)
+
+
+@pytest.mark.parametrize("at_once", [1 << 24, 3 * ROWS], ids=["together", "three by three"])
+def test_words_are_those_of_a_csv_file(
+    table: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    """A CSV file is read with all columns together."""
+    table["sum"] = table["c1"] + 2 * table["c7"]
+    table["gap"] = table["c2"].where(np.arange(ROWS) % 9 > 0)
+    table["word"] = np.where(np.arange(ROWS) % 3 > 0, "red", "blue")
+    table["code"] = np.where(np.arange(ROWS) % 40 > 0, np.arange(ROWS) % 31 * 1.0, -999.0)
+    table = pd.concat([table, table.iloc[:5].assign(id=[f"again{i}" for i in range(5)])])
+    monkeypatch.setattr(writer, "_CELLS", at_once)
+    table.to_csv(tmp_path / "own.csv", index=False)
+    words = [describe(f, None) for f in (tmp_path / "own.csv", _stored(table, tmp_path / "own.parquet"))]
+    csv, parquet = ({k: v for k, v in found.items() if k != "lines"} for found in words)
+    assert csv == parquet
+    for word in ("sum is nearly a function of c1, c7", "repeat an earlier row in 5 of 405", "gap"):
+        assert any(word in line for line in words[1]["decide"]), words[1]["decide"]
