@@ -26,8 +26,10 @@ must not choose with which code this process ends. Without an error a process en
 a signal interrupted it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
+T = TypeVar("T")
 _MOST_OF_PEER = 1_000  # characters of another party's sentence
 INTERRUPTED = 130  # the exit code after Ctrl-C and other ending signals: 128 + SIGINT, as shells have it
 
@@ -158,6 +160,14 @@ def by_name(name: str) -> type[VflensError]:
 def by_exit_code(code: int) -> type[VflensError]:
     """The error class with which a process ends in ``code``; :class:`VflensError` when there is none."""
     return next((cls for cls in classes() if cls.exit_code == code), VflensError)
+
+
+def first_cause(failed: Mapping[T, int]) -> T:
+    """Who of ``failed``, with the exit codes of their ends, failed itself, before those that another one
+    refused or that only lost one.
+    """
+    last = (RefusedError.exit_code, UnavailableError.exit_code)
+    return min(failed, key=lambda who: last.index(failed[who]) + 1 if failed[who] in last else 0)
 
 
 def exit_codes() -> dict[int, str]:

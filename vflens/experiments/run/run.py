@@ -10,7 +10,7 @@ from vflens.experiments.run.afterwards import add_afterwards
 from vflens.experiments.run.any_experiment import AnyPartiesExperiment, Scenario
 from vflens.experiments.run.dealer import deal_tables, draw_root, remove_sockets, write_parties
 from vflens.experiments.run.early import refuse_early
-from vflens.experiments.run.processes import Processes, prepared
+from vflens.experiments.run.processes import Processes, prepared, shares
 from vflens.services.forking.forks import Forks
 from vflens.storage.private import owner_only
 from vflens.types import Document, Progress
@@ -123,7 +123,8 @@ def _run_one(
 
     if forks:
         roles = {party: role.value for party, role in experiment.roles().items()}
-        with Processes(configs, roles, forks, restart=experiment.restart) as processes:
+        shared = shares(roles, experiment.processes)
+        with Processes(configs, roles, forks, shared, restart=experiment.restart) as processes:
             processes.wait(lambda event: tell(scenario.name, event))
     else:
         _run_here(configs, progress)
