@@ -48,7 +48,7 @@ from vflens.wire.sockets import make_folder
 
 def where(config: PartyConfig) -> str:
     """The run folder and the command that reports it, with the other parties' folders beside it."""
-    beside = [f for f in config.out.parent.glob("*/config.toml") if f.parent != config.out]
+    beside = any(f.parent != config.out for f in config.out.parent.glob("*/config.toml"))
     shown = config.out.parent if beside else config.out
     return (
         f"results are in {_short(config.out)}; see them with: vflens report {_short(shown)} --out report.html"

@@ -11,6 +11,7 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 
 from vflens.config import PartyConfig
 from vflens.errors import VflensError, first_cause
+from vflens.models.family import MODELS
 from vflens.services.lifeline import signalled
 from vflens.services.process import Say, attend, stop_on_signals
 from vflens.storage.private import owner_only
@@ -27,6 +28,7 @@ def host(configs: Sequence[PartyConfig], say: Say) -> None:
     """
     stop_on_signals()
     _open_many_files()
+    MODELS.names()  # reads what is installed once, before all parties ask for it at a time
     with owner_only(), ThreadPoolExecutor(len(configs)) as threads:
         served = [threads.submit(_attend, config, say) for config in configs]
         try:

@@ -274,7 +274,6 @@ def _emit_result(
     result: RunOutput, json: bool, tables: Document, asked: Gate
 ) -> tuple[tuple[RecordedRun, ...], Judged]:
     """Print what the runs of an experiment ended with; the runs, and what is known of their thresholds."""
-    from vflens.experiments.results.record import read_runs
     from vflens.experiments.results.verdict import to_json
 
     def evidence() -> Sequence[Findings]:
@@ -282,7 +281,7 @@ def _emit_result(
 
         return of_runs(runs)
 
-    runs = read_runs(result.scenarios)
+    runs = result.runs
     judged = asked.judged(evidence)
     places = {"report": str(result.report), "folder": str(result.folder)}
     emit(

@@ -50,15 +50,17 @@ _PROGRESS = (
 )
 
 
-def write_report(folders: Sequence[Path], out: Path) -> Path:
+def write_report(folders: Sequence[Path], out: Path, runs: Sequence[RecordedRun] | None = None) -> Path:
     """Write the report on the runs in ``folders`` to ``out`` (or into it, if it is a folder), all or nothing.
+
+    ``runs``: they, where they were read already.
 
     Raises:
         ConfigError: two folders hold the same party of the same run.
         DataError: a folder is missing, holds no run, or is damaged.
         StorageError: ``out`` cannot be written.
     """
-    page = render(read_runs(folders))
+    page = render(read_runs(folders) if runs is None else runs)
     file = out / "report.html" if out.is_dir() else out
     write_page(file, page)
     return file

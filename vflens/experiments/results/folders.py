@@ -6,7 +6,6 @@ be absent. An unreadable file is refused in one sentence.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, Field, NonNegativeInt, TypeAdapter
 
+from vflens.config.reading import toml
 from vflens.errors import DataError, PluginError
 from vflens.experiments.results.files import ConfigFacts, FederationFile, File, Status, pictures_in
 from vflens.models.family import checked_model
@@ -87,6 +87,9 @@ class Metric:
             return symmetric(self.values)
         except ValueError as error:
             raise DataError(f"{self.name} has no matrix ({error}): copy metrics.parquet anew") from error
+
+
+_METRICS = TypeAdapter(tuple[Metric, ...])
 
 
 @dataclass(frozen=True, eq=False)
@@ -330,7 +333,7 @@ def _reading(path: Path, what: str) -> Iterator[None]:
 
 def _config(path: Path) -> Document:
     with _reading(path, "TOML"):
-        return tomllib.loads(read_text(path, MOST_TOML)) if path.exists() else {}
+        return toml(read_text(path, MOST_TOML)) if path.exists() else {}
 
 
 def _checked(path: Path, model: type[M], known: Document | None = None) -> M:
@@ -347,4 +350,4 @@ def _metrics(path: Path) -> tuple[Metric, ...]:
         rows = tuple(metric_rows(path, limited=True))
         if unknown := sorted({str(row["metric"]) for row in rows if "metric" in row} - set(Name)):
             raise ValueError(f"metric {unknown[0]!r} is not one of this version")
-        return TypeAdapter(tuple[Metric, ...]).validate_python(rows)
+        return _METRICS.validate_python(rows)

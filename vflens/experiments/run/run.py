@@ -1,9 +1,12 @@
 """Run an experiment: deal, start the parties, wait, report."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Generator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vflens.errors import StorageError, VflensError
 from vflens.experiments.run.afterwards import add_afterwards
@@ -15,16 +18,20 @@ from vflens.services.forking.forks import Forks
 from vflens.storage.private import owner_only
 from vflens.types import Document, Progress
 
+if TYPE_CHECKING:
+    from vflens.experiments.results.record import RecordedRun
+
 Tell = Callable[[str, Document], None]
 
 
 @dataclass(frozen=True)
 class RunOutput:
-    """The output of an experiment: one folder per scenario, and the report on all of them."""
+    """The output of an experiment: one folder per scenario, the report on all of them, and their records."""
 
     folder: Path
     scenarios: tuple[Path, ...]
     report: Path
+    runs: tuple[RecordedRun, ...]
 
 
 def run(
@@ -47,9 +54,9 @@ def run(
     except BaseException:
         if scenarios:
             with suppress(VflensError):  # the run's error matters more than the report's
-                _write_report(scenarios)
+                reported(scenarios[0].parent, scenarios)
         raise
-    return RunOutput(scenarios[0].parent, tuple(scenarios), _write_report(scenarios))
+    return reported(scenarios[0].parent, scenarios)
 
 
 def begun(
@@ -85,10 +92,17 @@ def _begun(experiment: AnyPartiesExperiment, forks: Forks | None, tell: Tell) ->
             remove_sockets(configs)
 
 
-def _write_report(homes: Sequence[Path]) -> Path:
-    from vflens.experiments.pages.report import write_report  # loads much, so after the run
+def reported(folder: Path, homes: Sequence[Path]) -> RunOutput:
+    """The output of the runs in ``homes``, with their report, which is written into ``folder``.
 
-    return write_report(homes, homes[0].parent / "report.html")
+    Raises:
+        VflensError: a file is damaged, or the report cannot be written.
+    """
+    from vflens.experiments.pages.report import write_report  # loads much, so after the run
+    from vflens.experiments.results.record import read_runs
+
+    runs = read_runs(homes)
+    return RunOutput(folder, tuple(homes), write_report(homes, folder / "report.html", runs), runs)
 
 
 def fresh_folder(folder: Path) -> Path:
