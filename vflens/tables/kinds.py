@@ -20,6 +20,8 @@ def as_plain(cells: pa.Array) -> pa.Array:
     import pyarrow.compute as pc
 
     kind, of = cells.type, pa.types
+    if of.is_primitive(kind) and not of.is_float16(kind):  # most columns, of which there may be thousands
+        return cells
     if isinstance(kind, pa.BaseExtensionType):
         if kind.extension_name == "arrow.uuid":
             return pa.array([None if uuid is None else str(uuid) for uuid in cells.to_pylist()], pa.string())

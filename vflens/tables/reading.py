@@ -194,6 +194,13 @@ def _numbers(spec: PartyFile, cells: RawTable, names: Sequence[str]) -> Iterator
         conversion.finish()
 
 
+def _bytes(cells: RawTable, names: Sequence[str]) -> Iterator[tuple[int, str, Array]]:
+    """The chunks of :meth:`RawTable.chunks` as the file stores them, see :meth:`RawTable.are_bytes`."""
+    for start, name, values in cells.chunks(names):
+        numbers = np.frombuffer(values.buffers()[1], np.uint8)
+        yield start, name, numbers[values.offset : values.offset + len(values)]
+
+
 @dataclass(frozen=True)
 class WholeColumns:
     """Tries on whole columns of ``cells``: no advice is given that the next reading refuses."""
@@ -311,7 +318,9 @@ def _holds_images(columns: Sequence[ColumnInfo]) -> bool:
 
 def _fill(spec: PartyFile, cells: RawTable, place: Mapping[str, int], kept: Array, features: Array) -> None:
     """Write the numbers of the ``kept`` rows into ``features`` (n, d), each column in its place."""
-    for start, name, values in _numbers(spec, cells, list(place)):
+    as_stored = features.dtype == np.uint8
+    read = _bytes(cells, list(place)) if as_stored else _numbers(spec, cells, list(place))
+    for start, name, values in read:
         rows = kept[start : start + len(values)]
         if len(rows) < len(values):
             raise DataError("it grew while it was read: start again when no program writes it")
