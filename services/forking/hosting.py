@@ -11,7 +11,7 @@ from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 
 from vflens.config import PartyConfig
 from vflens.errors import VflensError, first_cause
-from vflens.models.family import MODELS
+from vflens.registry import MODELS
 from vflens.services.lifeline import signalled
 from vflens.services.process import Say, attend, stop_on_signals
 from vflens.storage.private import owner_only

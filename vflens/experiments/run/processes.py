@@ -1,8 +1,9 @@
 """The launcher: one local process per party; it waits until all have ended.
 
-Many clients share as many processes as the machine has cores. The parties are forked from one process that has loaded VFLens (:class:`Forks`). The launcher holds every
-child's standard input. If the launcher ends in any way, its children read the end of that input and stop. If
-one party fails, or the process that forks them, the launcher stops the others.
+Many clients share as many processes as the machine has cores (:func:`shares`). All are forked from one that
+has loaded VFLens (:class:`Forks`). The launcher holds every child's standard input. If the launcher ends in
+any way, its children read the end of that input and stop. If one party fails, or the process that forks them,
+the launcher stops the others.
 """
 
 from __future__ import annotations

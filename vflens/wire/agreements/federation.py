@@ -17,7 +17,6 @@ from vflens.wire.agreements.model import out_of_range
 from vflens.wire.agreements.party_info import decode_parties, encode_parties
 from vflens.wire.agreements.vertical import decode_aligned, encode_aligned
 
-
 _decoding = Lock()
 
 
