@@ -179,7 +179,7 @@ def printable(text: str, keep: str = "") -> str:
     """``text`` with control and invisible characters (ESC, line ends, marks of direction) escaped, except
     ``keep``.
     """
-    if text.isprintable():
+    if text.translate(dict.fromkeys(map(ord, keep))).isprintable():  # pages repeat long files
         return text
     return "".join(c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text)
 
