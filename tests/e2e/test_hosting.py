@@ -63,7 +63,7 @@ def test_a_killed_process_of_clients_ends_the_run_in_words_and_is_resumed(tmp_pa
     ended = vflens("run", str(file), fault="Step.answered:4:kill")
     assert ended.returncode == 11, ended.stderr
     assert "error: the process of " in ended.stderr
-    assert " clients, 'client-" in ended.stderr
+    assert " clients, client-" in ended.stderr
     assert f"was killed by SIGKILL: go on with vflens resume {killed}" in ended.stderr
     assert not any(is_held(party) for party in (killed / "run").iterdir())
     resumed = vflens("resume", str(killed))

@@ -170,11 +170,13 @@ class Processes:
     def _stopped(self, party: str, how: str) -> str:
         return f"{self._who(party)} was {how}: {self._remedy()}"
 
+    def _named(self, party: str) -> str:
+        """Its name, of a process of several the first and the last."""
+        return " to ".join(dict.fromkeys((party, self._hosted[party][-1])))
+
     def _who(self, party: str) -> str:
-        first, *others = self._hosted[party]
-        if not others:
-            return f"party {party!r}"
-        return f"the process of {len(others) + 1} clients, {first!r} to {others[-1]!r},"
+        count = len(self._hosted[party])
+        return f"party {party!r}" if count == 1 else f"the process of {count} clients, {self._named(party)},"
 
     def _remedy(self) -> str:
         """What goes on with the whole experiment: its scenarios lie beside each other."""
@@ -187,7 +189,7 @@ class Processes:
             child.send_signal(signal.SIGTERM)
         start = time.monotonic()
         self._wait_until(start + _SILENT_SECONDS)
-        if late := [self._who(party) for party, child in self._children.items() if child.poll() is None]:
+        if late := [self._named(party) for party, child in self._children.items() if child.poll() is None]:
             seconds = _PATIENCE_SECONDS - _SILENT_SECONDS
             print(
                 f"waiting up to {seconds:g} s for {', '.join(late)} to stop, then killing",
