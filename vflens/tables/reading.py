@@ -15,7 +15,7 @@ import numpy as np
 
 from vflens.errors import DataError
 from vflens.names import did_you_mean, repeated
-from vflens.storage.arrow import strings
+from vflens.storage.arrow import in_bytes, strings
 from vflens.tables.cells import ROW_NUMBER
 from vflens.tables.description import PartyFile
 from vflens.tables.encodings import MISSING, MOST_CATEGORIES, Conversion, in_order
@@ -194,13 +194,6 @@ def _numbers(spec: PartyFile, cells: RawTable, names: Sequence[str]) -> Iterator
         conversion.finish()
 
 
-def _bytes(cells: RawTable, names: Sequence[str]) -> Iterator[tuple[int, str, Array]]:
-    """The chunks of :meth:`RawTable.chunks` as the file stores them, see :meth:`RawTable.are_bytes`."""
-    for start, name, values in cells.chunks(names):
-        numbers = np.frombuffer(values.buffers()[1], np.uint8)
-        yield start, name, numbers[values.offset : values.offset + len(values)]
-
-
 @dataclass(frozen=True)
 class WholeColumns:
     """Tries on whole columns of ``cells``: no advice is given that the next reading refuses."""
@@ -318,8 +311,8 @@ def _holds_images(columns: Sequence[ColumnInfo]) -> bool:
 
 def _fill(spec: PartyFile, cells: RawTable, place: Mapping[str, int], kept: Array, features: Array) -> None:
     """Write the numbers of the ``kept`` rows into ``features`` (n, d), each column in its place."""
-    as_stored = features.dtype == np.uint8
-    read = _bytes(cells, list(place)) if as_stored else _numbers(spec, cells, list(place))
+    stored = ((start, name, in_bytes(values)) for start, name, values in cells.chunks(list(place)))
+    read = stored if features.dtype == np.uint8 else _numbers(spec, cells, list(place))
     for start, name, values in read:
         rows = kept[start : start + len(values)]
         if len(rows) < len(values):

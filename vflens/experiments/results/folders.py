@@ -129,8 +129,7 @@ class PartyRun:
 
     @cached_property
     def takes_parts(self) -> bool:
-        """Whether the party receives its own columns or rows of a gradient only; checking a model takes
-        milliseconds.
+        """Whether the party receives its own columns or rows of a gradient only.
 
         Raises:
             DataError: its federation's model has settings out of range, or its family is not installed.
@@ -194,10 +193,7 @@ class PartyRuns:
         return (m for p in self.parties for m in p.metrics if m.name == name)
 
     def value(self, name: Name) -> float | None:
-        """The last figure called ``name`` of the first party that measured it, or None.
-
-        A restarted party adds to its earlier figures.
-        """
+        """The last figure (a restarted party adds some) called ``name`` of the first that measured it, or None."""
         measured = ([m.value for m in p.metrics if m.name == name] for p in self.parties)
         return next((values[-1] for values in measured if values), None)
 
@@ -261,8 +257,9 @@ def read_party(folder: Path, logs: Logs | None = None) -> PartyRun:
     known = settings.model_dump(include={"party", "role", "run", "lab"})
     federation = _checked(folder / "federation.json", FederationFile, known)
     status, metrics = _checked(folder / "status.json", Status), _metrics(folder / "metrics.parquet")
-    own = logs or Logs(folder)
-    return PartyRun(folder, config, settings, federation, status=status, metrics=metrics, logs=own)
+    return PartyRun(
+        folder, config, settings, federation, status=status, metrics=metrics, logs=logs or Logs(folder)
+    )
 
 
 def setting_in(folder: Path) -> Setting:

@@ -19,14 +19,7 @@ from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 
-from vflens.errors import (
-    INTERRUPTED,
-    StorageError,
-    UnavailableError,
-    VflensError,
-    by_exit_code,
-    first_cause,
-)
+from vflens.errors import INTERRUPTED, StorageError, UnavailableError, VflensError, by_exit_code, first_cause
 from vflens.models.family import ModelFamily
 from vflens.roles import ROLES
 from vflens.services.folder import state_of, write_status
