@@ -193,7 +193,7 @@ class PartyRuns:
         return (m for p in self.parties for m in p.metrics if m.name == name)
 
     def value(self, name: Name) -> float | None:
-        """The last figure (a restarted party adds some) called ``name`` of the first that measured it, or None."""
+        """The last figure, after restarts too, called ``name`` of the first that measured it, or None."""
         measured = ([m.value for m in p.metrics if m.name == name] for p in self.parties)
         return next((values[-1] for values in measured if values), None)
 

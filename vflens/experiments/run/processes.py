@@ -29,6 +29,7 @@ from vflens.storage.json_file import json_object
 from vflens.storage.private import owner_only
 from vflens.storage.regular import opened, opened_to_write, read_bytes, read_text
 from vflens.types import Document, Role
+from vflens.words import counted
 
 _PATIENCE_SECONDS = 15.0  # between the request to stop and the kill
 _SILENT_SECONDS = 4.0  # of it, before the user sees the names of late parties
@@ -169,7 +170,8 @@ class Processes:
 
     def _who(self, party: str) -> str:
         count = len(self._hosted[party])
-        return f"party {party!r}" if count == 1 else f"the process of {count} clients, {self._named(party)},"
+        shared = f"the process of {counted(count, 'client')}, {self._named(party)},"
+        return f"party {party!r}" if count == 1 else shared
 
     def _remedy(self) -> str:
         """What goes on with the whole experiment: its scenarios lie beside each other."""
@@ -269,7 +271,7 @@ def shares(roles: Mapping[str, str], processes: int | None) -> list[list[str]]:
 
 
 def _cores() -> int:
-    """Of those of the machine, as many as this process may use, where the system says so."""
+    """How many this process may use, where the system says so."""
     usable = getattr(os, "sched_getaffinity", lambda process: range(os.cpu_count() or 1))
     return len(usable(0))
 
