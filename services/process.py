@@ -84,7 +84,7 @@ def serve(config: PartyConfig, say: Say, progress: Progress) -> None:
 
 
 def attend(config: PartyConfig, say: Say, progress: Progress, *, hosted: bool = False) -> None:
-    """As :func:`serve`, in a process that handles signals already; ``hosted`` beside other parties."""
+    """Do as :func:`serve` where signals are handled already; ``hosted``: other parties share the process."""
     for address in (config.address, *(p.address for p in config.peers)):
         check_address(address, insecure=config.insecure or config.tls is not None)
     check_trust(config)

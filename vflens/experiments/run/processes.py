@@ -58,7 +58,7 @@ class Processes:
         configs: the configuration file of every party.
         roles: its role.
         forks: starts them.
-        shared: the parties of each process, from :func:`shares`; default: its own.
+        shared: the parties of each process, from :func:`shares`, as by default.
         restart: how often each is started again after it was killed or crashed.
         resume: go on with their unfinished runs.
     """
