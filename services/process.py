@@ -34,7 +34,7 @@ from vflens.services.folder import begin, exclusive, is_over, write_status
 from vflens.services.healthcheck import HealthServicer, came, lives
 from vflens.services.identity import check_trust, counterpart, identity_of, reminded, signer_of
 from vflens.services.leading import run
-from vflens.services.lifeline import end_with_launcher
+from vflens.services.lifeline import end_with_launcher, go_on, signalled
 from vflens.services.members import data_party, leader
 from vflens.services.metrics_page import Calls, calls_of, metrics_page
 from vflens.services.servicer import CALLS, Servicer
@@ -48,7 +48,7 @@ from vflens.wire.sockets import make_folder
 
 def where(config: PartyConfig) -> str:
     """The run folder and the command that reports it, with the other parties' folders beside it."""
-    beside = [f for f in config.out.parent.glob("*/config.toml") if f.parent != config.out]
+    beside = any(f.parent != config.out for f in config.out.parent.glob("*/config.toml"))
     shown = config.out.parent if beside else config.out
     return (
         f"results are in {_short(config.out)}; see them with: vflens report {_short(shown)} --out report.html"
@@ -62,8 +62,6 @@ def _short(folder: Path) -> Path:
 _SPARE_WORKERS = 4  # for health probes and refusals, while every caller has its maximum of open calls
 _GRACE_SECONDS = 2.0
 _LAST_RESORT_SECONDS = 30.0  # between a signal and the exit of a process that hangs in its orderly end
-
-_signalled = threading.Event()  # set by the first signal
 
 Say = Callable[[str], None]
 
@@ -81,7 +79,12 @@ def serve(config: PartyConfig, say: Say, progress: Progress) -> None:
         VflensError: the run failed; ``KeyboardInterrupt``: it was interrupted. ``status.json`` records the
             same.
     """
-    _stop_on_signals()
+    stop_on_signals()
+    attend(config, say, progress)
+
+
+def attend(config: PartyConfig, say: Say, progress: Progress, *, hosted: bool = False) -> None:
+    """Do as :func:`serve` where signals are handled already; ``hosted``: other parties share the process."""
     for address in (config.address, *(p.address for p in config.peers)):
         check_address(address, insecure=config.insecure or config.tls is not None)
     check_trust(config)
@@ -98,7 +101,7 @@ def serve(config: PartyConfig, say: Say, progress: Progress) -> None:
             if isinstance(config, LeaderConfig):
                 _serve_leader(config, say, progress, resumed=resumed)
             elif isinstance(config, LedConfig):
-                _serve_data_party(config, say, progress, resumed=resumed)
+                _serve_data_party(config, say, progress, resumed=resumed, hosted=hosted)
 
 
 @contextmanager
@@ -162,6 +165,7 @@ def wait_for(peers: tuple[Peer, ...], config: PartyConfig, say: Say, ended: thre
     deadline, pause, missing = time.monotonic() + config.limits.wait_seconds, 0.1, list(peers)
     reported: list[str] = []
     while (missing := [p for p in missing if not came(p, config)]) and not ended.is_set():
+        go_on()
         names = [f"{p.role} {p.name!r} at {p.address}" for p in missing]
         if names != reported:
             say(f"waiting for {', '.join(names)}")
@@ -200,8 +204,10 @@ def _open(end: ExitStack, member: Member, config: PartyConfig, say: Say, *, resu
     end.callback(lambda: server.stop(_GRACE_SECONDS).wait())
 
 
-def _serve_data_party(config: LedConfig, say: Say, progress: Progress, *, resumed: bool) -> None:
-    party = data_party(config, {})
+def _serve_data_party(
+    config: LedConfig, say: Say, progress: Progress, *, resumed: bool, hosted: bool
+) -> None:
+    party = data_party(config, {}, in_process=hosted)
     with ExitStack() as end:  # last to first; all run even if one fails
         _open(end, party, config, say, resumed=resumed)
         end.callback(party.interrupt)  # its own training ends with the current step
@@ -284,7 +290,7 @@ def _check_alive(leading: Leader) -> None:
             )
 
 
-def _stop_on_signals() -> None:
+def stop_on_signals() -> None:
     """SIGTERM, a closed terminal and a lost launcher interrupt the process as Ctrl-C does."""
     if threading.current_thread() is threading.main_thread():
         for number in ENDING:
@@ -314,11 +320,11 @@ def _end_in_time(*_: object) -> None:
     """Exit the process if its orderly end hangs: no kill -9 is needed."""
     for number in ENDING:
         signal.signal(number, signal.SIG_IGN)
-    _signalled.set()
+    signalled.set()
 
 
 def _last_resort() -> None:
     """Start the thread before any signal: a handler that starts one may hang in an interrupted lock."""
-    _signalled.wait()
+    signalled.wait()
     time.sleep(_LAST_RESORT_SECONDS)
     os._exit(INTERRUPTED)

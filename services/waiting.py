@@ -5,15 +5,19 @@ import time
 from collections.abc import Callable
 
 from vflens.clients.data_party import DataParty
-from vflens.config import Peer
+from vflens.config import PartyConfig, Peer
 from vflens.errors import UnavailableError
 from vflens.member.idle import Idle
 from vflens.roles import ROLES
 from vflens.services.healthcheck import came, lives
+from vflens.services.lifeline import go_on
 from vflens.types import Phase, Progress
 from vflens.words import counted
 
 _USES = (Phase.TRAIN, Phase.PREDICT)
+_FRESH_SECONDS = 0.9  # less than a party waits between two looks
+_asking = threading.Lock()
+_answers: dict[str, tuple[float, str]] = {}  # address → when it was asked, and its answer
 _LONGER = 1.5  # than its leader, which knows who does nothing, and says so to all
 
 
@@ -56,13 +60,14 @@ def until(event: threading.Event, party: DataParty, leader: Peer, report: Report
     gone_until = 0.0  # monotonic seconds, once it is gone
     idle = Idle(seconds := _LONGER * party.config.limits.idle_seconds)
     while not event.wait(1.0) and not party.stopped.is_set():
+        go_on()
         report()
         received = party.transcript.received
         if received == seen != flushed:  # no message for a second: a good time to write
             party.flush()  # results so far then survive even SIGKILL
             flushed = received
         seen = received
-        leads = lives(leader, party.config)
+        leads = _lives(leader, party.config)
         misses = 0 if leads else misses + 1
         if misses:
             idle = Idle(seconds)  # one that is gone is waited for otherwise
@@ -80,6 +85,16 @@ def until(event: threading.Event, party: DataParty, leader: Peer, report: Report
                 f"{leader.role} {leader.name!r} at {leader.address} is gone: restart it, then this party"
             )
     report()  # report once more: a short run may end before the first poll
+
+
+def _lives(leader: Peer, config: PartyConfig) -> str:
+    """See :func:`lives`; the parties of one process ask once together."""
+    with _asking:
+        asked, answer = _answers.get(leader.address, (-float("inf"), ""))
+        if time.monotonic() - asked > _FRESH_SECONDS:
+            answer = lives(leader, config)
+            _answers[leader.address] = time.monotonic(), answer
+        return answer
 
 
 def _phase(party: DataParty) -> str:

@@ -26,8 +26,10 @@ must not choose with which code this process ends. Without an error a process en
 a signal interrupted it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
+T = TypeVar("T")
 _MOST_OF_PEER = 1_000  # characters of another party's sentence
 INTERRUPTED = 130  # the exit code after Ctrl-C and other ending signals: 128 + SIGINT, as shells have it
 
@@ -160,6 +162,14 @@ def by_exit_code(code: int) -> type[VflensError]:
     return next((cls for cls in classes() if cls.exit_code == code), VflensError)
 
 
+def first_cause(failed: Mapping[T, int]) -> T:
+    """Who of ``failed``, with the exit codes of their ends, failed itself, before those that another one
+    refused or that only lost one.
+    """
+    last = (RefusedError.exit_code, UnavailableError.exit_code)
+    return min(failed, key=lambda who: last.index(failed[who]) + 1 if failed[who] in last else 0)
+
+
 def exit_codes() -> dict[int, str]:
     """Every exit code of the command line and its word."""
     return {0: "done", **{cls.exit_code: cls.word for cls in classes()}, INTERRUPTED: "interrupted"}
@@ -169,7 +179,7 @@ def printable(text: str, keep: str = "") -> str:
     """``text`` with control and invisible characters (ESC, line ends, marks of direction) escaped, except
     ``keep``.
     """
-    if text.isprintable():
+    if text.translate(dict.fromkeys(map(ord, keep))).isprintable():  # pages repeat long files
         return text
     return "".join(c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text)
 

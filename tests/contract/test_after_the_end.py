@@ -103,7 +103,7 @@ def test_a_finished_run_is_not_over_for_other_settings(tmp_path: Path) -> None:
 def test_a_finished_party_that_is_resumed_says_so_and_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process, "_stop_on_signals", lambda: None)
+    monkeypatch.setattr(process, "stop_on_signals", lambda: None)
     passive, heard = until_the_end(tmp_path, stopped=True)["passive"], list[str]()
     write_status(passive.out, "finished")
     before = (passive.out / "status.json").read_bytes()

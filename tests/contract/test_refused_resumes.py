@@ -43,7 +43,7 @@ def config(tmp_path: Path) -> PartyConfig:
 def test_a_party_is_not_resumed_while_its_old_process_runs(
     config: PassiveConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(process, "_stop_on_signals", lambda: None)
+    monkeypatch.setattr(process, "stop_on_signals", lambda: None)
     before = (config.out / "status.json").read_bytes()
     with exclusive(config.out), pytest.raises(ConfigError) as refused:
         process.serve(config, lambda _: None, lambda stage, done, total: None)

@@ -118,7 +118,7 @@ class TestStopped:
 import os, signal, threading
 from services import process
 process._LAST_RESORT_SECONDS = 0.5
-process._stop_on_signals()
+process.stop_on_signals()
 {first}
 try:
     os.kill(os.getpid(), signal.SIGTERM)

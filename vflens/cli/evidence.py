@@ -49,7 +49,8 @@ def report(
     from vflens.experiments.results.verdict import alarms, to_json, verdict
 
     check_table(table)
-    written, runs = write_report(folders, out), read_runs(folders)
+    runs = read_runs(folders)
+    written = write_report(folders, out, runs)
     files = {"report": str(written)}
     if pictures is not None:
         write_image_files(runs, pictures)

@@ -32,7 +32,12 @@ _Config = Annotated[Path, typer.Option("--config", help="the party's configurati
 
 def serve(
     role: Annotated[str, typer.Argument(help=one_of(ROLES))],
-    config: _Config,
+    config: Annotated[
+        list[Path],
+        typer.Option(
+            "--config", help="the party's configuration (TOML); several: clients that share a process"
+        ),
+    ],
     quiet: Annotated[bool, typer.Option("--quiet", help="print errors only")] = False,
     resume: Annotated[
         bool | None,
@@ -55,14 +60,23 @@ def serve(
     from vflens.services.lifeline import launched
     from vflens.services.process import serve as serve_party
 
-    loaded = load_party(config)
-    if loaded.role != role:
-        raise ConfigError(
-            f"{config} configures role {str(loaded.role)!r}, not {role!r}: "
-            f"run `vflens serve {loaded.role}`, or give another file"
-        )
+    parties = list(map(load_party, config))
+    for file, loaded in zip(config, parties, strict=True):
+        if loaded.role != role:
+            raise ConfigError(
+                f"{file} configures role {str(loaded.role)!r}, not {role!r}: "
+                f"run `vflens serve {loaded.role}`, or give another file"
+            )
+        if len(config) > 1 and not loaded.facts.alike:
+            raise ConfigError(f"--config {file}: clients alone share a process, give one file")
     if resume is not None:
-        loaded = loaded.model_copy(update={"resume": resume})
+        parties = [party.model_copy(update={"resume": resume}) for party in parties]
+    if len(parties) > 1:
+        from vflens.services.forking.hosting import host
+
+        host(parties, _discard if quiet else note)
+        return
+    (loaded,) = parties
     if isinstance(loaded, DataPartyConfig) and not (quiet or loaded.resume or launched()):
         from vflens.experiments.run.own_tables import check_tables
 
@@ -260,7 +274,6 @@ def _emit_result(
     result: RunOutput, json: bool, tables: Document, asked: Gate
 ) -> tuple[tuple[RecordedRun, ...], Judged]:
     """Print what the runs of an experiment ended with; the runs, and what is known of their thresholds."""
-    from vflens.experiments.results.record import read_runs
     from vflens.experiments.results.verdict import to_json
 
     def evidence() -> Sequence[Findings]:
@@ -268,7 +281,7 @@ def _emit_result(
 
         return of_runs(runs)
 
-    runs = read_runs(result.scenarios)
+    runs = result.runs
     judged = asked.judged(evidence)
     places = {"report": str(result.report), "folder": str(result.folder)}
     emit(

@@ -1,6 +1,8 @@
 """A configuration as TOML."""
 
+import json
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +11,16 @@ import tomli_w
 
 def toml_text(settings: Mapping[str, Any]) -> str:
     """``settings`` as a TOML document: enumerations and paths as text; None, which TOML lacks, left out."""
-    return tomli_w.dumps(_plain(settings))
+    rest = {name: value for name, value in settings.items() if name != "data"}
+    data = {name: value for name, value in settings.items() if name == "data" and value is not None}
+    head = tomli_w.dumps(_plain(rest))
+    return f"{head}\n{_data_text(json.dumps(data, default=str))}" if data else head
+
+
+@lru_cache(maxsize=4)
+def _data_text(data: str) -> str:
+    """A party's ``data`` in JSON as TOML: clients have their columns in common."""
+    return tomli_w.dumps(_plain(json.loads(data)))
 
 
 def _plain(value: Any) -> Any:

@@ -47,6 +47,12 @@ def in_numpy(cells: pa.Array | pa.ChunkedArray) -> Array:
     return np.where(bits, numbers, np.nan)
 
 
+def in_bytes(cells: pa.Array) -> Array:
+    """Unsigned 8-bit integers, none missing, as uint8 (n,)."""
+    _, values = cells.buffers()
+    return np.frombuffer(values or b"", np.uint8)[cells.offset : cells.offset + len(cells)]
+
+
 def strings(values: Sequence[str]) -> pa.StringArray:
     """``values`` as Arrow's strings; pa.array would load pandas to test for its series."""
     import pyarrow as pa

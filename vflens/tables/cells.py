@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from csv import reader as csv_rows
@@ -293,12 +294,13 @@ class TableFile:
             yield from map(group.column, range(self._facts.num_columns))
 
     def _parquet_batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-        for name in self._texts.intersection(names):
-            used = 0
-            for batch in self._parquet([name], [name]):
-                used += unpacked_bytes(batch.column(name))
-                self._check(used)
-            self._texts.discard(name)
+        if texts := sorted(self._texts.intersection(names)):
+            used = Counter[str]()
+            for batch in self._parquet(texts, texts):
+                for name in texts:
+                    used[name] += unpacked_bytes(batch.column(name))
+                    self._check(used[name])
+            self._texts.difference_update(texts)
         yield from self._parquet(names, [])
 
     def _parquet(self, names: Sequence[str], dictionaries: Sequence[str]) -> Iterator[pa.RecordBatch]:

@@ -143,7 +143,9 @@ def write_party_table(table: Table, folder: Path) -> PartyFile:
     if table.split is not None:
         data["split"] = strings(SPLITS).take(numbers(table.split))
     try:
-        pq.write_table(pa.table(data), folder / spec.file)
+        texts = [name for name, cells in data.items() if pa.types.is_string(cells.type)]
+        # Columns of few numbers gain nothing from a dictionary each, which takes longer than they do.
+        pq.write_table(pa.table(data), folder / spec.file, use_dictionary=texts)
     except OSError as error:
         raise StorageError(
             f"cannot write {folder / spec.file} ({in_words(error)}): free space or choose another folder"

@@ -20,6 +20,8 @@ def as_plain(cells: pa.Array) -> pa.Array:
     import pyarrow.compute as pc
 
     kind, of = cells.type, pa.types
+    if of.is_primitive(kind):  # most columns, of which there may be thousands
+        return cells.cast(pa.float32()) if of.is_float16(kind) else cells
     if isinstance(kind, pa.BaseExtensionType):
         if kind.extension_name == "arrow.uuid":
             return pa.array([None if uuid is None else str(uuid) for uuid in cells.to_pylist()], pa.string())
@@ -27,8 +29,6 @@ def as_plain(cells: pa.Array) -> pa.Array:
     if of.is_dictionary(kind) or of.is_run_end_encoded(kind):
         packed = of.is_dictionary(kind)
         return as_plain(cells.dictionary_decode() if packed else pc.run_end_decode(cells))
-    if of.is_float16(kind):
-        return cells.cast(pa.float32())
     tests = (of.is_large_string, of.is_string_view, of.is_binary, of.is_large_binary, of.is_binary_view)
     if any(test(kind) for test in (*tests, of.is_fixed_size_binary)):
         with suppress(pa.ArrowInvalid):

@@ -308,7 +308,9 @@ def _holds_images(columns: Sequence[ColumnInfo]) -> bool:
 
 def _fill(spec: PartyFile, cells: RawTable, place: Mapping[str, int], kept: Array, features: Array) -> None:
     """Write the numbers of the ``kept`` rows into ``features`` (n, d), each column in its place."""
-    for start, name, values in _numbers(spec, cells, list(place)):
+    stored = ((start, name, in_bytes(values)) for start, name, values in cells.chunks(list(place)))
+    read = stored if features.dtype == np.uint8 else _numbers(spec, cells, list(place))
+    for start, name, values in read:
         rows = kept[start : start + len(values)]
         if len(rows) < len(values):
             raise DataError("it grew while it was read: start again when no program writes it")

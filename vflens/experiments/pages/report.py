@@ -10,9 +10,9 @@ import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-import tomli_w
 from pydantic import ValidationError
 
+from vflens.config.writing import toml_text
 from vflens.errors import PluginError
 from vflens.experiments.outcome.words import error, guessed, number
 from vflens.experiments.pages import report_charts
@@ -50,15 +50,17 @@ _PROGRESS = (
 )
 
 
-def write_report(folders: Sequence[Path], out: Path) -> Path:
+def write_report(folders: Sequence[Path], out: Path, runs: Sequence[RecordedRun] | None = None) -> Path:
     """Write the report on the runs in ``folders`` to ``out`` (or into it, if it is a folder), all or nothing.
+
+    ``runs``: they, where they were read already.
 
     Raises:
         ConfigError: two folders hold the same party of the same run.
         DataError: a folder is missing, holds no run, or is damaged.
         StorageError: ``out`` cannot be written.
     """
-    page = render(read_runs(folders))
+    page = render(read_runs(folders) if runs is None else runs)
     file = out / "report.html" if out.is_dir() else out
     write_page(file, page)
     return file
@@ -148,7 +150,7 @@ def _states(runs: Sequence[RecordedRun], names: Mapping[str, str]) -> Document:
     """The runs' settings, and the files missing from their folders."""
     parties = [(r, p) for r in runs for p in r.parties]
     return {
-        "reruns": [(r, p, _command(p), tomli_w.dumps(masked(p.config))) for r, p in parties],
+        "reruns": [(r, p, _command(p), toml_text(masked(p.config))) for r, p in parties],
         "in_process": _flagged(runs, names, "in_process"),
         "lab": _flagged(runs, names, "lab"),
         "sampled": [(names[r.name], *found) for r in runs for found in sampled(r).items()],

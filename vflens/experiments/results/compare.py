@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -109,6 +110,7 @@ def _masked_value(value: Any) -> Any:
     return [_masked_value(v) for v in value] if isinstance(value, list) else value
 
 
+@lru_cache(maxsize=1 << 14)  # clients have their columns in common
 def _is_secret(key: str) -> bool:
     return _SECRET.search(key.lower().replace("-", "_")) is not None
 

@@ -6,7 +6,6 @@ be absent. An unreadable file is refused in one sentence.
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from typing import Annotated, TypeVar
 
 from pydantic import AfterValidator, Field, NonNegativeInt, TypeAdapter
 
+from vflens.config.reading import toml
 from vflens.errors import DataError, PluginError
 from vflens.experiments.results.files import ConfigFacts, FederationFile, File, Status, pictures_in
 from vflens.models.family import checked_model
@@ -89,6 +89,9 @@ class Metric:
             raise DataError(f"{self.name} has no matrix ({error}): copy metrics.parquet anew") from error
 
 
+_METRICS = TypeAdapter(tuple[Metric, ...])
+
+
 @dataclass(frozen=True, eq=False)
 class PartyRun:
     """One party's folder. ``config`` is the whole file, secrets included:
@@ -126,8 +129,7 @@ class PartyRun:
 
     @cached_property
     def takes_parts(self) -> bool:
-        """Whether the party receives its own columns or rows of a gradient only; checking a model takes
-        milliseconds.
+        """Whether the party receives its own columns or rows of a gradient only.
 
         Raises:
             DataError: its federation's model has settings out of range, or its family is not installed.
@@ -191,10 +193,7 @@ class PartyRuns:
         return (m for p in self.parties for m in p.metrics if m.name == name)
 
     def value(self, name: Name) -> float | None:
-        """The last figure called ``name`` of the first party that measured it, or None.
-
-        A restarted party adds to its earlier figures.
-        """
+        """The last figure, after restarts too, called ``name`` of the first that measured it, or None."""
         measured = ([m.value for m in p.metrics if m.name == name] for p in self.parties)
         return next((values[-1] for values in measured if values), None)
 
@@ -258,8 +257,9 @@ def read_party(folder: Path, logs: Logs | None = None) -> PartyRun:
     known = settings.model_dump(include={"party", "role", "run", "lab"})
     federation = _checked(folder / "federation.json", FederationFile, known)
     status, metrics = _checked(folder / "status.json", Status), _metrics(folder / "metrics.parquet")
-    own = logs or Logs(folder)
-    return PartyRun(folder, config, settings, federation, status=status, metrics=metrics, logs=own)
+    return PartyRun(
+        folder, config, settings, federation, status=status, metrics=metrics, logs=logs or Logs(folder)
+    )
 
 
 def setting_in(folder: Path) -> Setting:
@@ -330,7 +330,7 @@ def _reading(path: Path, what: str) -> Iterator[None]:
 
 def _config(path: Path) -> Document:
     with _reading(path, "TOML"):
-        return tomllib.loads(read_text(path, MOST_TOML)) if path.exists() else {}
+        return toml(read_text(path, MOST_TOML)) if path.exists() else {}
 
 
 def _checked(path: Path, model: type[M], known: Document | None = None) -> M:
@@ -347,4 +347,4 @@ def _metrics(path: Path) -> tuple[Metric, ...]:
         rows = tuple(metric_rows(path, limited=True))
         if unknown := sorted({str(row["metric"]) for row in rows if "metric" in row} - set(Name)):
             raise ValueError(f"metric {unknown[0]!r} is not one of this version")
-        return TypeAdapter(tuple[Metric, ...]).validate_python(rows)
+        return _METRICS.validate_python(rows)

@@ -205,6 +205,11 @@ class AnyPartiesExperiment(Settings, ABC):
         """
         raise ConfigError(f"attacks in a {self.setting} run: nobody attacks there, leave them out")
 
+    @property
+    def processes(self) -> int | None:
+        """How many processes its clients share; None: the launcher decides."""
+        return None
+
     def learns_from_public(self, party: str) -> bool:
         """Whether attacks in ``party`` may learn from the public rows."""
         return False

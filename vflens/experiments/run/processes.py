@@ -1,33 +1,39 @@
 """The launcher: one local process per party; it waits until all have ended.
 
-The parties are forked from one process that has loaded VFLens (:class:`Forks`). The launcher holds every
-child's standard input. If the launcher ends in any way, its children read the end of that input and stop. If
-one party fails, or the process that forks them, the launcher stops the others.
+Many clients share as many processes as the machine has cores (:func:`shares`). All are forked from one that
+has loaded VFLens (:class:`Forks`). The launcher holds every child's standard input. If the launcher ends in
+any way, its children read the end of that input and stop. If one party fails, or the process that forks them,
+the launcher stops the others.
 """
 
 from __future__ import annotations
 
+import os
 import shlex
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from pathlib import Path
 
-from vflens.errors import INTERRUPTED, RefusedError, StorageError, UnavailableError, VflensError, by_exit_code
+from vflens.errors import INTERRUPTED, StorageError, UnavailableError, VflensError, by_exit_code, first_cause
 from vflens.models.family import ModelFamily
-from vflens.services.folder import write_status
+from vflens.roles import ROLES
+from vflens.services.folder import state_of, write_status
 from vflens.services.forking.forks import Fork, Forks
 from vflens.services.lifeline import LAUNCHED
 from vflens.storage.json_file import json_object
 from vflens.storage.private import owner_only
 from vflens.storage.regular import opened, opened_to_write, read_bytes, read_text
-from vflens.types import Document
+from vflens.types import Document, Role
+from vflens.words import counted
 
 _PATIENCE_SECONDS = 15.0  # between the request to stop and the kill
 _SILENT_SECONDS = 4.0  # of it, before the user sees the names of late parties
+_MANY = 32  # of more, clients share processes
 _END_SECONDS = 8.0  # after one party failed, for the others to notice it and end
 
 ENTRY = "vflens.cli.main"  # module of a party's process
@@ -52,6 +58,7 @@ class Processes:
         configs: the configuration file of every party.
         roles: its role.
         forks: starts them.
+        shared: the parties of each process, from :func:`shares`, as by default.
         restart: how often each is started again after it was killed or crashed.
         resume: go on with their unfinished runs.
     """
@@ -61,18 +68,21 @@ class Processes:
         configs: Mapping[str, Path],
         roles: Mapping[str, str],
         forks: Forks,
+        shared: Sequence[Sequence[str]] | None = None,
         *,
         restart: int = 0,
         resume: bool = False,
     ) -> None:
         self._configs, self._roles, self._forks = configs, roles, forks
         self._folders = {party: file.parent for party, file in configs.items()}
-        self._left = dict.fromkeys(configs, restart)
+        groups = map(tuple, shares(roles, None) if shared is None else shared)
+        self._hosted = {group[0]: group for group in groups}  # a process goes by its first party
+        self._left = dict.fromkeys(self._hosted, restart)
         self._earlier = {party: _noted(folder) for party, folder in self._folders.items()}
         self._first: dict[str, str] = {}  # why a party was first started again
         self._children: dict[str, Fork] = {}
         try:
-            for party in configs:
+            for party in self._hosted:
                 self._children[party] = self._begin(party, resume=resume)
         except OSError as error:
             self.stop()
@@ -117,7 +127,8 @@ class Processes:
 
     def _begin(self, party: str, *, resume: bool) -> Fork:
         try:
-            return _start(self._forks, self._roles[party], self._configs[party], resume=resume)
+            files = [self._configs[name] for name in self._hosted[party]]
+            return _start(self._forks, self._roles[party], files, resume=resume)
         except UnavailableError:
             self._check_forks()  # names the folder to resume
             raise
@@ -137,7 +148,8 @@ class Processes:
                 reason = self._cause(party, code)
                 self._left[party] -= 1
                 self._first.setdefault(party, reason)
-                tell({"event": "resumed", "party": party, "reason": reason})
+                for name in self._hosted[party]:
+                    tell({"event": "resumed", "party": name, "reason": reason})
                 self._children[party].close()
                 self._children[party] = self._begin(party, resume=True)
                 again.add(party)
@@ -150,7 +162,16 @@ class Processes:
         return self._stopped(party, f"killed by {signal.Signals(-code).name}")
 
     def _stopped(self, party: str, how: str) -> str:
-        return f"party {party!r} was {how}: {self._remedy()}"
+        return f"{self._who(party)} was {how}: {self._remedy()}"
+
+    def _named(self, party: str) -> str:
+        """Its name, of a process of several the first and the last."""
+        return " to ".join(dict.fromkeys((party, self._hosted[party][-1])))
+
+    def _who(self, party: str) -> str:
+        count = len(self._hosted[party])
+        shared = f"the process of {counted(count, 'client')}, {self._named(party)},"
+        return f"party {party!r}" if count == 1 else shared
 
     def _remedy(self) -> str:
         """What goes on with the whole experiment: its scenarios lie beside each other."""
@@ -163,7 +184,7 @@ class Processes:
             child.send_signal(signal.SIGTERM)
         start = time.monotonic()
         self._wait_until(start + _SILENT_SECONDS)
-        if late := [party for party, child in self._children.items() if child.poll() is None]:
+        if late := [self._named(party) for party, child in self._children.items() if child.poll() is None]:
             seconds = _PATIENCE_SECONDS - _SILENT_SECONDS
             print(
                 f"waiting up to {seconds:g} s for {', '.join(late)} to stop, then killing",
@@ -192,29 +213,31 @@ class Processes:
     def _note_killed(self) -> None:
         """Write the end of a killed party, which could not write it."""
         for party, code in self._codes().items():
-            if code < 0:
+            folders = [self._folders[name] for name in self._hosted[party]] if code < 0 else []
+            for folder in folders:
+                if state_of(folder) == "finished":
+                    continue
                 with suppress(StorageError):
-                    write_status(self._folders[party], "failed", self._killed(party, code))
+                    write_status(folder, "failed", self._killed(party, code))
 
     def _reason(self, party: str) -> str:
         """Why the party failed: the reason in its status, else its last output; a status from before this
         launcher tells another failure.
         """
-        noted = _noted(self._folders[party])
+        hosts = len(self._hosted[party]) > 1  # then the reason is that of one of them
+        noted = "" if hosts else _noted(self._folders[party])
         text = _last_error(self._folders[party] / "output.log")
-        return (text or noted) if noted == self._earlier[party] else noted
+        return (text or noted) if hosts or noted == self._earlier[party] else noted
 
     def _raise_failure(self, ended: Mapping[str, int]) -> None:
-        """The party that failed itself comes before those that another one refused or that only lost one."""
         failed = {p: code for p, code in ended.items() if code}
         if not failed:
             return
-        last = (RefusedError.exit_code, UnavailableError.exit_code)
-        party = min(failed, key=lambda p: last.index(failed[p]) + 1 if failed[p] in last else 0)
+        party = first_cause(failed)
         code = failed[party]
         if party in self._first:
             raise UnavailableError(
-                f"party {party!r} failed again after every restart; the first time: {self._first[party]}"
+                f"{self._who(party)} failed again after every restart; the first time: {self._first[party]}"
             )
         if code < 0:
             raise UnavailableError(self._killed(party, code))
@@ -222,7 +245,7 @@ class Processes:
             raise UnavailableError(self._stopped(party, "stopped by a signal"))
         raise by_exit_code(code)(
             self._reason(party)
-            or f"party {party!r} ended with exit code {code}: look at {self._folders[party]}/output.log"
+            or f"{self._who(party)} ended with exit code {code}: look at {self._folders[party]}/output.log"
         )
 
 
@@ -233,9 +256,30 @@ def _pass_on(followed: Iterable[Iterator[list[Document]]], tell: Event) -> None:
         tell(event)
 
 
-def _start(forks: Forks, role: str, file: Path, *, resume: bool) -> Fork:
-    command = ["serve", role, "--config", str(file), *(["--resume"] if resume else [])]
-    with owner_only(), opened_to_write(file.parent / "output.log", "ab") as output:
+def shares(roles: Mapping[str, str], processes: int | None) -> list[list[str]]:
+    """The parties of each process: of many clients as many in one as in another, all others alone.
+
+    Args:
+        roles: each party's.
+        processes: for the clients; None: one each, of more than 32 as many as this process may use cores.
+    """
+    clients = [party for party, role in roles.items() if ROLES[Role(role)].alike]
+    count = min(processes or (_cores() if len(clients) > _MANY else len(clients)), len(clients))
+    ends = [len(clients) * i // count for i in range(count + 1)] if count else []
+    alone = [[party] for party in roles if party not in clients]
+    return [*alone, *(clients[start:end] for start, end in pairwise(ends))]
+
+
+def _cores() -> int:
+    """How many this process may use, where the system says so."""
+    usable = getattr(os, "sched_getaffinity", lambda process: range(os.cpu_count() or 1))
+    return len(usable(0))
+
+
+def _start(forks: Forks, role: str, files: Sequence[Path], *, resume: bool) -> Fork:
+    named = [word for file in files for word in ("--config", str(file))]
+    command = ["serve", role, *named, *(["--resume"] if resume else [])]
+    with owner_only(), opened_to_write(files[0].parent / "output.log", "ab") as output:
         return forks.start(command, output.fileno(), {LAUNCHED: "1"})
 
 

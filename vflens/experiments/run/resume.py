@@ -6,11 +6,10 @@ from pathlib import Path
 
 from vflens.config import LeaderConfig, load_party
 from vflens.errors import ConfigError
-from vflens.experiments.pages.report import write_report
 from vflens.experiments.run.afterwards import add_afterwards, is_left
 from vflens.experiments.run.dealer import make_sockets, remove_sockets
 from vflens.experiments.run.processes import Event, Processes, prepared
-from vflens.experiments.run.run import RunOutput, Tell
+from vflens.experiments.run.run import RunOutput, Tell, reported
 from vflens.services.folder import is_held, state_of
 
 
@@ -47,7 +46,7 @@ def resume(folder: Path, *, restart: int = 0, tell: Tell = lambda scenario, even
                 _wait_for(home, configs, begin, partial(tell, home.name))
             add_afterwards(configs, lambda stage, done, total: None)
             tell(home.name, {"event": "finished"})
-    return RunOutput(folder, tuple(homes), write_report(homes, folder / "report.html"))
+    return reported(folder, homes)
 
 
 def _wait_for(home: Path, configs: Mapping[str, Path], begin: Callable[[], Processes], tell: Event) -> None:

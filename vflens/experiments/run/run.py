@@ -1,9 +1,12 @@
 """Run an experiment: deal, start the parties, wait, report."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Generator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from vflens.config import PartyConfig, load_party
 from vflens.errors import StorageError, VflensError
@@ -11,21 +14,25 @@ from vflens.experiments.run.afterwards import add_afterwards
 from vflens.experiments.run.any_experiment import AnyPartiesExperiment, Scenario
 from vflens.experiments.run.dealer import deal_tables, draw_root, remove_sockets, write_parties
 from vflens.experiments.run.early import refuse_early
-from vflens.experiments.run.processes import Processes, prepared
+from vflens.experiments.run.processes import Processes, prepared, shares
 from vflens.services.forking.forks import Forks
 from vflens.storage.private import owner_only
 from vflens.types import Document, Progress
+
+if TYPE_CHECKING:
+    from vflens.experiments.results.record import RecordedRun
 
 Tell = Callable[[str, Document], None]
 
 
 @dataclass(frozen=True)
 class RunOutput:
-    """The output of an experiment: one folder per scenario, and the report on all of them."""
+    """The output of an experiment: one folder per scenario, the report on all of them, and their records."""
 
     folder: Path
     scenarios: tuple[Path, ...]
     report: Path
+    runs: tuple[RecordedRun, ...]
 
 
 def run(
@@ -48,9 +55,9 @@ def run(
     except BaseException:
         if scenarios:
             with suppress(VflensError):  # the run's error matters more than the report's
-                _write_report(scenarios)
+                reported(scenarios[0].parent, scenarios)
         raise
-    return RunOutput(scenarios[0].parent, tuple(scenarios), _write_report(scenarios))
+    return reported(scenarios[0].parent, scenarios)
 
 
 def begun(
@@ -86,10 +93,17 @@ def _begun(experiment: AnyPartiesExperiment, forks: Forks | None, tell: Tell) ->
             remove_sockets(configs)
 
 
-def _write_report(homes: Sequence[Path]) -> Path:
-    from vflens.experiments.pages.report import write_report  # loads much, so after the run
+def reported(folder: Path, homes: Sequence[Path]) -> RunOutput:
+    """The output of the runs in ``homes``, with their report, which is written into ``folder``.
 
-    return write_report(homes, homes[0].parent / "report.html")
+    Raises:
+        VflensError: a file is damaged, or the report cannot be written.
+    """
+    from vflens.experiments.pages.report import write_report  # loads much, so after the run
+    from vflens.experiments.results.record import read_runs
+
+    runs = read_runs(homes)
+    return RunOutput(folder, tuple(homes), write_report(homes, folder / "report.html", runs), runs)
 
 
 def fresh_folder(folder: Path) -> Path:
@@ -124,7 +138,8 @@ def _run_one(
 
     if forks:
         roles = {party: role.value for party, role in experiment.roles().items()}
-        with Processes(configs, roles, forks, restart=experiment.restart) as processes:
+        shared = shares(roles, experiment.processes)
+        with Processes(configs, roles, forks, shared, restart=experiment.restart) as processes:
             processes.wait(lambda event: tell(scenario.name, event))
         add_afterwards(configs, progress)
     else:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from threading import Lock
 
 from pydantic import ValidationError
 
@@ -15,6 +16,8 @@ from vflens.wire.agreements.horizontal import decode_rounds, encode_rounds
 from vflens.wire.agreements.model import out_of_range
 from vflens.wire.agreements.party_info import decode_parties, encode_parties
 from vflens.wire.agreements.vertical import decode_aligned, encode_aligned
+
+_decoding = Lock()
 
 
 @dataclass(frozen=True)
@@ -49,11 +52,18 @@ def encode_federation(federation: Agreement) -> pb.Federation:
 
 
 def decode_federation(message: pb.Federation) -> Agreement:
-    """The federation in ``message``.
+    """The federation in ``message``; parties that share a process share it, as in a run in one process.
 
     Raises:
         ProtocolError: settings out of range, not exactly one active party with classes, or not only clients.
     """
+    with _decoding:  # once, where many get it at a time
+        return _decoded(message.SerializeToString(deterministic=True))
+
+
+@lru_cache(maxsize=1)
+def _decoded(data: bytes) -> Agreement:
+    message = pb.Federation.FromString(data)
     t = message.training
     try:
         named = {f.name: getattr(t, f.name) for f in t.DESCRIPTOR.fields}

@@ -44,6 +44,11 @@ class Group(Settings):
         3, description="their names, or how many: client-1, client-2, …; ten of them: client-01, …"
     )
     server: Name = "server"
+    processes: int | None = Field(
+        None,
+        ge=1,
+        description="that the clients share; default: one each, of more than 32 clients as many as cores",
+    )
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -125,6 +130,10 @@ class HorizontalExperiment(AnyPartiesExperiment):
         check_rounds(self.transcript, self.horizontal, self.training)
         check_method(self.model, self.horizontal, malicious=self.malicious)
         return self
+
+    @property
+    def processes(self) -> int | None:
+        return self.parties.processes
 
     def granted_by(self, client: str) -> list[Disclosure]:
         """What ``client`` grants."""
