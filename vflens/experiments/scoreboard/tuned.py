@@ -12,13 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 from vflens.errors import VflensError
-from vflens.experiments.scoreboard.board import FAMILIES, Board
 from vflens.experiments.scoreboard.cells import by_key, measured
 from vflens.experiments.scoreboard.grid import FEDERATIONS, UNDEFENDED, Place, ScoreboardGrid
 from vflens.experiments.scoreboard.keys import Keyed, keyed, with_keys
-from vflens.experiments.scoreboard.lines import table
-from vflens.experiments.scoreboard.ranks import TIE, reads_grants
-from vflens.experiments.scoreboard.verdicts import CellResult, over_seeds
+from vflens.experiments.scoreboard.verdicts import over_seeds
 from vflens.experiments.sweeps.pool import Cell, Pool, Rows
 from vflens.numerics.measures.intervals import least_first
 from vflens.types import Document
@@ -36,22 +33,13 @@ GRIDS: Mapping[str, Sequence[Document]] = {
 }
 TUNING_SEEDS = (101, 102, 103)
 TUNED = "tuned"  # the label of the row with the chosen settings; those of trials are numbers
-HEAD = """\
-## Tuned and default settings
-
-For attacks whose settings matter, the best of a few, where nothing defends. What is best is decided on
-{seeds} other seeds, with other rows: no truth of a scored run takes part. The **budget** is the number of
-settings tried, and the seconds of a processor that all of them took on these seeds, federations included.
-Default rows are those of the tables below; a rank is that among attacks on the same, of the same threat
-model, in the same table.
-"""
 
 
 def tuned(grid: ScoreboardGrid, pool: Pool) -> Rows:
     """The rows of all trials, and of chosen settings on the seeds of ``grid``; the missing ones are run."""
     with pool.alone(), tempfile.TemporaryDirectory(prefix="vflens-scoreboard-") as scratch:
         tried = _filled(pool, scratch, [of for section in grid.sections() for of in _trials(*section)])
-        finals = [of for chosen in _choices(tried) for of in _finals(grid, chosen)]
+        finals = [of for chosen in choices(tried) for of in _finals(grid, chosen)]
         return [*tried, *_filled(pool, scratch, finals)]
 
 
@@ -95,7 +83,7 @@ def _timed(place: Place, attacks: Keyed, *, scratch: str) -> Rows:
     return [{**row, "seconds": time.process_time() - start} for row in rows]
 
 
-def _choices(rows: Rows) -> Iterator[tuple[str, str, str, int]]:
+def choices(rows: Rows) -> Iterator[tuple[str, str, str, int]]:
     """Federation, data, attack and the number of its best settings, by the trials among ``rows``."""
     trials: dict[tuple[str, str, str], dict[int, Rows]] = {}
     for row in rows:
@@ -133,50 +121,3 @@ def _keys(place: Place, attack: str) -> set[str]:
     except VflensError:
         return set()
     return {key for table in tables for key, _ in with_keys(place, {attack: table}).values()}
-
-
-def tuned_tables(boards: Sequence[Board], rows: Rows) -> Iterator[str]:
-    """The section on the trials and chosen settings among ``rows``; nothing where there are none."""
-    lines = [
-        line
-        for federation, data, attack, best in _choices(rows)
-        for board in boards
-        if (board.federation, board.data) == (federation, data)
-        for line in _lines(board, [r for r in rows if _is_of(r, board, attack)], attack, best)
-    ]
-    heads = ["attack", "table", "settings", "rank", "relative error", "settings tried", "seconds"]
-    yield from [HEAD.format(seeds=len(TUNING_SEEDS)), table(heads, lines)] if lines else []
-
-
-def _is_of(row: Document, board: Board, attack: str) -> bool:
-    name = row["attack"].partition(":")[0]
-    return (row["federation"], row["data"], name) == (board.federation, board.data, attack)
-
-
-def _lines(board: Board, rows: Rows, attack: str, best: int) -> Iterator[list[str]]:
-    default = board.found[UNDEFENDED].get(attack)
-    final = over_seeds([r for r in rows if r["attack"].endswith(f":{TUNED}") and r.get("blind") is not None])
-    if default is None or final is None:
-        return
-    seconds = sum({r["seed"]: r["seconds"] for r in rows if r["seed"] in TUNING_SEEDS}.values())
-    place = f"{FEDERATIONS[board.federation].title}, {board.data}"
-    chosen = ", ".join(f"`{name} = {value}`" for name, value in GRIDS[attack][best].items()) or "default"
-    budget = str(len(GRIDS[attack])), f"{seconds:.0f}"
-    yield [attack, place, "default", *_standing(board, default), "1", "–"]
-    yield [attack, place, f"tuned: {chosen}", *_standing(board, final), *budget]
-
-
-def _standing(board: Board, found: CellResult) -> tuple[str, str]:
-    """The rank of ``found`` among the others on the same of the same threat model, and its relative error."""
-    setting, attack = FEDERATIONS[board.federation].setting, found.attack.partition(":")[0]
-    rivals = [
-        other
-        for name, other in board.found[UNDEFENDED].items()
-        if (name != attack and other.family == found.family and other.is_decided)
-        and reads_grants(other, setting) is reads_grants(found, setting)
-    ]
-    rank = 1 + sum(other.mean < found.mean - TIE for other in rivals)
-    return (
-        f"{rank} of {len(rivals) + 1} on {FAMILIES[found.family]}",
-        f"{found.mean:.2f} ± {found.relative.half:.2f}",
-    )
