@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from scoreboard_lines import table
+
 from vflens.experiments.scoreboard.board import Board
 from vflens.experiments.scoreboard.grid import UNDEFENDED
-from vflens.experiments.scoreboard.lines import table
 from vflens.numerics.measures.intervals import spread
 from vflens.types import Facts
 from vflens.words import counted

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from scoreboard_lines import paragraph, table
+from scoreboard_tuned import TUNED, TUNING_SEEDS, choices
+
 from vflens.experiments.pages.cost import FEWEST
 from vflens.experiments.scoreboard.board import FAMILIES, Board
 from vflens.experiments.scoreboard.grid import FEDERATIONS, UNDEFENDED
 from vflens.experiments.scoreboard.keys import sends
-from vflens.experiments.scoreboard.lines import listed, paragraph, table
+from vflens.experiments.scoreboard.lines import listed
 from vflens.experiments.scoreboard.ranks import RANK_HEADS, TIE, rank_lines, reads_grants
-from vflens.experiments.scoreboard.tuned import GRIDS, TUNED, TUNING_SEEDS, choices
+from vflens.experiments.scoreboard.tuned import GRIDS
 from vflens.experiments.scoreboard.verdicts import CellResult, over_seeds
 from vflens.experiments.sweeps.pool import Rows
 from vflens.types import Document

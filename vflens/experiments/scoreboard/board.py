@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -36,6 +38,14 @@ class Board:
         return f"{FEDERATIONS[self.federation].title}, {self.data}"
 
     @cached_property
+    def by_defense(self) -> Mapping[str, Rows]:
+        """Defence → its rows, read once: a page asks for each several times."""
+        grouped = defaultdict[str, Rows](list)
+        for row in self.rows:
+            grouped[row["defense"]].append(row)
+        return grouped
+
+    @cached_property
     def found(self) -> dict[str, dict[str, CellResult]]:
         """Defence → attack → what it found; the undefended federation is among them."""
         grouped: dict[tuple[str, str], Rows] = {}
@@ -54,14 +64,14 @@ class Board:
         uses: dict[str, dict[int, Use]] = {defense: {}, UNDEFENDED: {}}
         measure = "accuracy"
         for name, of in uses.items():
-            for row in where(self.rows, attack=COST, defense=name):
+            for row in where(self.by_defense[name], attack=COST):
                 if row.get("alone") is not None:
                     of[row["seed"]], measure = Use(row["figure"], row["alone"]), row["measure"]
         return Cost.of(measure, uses[defense], uses[UNDEFENDED])
 
     def on_grants_only(self, defense: str) -> bool:
         """Whether ``defense`` acted on what is granted, and on nothing else, in every run."""
-        ran = [row.get("on_grants_only") for row in where(self.rows, defense=defense)]
+        ran = [row.get("on_grants_only") for row in self.by_defense[defense]]
         found = [only for only in ran if only is not None]  # a refused run says nothing
         return bool(found) and all(found)
 
@@ -86,7 +96,7 @@ class Board:
     def _without_result(self, defense: str) -> dict[str, str]:
         """The attacks that are made for ``defense`` and of which there is no result, in words."""
         made_for = FEDERATIONS[self.federation].made_for(defense)
-        refused = {row["attack"] for row in self.rows if row["defense"] == defense and row.get("reason")}
+        refused = {row["attack"] for row in self.by_defense[defense] if row.get("reason")}
         return {
             attack: f"{attack}, which cannot run here" if attack in refused else attack
             for attack in made_for

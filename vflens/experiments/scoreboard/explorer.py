@@ -48,8 +48,8 @@ def explored(rows: Rows, *, data: str, command: str) -> str:
     ]
     hidden = [verdicts(*both) for both in zip(every, prices, strict=True)]
     drawing = Drawing(scored, plots, lead, tables=[*ranks, *hidden])
-    given = {"data": data, "command": command, "opening": opening, "ahead": len(ranks)}
-    return render(_TITLE, drawing, [*_reasons(rows)], **given)
+    given: Document = {"data": data, "command": command, "opening": opening, "ahead": len(ranks)}
+    return render(_TITLE, drawing, [*reasons(rows)], **given)
 
 
 def leaks(board: Board, prices: dict[str, Cost]) -> Plot:
@@ -91,7 +91,7 @@ def _families(board: Board) -> list[str]:
     return [family for family in FAMILIES if board.of_family(UNDEFENDED, family)]
 
 
-def _reasons(rows: Rows) -> Iterator[str]:
+def reasons(rows: Rows) -> Iterator[str]:
     """Why there is no result: of defences that are refused, and of attacks where nothing defends."""
     without = [r for r in rows if r.get("reason") and (r["refused"] or r["defense"] == UNDEFENDED)]
     found = (
