@@ -17,15 +17,17 @@ from contextlib import suppress
 from pathlib import Path
 
 from scoreboard_page import page
+from scoreboard_rows import described, renewed
+from scoreboard_tuned import tuned
 
 from vflens.cli.screen.progress import CellBar
 from vflens.datasets._resolve import dataset
 from vflens.errors import DataError
-from vflens.experiments.scoreboard.cells import kept, renewed, scored
+from vflens.experiments.scoreboard.cells import kept, scored
 from vflens.experiments.scoreboard.changes import changes, said
 from vflens.experiments.scoreboard.grid import DATA, FEDERATIONS, ScoreboardGrid
-from vflens.experiments.scoreboard.kinds import PUBLISHED, described
-from vflens.experiments.scoreboard.tuned import is_apart, tuned
+from vflens.experiments.scoreboard.kinds import PUBLISHED
+from vflens.experiments.scoreboard.tuned import is_apart
 from vflens.experiments.sweeps.pool import Pool, Rows, write_rows
 from vflens.storage.arrow import parquet_rows
 from vflens.storage.files import write_whole

@@ -1,16 +1,16 @@
-"""Writes the scoreboard as Markdown: for each data set and federation the verdicts, then all figures."""
+"""Writes the scoreboard as Markdown: its rules, its ranks, and published figures beside ours."""
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 
 from scoreboard_parity import parity_tables
 from scoreboard_protected import protected_tables
+from scoreboard_ranks import rank_tables, tuned_tables
 
-from vflens.experiments.scoreboard.board import FAMILIES, Board, boards, unfinished
+from vflens.experiments.pages.cost import DECIDED, FEWEST
+from vflens.experiments.scoreboard.board import Board, boards
 from vflens.experiments.scoreboard.grid import (
     ATTACKED,
     COST_ROWS,
@@ -21,15 +21,41 @@ from vflens.experiments.scoreboard.grid import (
     UNDEFENDED,
     ScoreboardGrid,
 )
-from vflens.experiments.scoreboard.lines import item, listed, paragraph, table
-from vflens.experiments.scoreboard.ranks import rank_tables
-from vflens.experiments.scoreboard.tuned import age, is_apart, tuned_tables
-from vflens.experiments.scoreboard.verdicts import RULE, CellResult
+from vflens.experiments.scoreboard.keys import COST
+from vflens.experiments.scoreboard.lines import item
+from vflens.experiments.scoreboard.tuned import age, is_apart
+from vflens.experiments.scoreboard.verdicts import EXACT, HIDES
 from vflens.experiments.sweeps.pool import Rows
-from vflens.numerics.measures.intervals import spread
 from vflens.types import Facts
 
 NOTHING: Mapping[str, Facts] = MappingProxyType({})
+_RULE = f"""\
+The **relative error** is the error of an attack over that of the best blind guess on the same rows: 0 is
+exact, 1 no better than blind. Over seeds both errors are added before they are divided; a seed in which
+both are 0 had nothing to find, and one without a finite figure found nothing: both are left out, and counted
+as *undefined*. An attack **beats a blind guess** if the 95 % interval of its relative error over seeds
+(Student's t) ends below 1. It *finds nearly all* if the interval ends below
+{EXACT}, else *part*. The *best attack* is the one of least relative error among those. A defence
+
+- **hides all**: no attack beats a blind guess;
+- **hides nothing**: the best attack's relative error is at most {HIDES} larger than without a defence;
+- **hides part**: it is larger by more; **nothing or part**: the interval of the difference holds {HIDES};
+- is **not decided**: none beats a blind guess, but one that did without it is below {1 - HIDES} on average;
+- is **not decided without** an attack that is made for it: one is installed and has no result here; where it
+  cannot run, the page says why;
+- **acts on what is granted only**: it changes nothing that training or predictions send, so it gets no
+  verdict on that; one on what is granted follows where attacks that read it ran.
+
+There is **no verdict** from fewer than {FEWEST} seeds with a finite result.
+
+Its **cost** is in AUC for two classes, in R² for a number, else in accuracy: the mean difference from the
+undefended model, seed by seed, on runs without attacks. Beside it stands the **gain**: what the federation
+has over the active party alone (over each client alone). The words are
+
+- **no use left**: the interval of the gain contains 0, or lies below it;
+- **not decided**: the half width of the interval of the difference is over {DECIDED};
+- **at no measured cost**: that interval contains 0; else **at a cost of** the mean;
+- **the model is of no use**: the undefended one's gain contains 0, so nothing is said of its defences."""
 _HEAD = """\
 # Scoreboard
 
@@ -55,7 +81,9 @@ Every installed attack against every installed defence. `make scoreboard` writes
   better there. *Distance* is that of the mean of a column in [0, 1] from the truth, on average over columns,
   beside the best guess from what was granted: attacks on properties of a population tell that alone. Here
   means were granted and nothing shifts, so that guess is near already: the ranks tell who errs less.
-- "–": no result; the reasons stand below each table.
+- **Every cell**: `vflens scoreboard --page FILE.html` writes one page with a chart of defences by leak and
+  price, these ranks, every result to find, sort and draw, a table of verdicts for each federation, and why
+  a result is absent.
 - **Again**: all results stand in [scoreboard.parquet](scoreboard.parquet), each under a digest of its
   settings and one of the code that its plug-ins reach, without docstrings and comments, other families of
   models, and protected training where it is clear. So an interrupted call resumes, and a new attack or
@@ -64,8 +92,8 @@ Every installed attack against every installed defence. `make scoreboard` writes
   Remove that file and the folder `.scoreboard` after a change of the protocol that changes results. Bank
   comes from the folder `VFLENS_DATA`.
 {age}
-- **Read on**: `vflens scoreboard --page FILE.html` writes all results as one page to find, sort and draw.
-  [What changed](scoreboard-changes.md) compares two versions of the file.
+- **Read on**: [Submit](submit.md) an attack or a defence. [What changed](scoreboard-changes.md) compares
+  two versions of the file.
 {missing}
 
 ## The rule of the verdicts
@@ -79,7 +107,7 @@ def page(grid: ScoreboardGrid, rows: Rows, records: Mapping[str, Facts] = NOTHIN
     recorded, by command, for the figures beside published ones.
     """
     work = ", ".join(f"{most} `{name}`" for name, most in MOST_WORK.items())
-    head = {"rows": ROWS, "seeds": grid.seeds, "known": KNOWN_ROWS, "work": work, "rule": RULE}
+    head = {"rows": ROWS, "seeds": grid.seeds, "known": KNOWN_ROWS, "work": work, "rule": _RULE}
     head |= {"cost_rows": COST_ROWS, "cost_seeds": grid.cost_seeds, "attacked": ATTACKED}
     head["age"] = item(f"**Age**: when this page was written, {age(rows)}")
     apart, rows = [r for r in rows if is_apart(r)], [r for r in rows if not is_apart(r)]
@@ -88,97 +116,21 @@ def page(grid: ScoreboardGrid, rows: Rows, records: Mapping[str, Facts] = NOTHIN
     left = [unfinished(board, run) for board in every]
     head |= {"data": " and ".join(grid.data), "missing": _missing(every, left)}
     parts = [_HEAD.format(**head), *rank_tables(every), *tuned_tables(every, apart)]
-    parts += protected_tables(every)
-    parts += parity_tables(every, records)
-    for data in grid.data:
-        parts.append(f"## {data}\n")
-        for board, lacks in (both for both in zip(every, left, strict=True) if both[0].data == data):
-            parts.append(f"### {FEDERATIONS[board.federation].title}, {data}\n")
-            parts += [paragraph(lacks)] if lacks else []
-            parts += _sections(board)
-    return "\n".join(parts)
+    return "\n".join([*parts, *protected_tables(every), *parity_tables(every, records)])
 
 
 def _missing(every: Sequence[Board], left: Sequence[str]) -> str:
-    lacking = [board for board, lacks in zip(every, left, strict=True) if lacks]
-    if not lacking:
-        return ""
-    named = "; ".join(f"{FEDERATIONS[b.federation].title}, {b.data}" for b in lacking)
-    return item(f"**Missing**: not all was run of {named}. Each says below what it lacks.") + "\n"
+    lacking = [f"{b.title}: {lacks}" for b, lacks in zip(every, left, strict=True) if lacks]
+    return item(f"**Missing**: {'; '.join(lacking)}. `make scoreboard` runs it.") + "\n" if lacking else ""
 
 
-def _sections(board: Board) -> Iterator[str]:
-    if not board.found[UNDEFENDED]:
-        return
-    families = [f for f in FAMILIES if board.of_family(UNDEFENDED, f)]
-    for family in families:
-        yield _worst(board, family)
-    heads = ["defence", "accuracy", "gain", "cost", *(FAMILIES[f] for f in families)]
-    yield table(heads, [_verdict(board, d, families) for d in board.found])
-    yield "<details markdown><summary>All figures</summary>\n"
-    defenses = list(board.found)
-    heads = ["attack", "measure", "blind", *defenses]
-    yield table(heads, [_figures(board, attack, defenses) for attack in board.attacks])
-    yield "</details>\n"
-    yield from _reasons(board)
-
-
-def _worst(board: Board, family: str) -> str:
-    return item(f"**{FAMILIES[family]}**: {board.summary(family)}.")
-
-
-def _verdict(board: Board, defense: str, families: Sequence[str]) -> list[str]:
-    cost = board.cost(defense)
-    price = "–" if defense == UNDEFENDED else str(cost)
-    hidden = [board.words(defense, family) for family in families]
-    return [defense, spread(board.accuracies(defense)), spread(cost.gained), price, *hidden]
-
-
-def _figures(board: Board, attack: str, defenses: Sequence[str]) -> list[str]:
-    each = [board.found[defense].get(attack) for defense in defenses]
-    some = next(f for f in each if f is not None)
-    return [attack, some.measure, _known(some.blind), *map(_figure, each)]
-
-
-def _known(figures: Sequence[float]) -> str:
-    """Mean ± half width over the seeds that have a finite figure."""
-    return spread([figure for figure in figures if math.isfinite(figure)])
-
-
-def _figure(found: CellResult | None) -> str:
-    if found is None:
-        return "–"
-    text = _known(found.figure)
-    return f"**{text}**" if found.beats_blind else text
-
-
-def _reasons(board: Board) -> Iterator[str]:
-    """Why combinations have no result: a line per reason, with the attacks and defences it is true of. What
-    is true of a defence is not said again of attacks that had a run to themselves.
-    """
-    without = [(_plain(row["reason"]), row) for row in board.rows if row.get("reason")]
-    refused: dict[str, dict[str, None]] = {}
-    for reason, row in without:
-        if row["refused"]:
-            refused.setdefault(reason, {})[row["defense"]] = None
-    lacking: dict[str, dict[str, set[str]]] = {}
-    for reason, row in without:
-        if row["defense"] not in refused.get(reason, ()):
-            by_attack = lacking.setdefault(reason, {})
-            by_attack.setdefault(row["attack"], set()).add(row["defense"])
-    if not refused and not lacking:
-        return
-    yield "<details markdown><summary>Why there is no result</summary>\n"
-    for reason, defenses in refused.items():
-        yield item(f"{listed(defenses)}: {reason}")
-    for reason, by_attack in lacking.items():
-        met = set.union(*by_attack.values())
-        where = "" if UNDEFENDED in met else f" with {listed(sorted(met))}"
-        yield item(f"{listed(by_attack)}{where}: {reason}")
-    yield "\n</details>\n"
-
-
-def _plain(reason: str) -> str:
-    """``reason`` in one line of Markdown, without the row that it names: each seed has another one."""
-    reason = re.sub(r" \(first: \d+\)", "", reason)
-    return " ".join(reason.replace("<", "&lt;").replace("|", "\\|").split())
+def unfinished(board: Board, defenses: Sequence[str]) -> str:
+    """What of ``defenses``, and of nothing that defends, was not run with all seeds; "" if all was."""
+    own = FEDERATIONS[board.federation].defenses
+    expected = [UNDEFENDED, *(name for name in defenses if own is None or name in own)]
+    ran = {(row["defense"], row["attack"] == COST) for row in board.rows}
+    attacks, costs = ([d for d in expected if (d, of_costs) not in ran] for of_costs in (False, True))
+    if attacks == expected:
+        return "not run yet"
+    lacking = {"attacks": attacks, "costs": costs}
+    return " and ".join(f"no {what} with {', '.join(names)}" for what, names in lacking.items() if names)

@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from scoreboard_lines import table
+
 from vflens.experiments.scoreboard.board import Board
 from vflens.experiments.scoreboard.grid import UNDEFENDED
-from vflens.experiments.scoreboard.lines import table
 from vflens.numerics.measures.intervals import spread
 from vflens.types import Facts
 from vflens.words import counted
@@ -14,9 +15,9 @@ HEAD = """\
 ## Beside published figures
 
 What papers print, and what our own commands measured. Ours, the best blind guess and a uniform one are taken
-from the tables that `vflens reproduce NAME --json` wrote (`docs/reproduced`), and from the results of this
-page. Sizes and settings are those of the command, which [what reproduces](reproduces.md) states: most are
-reduced, so a difference is no contradiction by itself. "–": the record has no such figure.
+from the tables that `vflens reproduce NAME --json` wrote (`docs/reproduced`), and from the results of the
+scoreboard. Sizes and settings are those of the command, which [what reproduces](reproduces.md) states: most
+are reduced, so a difference is no contradiction by itself. "–": the record has no such figure.
 """
 _MSE, _WRONG, _FOUND = "MSE", "wrong labels", "cells found"
 VAR = "VAR (Varasteh, arXiv:2302.05545), §V, text on Figure 4"
@@ -88,7 +89,7 @@ def parity_tables(every: Sequence[Board], records: Mapping[str, Facts]) -> list[
 
 
 def _half(board: Board) -> list[str] | None:
-    """The guess of one half, which VAR prints for bank, beside what this page has of it."""
+    """The guess of one half, which VAR prints for bank, beside what the results have of it."""
     found = board.found[UNDEFENDED]
     if (board.data, board.federation) != ("bank", "vertical-lr") or not {
         "half",
@@ -97,4 +98,4 @@ def _half(board: Board) -> list[str] | None:
         return None
     ours, uniform = found["half"], found["random_guess"].figure
     figures = ("0.17", spread(ours.figure), spread(ours.blind), spread(uniform))
-    return [f"{VAR}: half, all columns of bank; here half of them", _MSE, *figures, "this page"]
+    return [f"{VAR}: half, all columns of bank; here half of them", _MSE, *figures, "these results"]

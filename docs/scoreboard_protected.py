@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from scoreboard_lines import table
+
 from vflens.experiments.scoreboard.board import FAMILIES, Board, estimated
 from vflens.experiments.scoreboard.grid import CLEAR, PROTECTED, RELEASES, UNDEFENDED
-from vflens.experiments.scoreboard.lines import item, listed, table
+from vflens.experiments.scoreboard.lines import item, listed
 from vflens.experiments.scoreboard.verdicts import CellResult
 from vflens.words import counted
 

@@ -1,4 +1,4 @@
-"""``vflens scoreboard``: a new attack beside the published rows."""
+"""``vflens scoreboard``: a new attack or defence beside the published rows."""
 
 from __future__ import annotations
 
@@ -12,8 +12,15 @@ from vflens.cli.screen.progress import CellBar
 
 
 def scoreboard(
+    *,
     attack: Annotated[
         Path | None, typer.Option(help="a file with one attack, as `vflens new attack` makes it")
+    ] = None,
+    defense: Annotated[
+        Path | None, typer.Option(help="a file with one defence, as `vflens new defence` makes it")
+    ] = None,
+    folder: Annotated[
+        Path | None, typer.Option(help="with --defense: keeps finished runs, a later call goes on")
     ] = None,
     data: Annotated[str, typer.Option(help="bank, digits or diabetes")] = "digits",
     page: Annotated[
@@ -24,21 +31,29 @@ def scoreboard(
     ] = None,
     json: Json = False,
 ) -> None:
-    """Rank your attack among those of the scoreboard: five seeds, nothing defends; or read its results.
+    """Rank your attack or defence among those of the scoreboard, with five seeds; or read its results.
 
     It runs in each federation of its setting, in this process, and is compared with attacks of the same
-    threat model on what it estimates. The rank in brackets is that of both ends of its interval.
+    threat model on what it estimates, where nothing defends. The rank in brackets is that of both ends of
+    its interval. A defence runs with all attacks: rank 1 leaves the best of them the largest error. Its runs
+    stay in --folder, else beside its file.
 
     Example: vflens scoreboard --attack mine.py
     """
     from vflens.errors import ConfigError
 
-    if (attack, page, since).count(None) != 2:
-        raise ConfigError("give one of --attack FILE, --page FILE.html and --since FILE.parquet")
+    if (attack, defense, page, since).count(None) != 3:
+        raise ConfigError(
+            "give one of --attack FILE, --defense FILE, --page FILE.html and --since FILE.parquet"
+        )
+    if folder is not None and defense is None:
+        raise ConfigError("--folder keeps the runs of a defence: give --defense FILE too, or leave it out")
     if page is not None:
         _explored(page, json)
     elif since is not None:
         _changed(since, json)
+    elif defense is not None:
+        _hidden(defense, folder or defense.with_suffix(".runs"), data, json)
     elif attack is not None:
         _ranked(attack, data, json)
 
@@ -85,3 +100,11 @@ def _ranked(attack: Path, data: str, json: bool) -> None:
         return "\n".join([*sections, f"Its runs took {seconds:.0f} s."])
 
     emit(json, {"standings": [s.record() for s in found], "seconds": seconds}, text)
+
+
+def _hidden(defense: Path, folder: Path, data: str, json: bool) -> None:
+    from vflens.experiments.scoreboard.defended import hidden_by
+
+    with CellBar("scoreboard") as bar:
+        found = hidden_by(defense, data, folder, bar)
+    emit(json, {"ranks": [one.record() for one in found]}, lambda: "\n".join(map(str, found)))

@@ -47,7 +47,7 @@ def in_numpy(cells: pa.Array | pa.ChunkedArray) -> Array:
     return np.where(bits, numbers, np.nan)
 
 
-def in_bytes(cells: pa.Array) -> Array:
+def bytes_of(cells: pa.Array) -> Array:
     """Unsigned 8-bit integers, none missing, as uint8 (n,)."""
     _, values = cells.buffers()
     return np.frombuffer(values or b"", np.uint8)[cells.offset : cells.offset + len(cells)]

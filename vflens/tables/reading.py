@@ -15,7 +15,7 @@ import numpy as np
 
 from vflens.errors import DataError
 from vflens.names import did_you_mean, repeated
-from vflens.storage.arrow import in_bytes, strings
+from vflens.storage.arrow import bytes_of, in_bytes, strings
 from vflens.tables.cells import ROW_NUMBER
 from vflens.tables.description import PartyFile
 from vflens.tables.encodings import MISSING, MOST_CATEGORIES, Conversion, in_order
@@ -308,7 +308,7 @@ def _holds_images(columns: Sequence[ColumnInfo]) -> bool:
 
 def _fill(spec: PartyFile, cells: RawTable, place: Mapping[str, int], kept: Array, features: Array) -> None:
     """Write the numbers of the ``kept`` rows into ``features`` (n, d), each column in its place."""
-    stored = ((start, name, in_bytes(values)) for start, name, values in cells.chunks(list(place)))
+    stored = ((start, name, bytes_of(values)) for start, name, values in cells.chunks(list(place)))
     read = stored if features.dtype == np.uint8 else _numbers(spec, cells, list(place))
     for start, name, values in read:
         rows = kept[start : start + len(values)]

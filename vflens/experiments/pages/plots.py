@@ -101,10 +101,10 @@ def lines(
     axes = scales(x, y, x_log=log_x, y_log=log_y)
     if not log_y:
         axes["yaxis"]["rangemode"] = "tozero"
-    return plot(title, drawn, height, **axes, **({} if blind is None else _blind_level(blind)))
+    return plot(title, drawn, height, **axes, **({} if blind is None else blind_level(blind)))
 
 
-def _blind_level(y: float) -> Document:
+def blind_level(y: float) -> Document:
     """A dashed line across the plot, named."""
     across = {"xref": "paper", "x0": 0, "x1": 1, "y0": y, "y1": y}
     line = {"type": "line", **across, "line": {"dash": "dash", "width": 1, "color": GREY}}

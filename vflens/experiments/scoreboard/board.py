@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -11,7 +12,7 @@ from vflens.experiments.pages.cost import Cost, Use
 from vflens.experiments.scoreboard.grid import FEDERATIONS, UNDEFENDED, ScoreboardGrid
 from vflens.experiments.scoreboard.keys import COST
 from vflens.experiments.scoreboard.kinds import kind_of
-from vflens.experiments.scoreboard.verdicts import CellResult, over_seeds, summary, words
+from vflens.experiments.scoreboard.verdicts import CellResult, over_seeds, words
 from vflens.experiments.sweeps.pool import Rows
 
 FAMILIES = {
@@ -31,6 +32,19 @@ class Board:
     federation: str
     rows: Rows
 
+    @property
+    def title(self) -> str:
+        """The federation and the data, in words."""
+        return f"{FEDERATIONS[self.federation].title}, {self.data}"
+
+    @cached_property
+    def by_defense(self) -> Mapping[str, Rows]:
+        """Defence → its rows, read once: a page asks for each several times."""
+        grouped = defaultdict[str, Rows](list)
+        for row in self.rows:
+            grouped[row["defense"]].append(row)
+        return grouped
+
     @cached_property
     def found(self) -> dict[str, dict[str, CellResult]]:
         """Defence → attack → what it found; the undefended federation is among them."""
@@ -45,36 +59,30 @@ class Board:
                 boards.setdefault(defense, {})[attack] = found
         return boards
 
-    def accuracies(self, defense: str) -> list[float]:
-        """Figures of the federation without attacks, seed by seed."""
-        costs = (row.get("accuracy") for row in where(self.rows, attack=COST, defense=defense))
-        return [accuracy for accuracy in costs if accuracy is not None]
-
     def cost(self, defense: str) -> Cost:
         """What ``defense`` costs."""
         uses: dict[str, dict[int, Use]] = {defense: {}, UNDEFENDED: {}}
         measure = "accuracy"
         for name, of in uses.items():
-            for row in where(self.rows, attack=COST, defense=name):
+            for row in where(self.by_defense[name], attack=COST):
                 if row.get("alone") is not None:
                     of[row["seed"]], measure = Use(row["figure"], row["alone"]), row["measure"]
         return Cost.of(measure, uses[defense], uses[UNDEFENDED])
 
-    @property
-    def attacks(self) -> list[str]:
-        """Those with a figure against some defence, family by family."""
-        named = {attack for attacks in self.found.values() for attack in attacks}
-        return sorted(named, key=lambda attack: ([*FAMILIES].index(estimated(attack)), attack))
-
     def on_grants_only(self, defense: str) -> bool:
         """Whether ``defense`` acted on what is granted, and on nothing else, in every run."""
-        ran = [row.get("on_grants_only") for row in where(self.rows, defense=defense)]
+        ran = [row.get("on_grants_only") for row in self.by_defense[defense]]
         found = [only for only in ran if only is not None]  # a refused run says nothing
         return bool(found) and all(found)
 
     def of_family(self, defense: str, family: str) -> list[CellResult]:
         """What the attacks of one family found against ``defense``."""
         return [f for f in self.found.get(defense, {}).values() if f.family == family]
+
+    def leak(self, defense: str, family: str) -> CellResult | None:
+        """The attack of one family that errs least behind ``defense``, of those with results enough."""
+        decided = (f for f in self.of_family(defense, family) if f.is_decided)
+        return min(decided, key=lambda f: f.mean, default=None)
 
     def words(self, defense: str, family: str) -> str:
         """What attacks of one family achieve against ``defense``; see
@@ -88,16 +96,12 @@ class Board:
     def _without_result(self, defense: str) -> dict[str, str]:
         """The attacks that are made for ``defense`` and of which there is no result, in words."""
         made_for = FEDERATIONS[self.federation].made_for(defense)
-        refused = {row["attack"] for row in self.rows if row["defense"] == defense and row.get("reason")}
+        refused = {row["attack"] for row in self.by_defense[defense] if row.get("reason")}
         return {
             attack: f"{attack}, which cannot run here" if attack in refused else attack
             for attack in made_for
             if attack not in self.found.get(defense, {})
         }
-
-    def summary(self, family: str) -> str:
-        """What attacks of one family achieve where nothing defends."""
-        return summary(self.of_family(UNDEFENDED, family))
 
 
 def estimated(attack: str) -> str:
@@ -126,16 +130,3 @@ def _of_all_seeds(rows: Rows, grid: ScoreboardGrid) -> Rows:
         for row in rows
         if len(found[row["defense"], row["attack"]]) == seeds.get(row["attack"], grid.seeds)
     ]
-
-
-def unfinished(board: Board, defenses: Sequence[str]) -> str:
-    """What of ``defenses``, and of nothing that defends, was not run with all seeds; "" if all was."""
-    own = FEDERATIONS[board.federation].defenses
-    expected = [UNDEFENDED, *(name for name in defenses if own is None or name in own)]
-    ran = {(row["defense"], row["attack"] == COST) for row in board.rows}
-    attacks, costs = ([d for d in expected if (d, of_costs) not in ran] for of_costs in (False, True))
-    if attacks == expected:
-        return "Not run yet: `make scoreboard` runs it."
-    lacking = {"attacks": attacks, "costs": costs}
-    text = [f"{what} with {', '.join(names)}" for what, names in lacking.items() if names]
-    return f"Not complete: {' and '.join(text)} were not run. `make scoreboard` runs them." if text else ""

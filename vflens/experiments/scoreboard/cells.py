@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from vflens.errors import VflensError
 from vflens.experiments.pages.cost import use_of
@@ -102,16 +102,6 @@ def kept(grid: ScoreboardGrid, pool: Pool, only: Collection[str] = ()) -> Rows:
     """The rows of ``grid`` that are there already, in its order; one that two files have comes once."""
     have = by_key(pool.folder)
     return [row for of in _wanted(grid, only).values() for key, _ in of.values() for row in have.get(key, ())]
-
-
-def renewed(old: Rows, new: Rows) -> Rows:
-    """``old`` rows of which ``new`` ones take the place, where they are of the same attack and federation."""
-    fresh = {_what(row) for row in new}
-    return [*(row for row in old if _what(row) not in fresh), *new]
-
-
-def _what(row: Document) -> tuple[Any, ...]:
-    return (*(row[name] for name in Place._fields), row["attack"])
 
 
 def missing(grid: ScoreboardGrid, pool: Pool, only: Collection[str] = ()) -> dict[Place, Keyed]:

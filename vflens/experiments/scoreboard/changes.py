@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import TypeAlias
 
 from vflens.experiments.scoreboard.board import FAMILIES, Board, boards
-from vflens.experiments.scoreboard.grid import FEDERATIONS, ScoreboardGrid
+from vflens.experiments.scoreboard.grid import ScoreboardGrid
 from vflens.experiments.scoreboard.lines import item, listed
 from vflens.experiments.scoreboard.ranks import ranked
 from vflens.experiments.scoreboard.tuned import is_apart
@@ -76,9 +76,7 @@ def _names(rows: Rows, kind: str) -> set[str]:
 
 def _verdicts(every: Sequence[Board]) -> Verdicts:
     return {
-        (f"{FEDERATIONS[board.federation].title}, {board.data}", defense, FAMILIES[family]): board.words(
-            defense, family
-        )
+        (board.title, defense, FAMILIES[family]): board.words(defense, family)
         for board in every
         for defense in board.found
         for family in FAMILIES

@@ -86,13 +86,29 @@ def compared(file: Path, data: str, progress: Callable[[int, int], None]) -> tup
         PluginError: as :meth:`vflens.registry.Registry.entered_file`.
         DataError: the data cannot be read.
     """
-    if data not in DATA:
-        raise ConfigError(f"--data {data!r}: the scoreboard has {one_of(DATA)}")
-    grid = ScoreboardGrid((data,), [f for f in FEDERATIONS if f not in (PROTECTED, CLEAR)], cost_seeds=0)
+    grid = replace(grid_of(data, [f for f in FEDERATIONS if f not in (PROTECTED, CLEAR)]), cost_seeds=0)
     with ATTACKS.entered_file(file) as name, tempfile.TemporaryDirectory(prefix="vflens-entry-") as kept:
         start = time.monotonic()
         own = scored(replace(grid, attacks=[name], defenses=[]), Pool(Path(kept), progress=progress))
-        return standings(name, own, parquet_rows(PUBLISHED), grid), time.monotonic() - start
+        return standings(name, own, published_in(grid), grid), time.monotonic() - start
+
+
+def grid_of(data: str, federations: Sequence[str]) -> ScoreboardGrid:
+    """The sections of ``federations`` on ``data``.
+
+    Raises:
+        ConfigError: the scoreboard has no such data.
+    """
+    if data not in DATA:
+        raise ConfigError(f"--data {data!r}: the scoreboard has {one_of(DATA)}")
+    return ScoreboardGrid((data,), federations)
+
+
+def published_in(grid: ScoreboardGrid) -> Rows:
+    """The published rows of the sections of ``grid``, without tuned ones."""
+    sections = {*grid.sections()}
+    rows = (row for row in parquet_rows(PUBLISHED) if (row["federation"], row["data"]) in sections)
+    return [row for row in rows if not is_apart(row)]
 
 
 def earlier(file: Path) -> Rows:
@@ -122,8 +138,7 @@ def standings(attack: str, own: Rows, published: Rows, grid: ScoreboardGrid) -> 
 
 
 def _standing(attack: str, board: Board) -> EntryRank:
-    cast, found = FEDERATIONS[board.federation], board.found[UNDEFENDED]
-    section = f"{cast.title}, {board.data}"
+    cast, found, section = FEDERATIONS[board.federation], board.found[UNDEFENDED], board.title
     if attack not in found:
         reasons = filter(None, (row.get("reason") for row in where(board.rows, attack=attack)))
         return EntryRank(attack, section, reason=next(reasons))

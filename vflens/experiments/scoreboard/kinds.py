@@ -6,7 +6,6 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from vflens.experiments.sweeps.pool import Rows
 from vflens.plugins.attack import installed_attack
 from vflens.storage.arrow import parquet_rows
 from vflens.types import Knowledge
@@ -28,15 +27,6 @@ def kind_of(attack: str) -> Kind | None:
     if found is None:
         return _published().get(attack)
     return Kind("means" if found.means_only else found.estimates, found.needs)
-
-
-def described(rows: Rows) -> Rows:
-    """``rows`` with the kinds of their attacks, where they have one."""
-    kinds = {name: kind_of(name) for name in {row["attack"] for row in rows}}
-    columns = {
-        n: {"estimates": k.estimates, "needs": " ".join(sorted(k.needs))} for n, k in kinds.items() if k
-    }
-    return [{**row, **columns.get(row["attack"], {})} for row in rows]
 
 
 @cache

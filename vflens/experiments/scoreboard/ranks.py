@@ -7,24 +7,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from vflens.experiments.pages.cost import FEWEST
 from vflens.experiments.scoreboard.board import FAMILIES, Board
 from vflens.experiments.scoreboard.grid import APART, FEDERATIONS, UNDEFENDED
-from vflens.experiments.scoreboard.keys import sends
-from vflens.experiments.scoreboard.lines import listed, paragraph, table
 from vflens.experiments.scoreboard.verdicts import CellResult, best
 from vflens.types import Knowledge, Setting
 
-HEAD = f"""\
-## Attacks by rank
-
-The **relative error** is the mean over the tables below in which the attack has at least {FEWEST} finite
-results and nothing defends; its interval takes the seeds of tables as independent. *Best in* counts the
-defences of those tables, and nothing that defends, behind which it beats a blind guess and no attack of its
-threat model has a smaller error on what it estimates; "of" so many with enough results. Attacks of other
-tables met other tasks. Protected training, masked sums and the regression of a number have sections of
-their own.
-"""
+RANK_HEADS = ("attack", "estimates", "rank", "relative error", "best in", "sections")
 TIE = 1e-9  # of relative errors: exact attacks differ by rounding
 _GRANTED = {Knowledge.AUXILIARY, Knowledge.KNOWN_LABELS, Knowledge.MOMENTS}
 
@@ -112,19 +100,10 @@ def _wins(attack: str, cell: Sequence[CellResult]) -> bool:
     )
 
 
-def rank_tables(boards: Sequence[Board]) -> Iterator[str]:
-    """The tables of :func:`ranked`, with a lead."""
-    found = ranked(boards)
-    if not found:
-        return
-    yield HEAD
-    attacks = {row.attack for rows in found.values() for row in rows}
-    if sending := sorted(filter(sends, attacks)):
-        yield paragraph(f"These break the protocol, and all others only read: {listed(sending)}.")
-    heads = ["attack", "estimates", "rank", "relative error", "best in", "tables"]
-    for threat, rows in found.items():
-        yield f"### {threat}\n"
-        yield table(heads, [_line(row, _place(row, rows)) for row in rows])
+def rank_lines(boards: Sequence[Board]) -> Iterator[tuple[Threat, list[list[str]]]]:
+    """The tables of :func:`ranked` under :data:`RANK_HEADS`."""
+    for threat, rows in ranked(boards).items():
+        yield threat, [_line(row, _place(row, rows)) for row in rows]
 
 
 def _place(row: Ranked, rows: Sequence[Ranked]) -> int:

@@ -6,21 +6,12 @@ its own. So no truth of a scored run decides a setting.
 
 from __future__ import annotations
 
-import tempfile
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 
 from vflens.errors import VflensError
-from vflens.experiments.scoreboard.board import FAMILIES, Board
-from vflens.experiments.scoreboard.cells import by_key, measured
-from vflens.experiments.scoreboard.grid import FEDERATIONS, UNDEFENDED, Place, ScoreboardGrid
-from vflens.experiments.scoreboard.keys import Keyed, keyed, with_keys
-from vflens.experiments.scoreboard.lines import table
-from vflens.experiments.scoreboard.ranks import TIE, reads_grants
-from vflens.experiments.scoreboard.verdicts import CellResult, over_seeds
-from vflens.experiments.sweeps.pool import Cell, Pool, Rows
-from vflens.numerics.measures.intervals import least_first
+from vflens.experiments.scoreboard.grid import FEDERATIONS, Place
+from vflens.experiments.scoreboard.keys import keyed, with_keys
+from vflens.experiments.sweeps.pool import Rows
 from vflens.types import Document
 from vflens.words import counted
 
@@ -34,79 +25,12 @@ GRIDS: Mapping[str, Sequence[Document]] = {
     ),
     "grna": tuple({"learning_steps": n, "learning_rate": rate} for n in (30, 200) for rate in (1e-3, 1e-2)),
 }
-TUNING_SEEDS = (101, 102, 103)
-TUNED = "tuned"  # the label of the row with the chosen settings; those of trials are numbers
-HEAD = """\
-## Tuned and default settings
-
-For attacks whose settings matter, the best of a few, where nothing defends. What is best is decided on
-{seeds} other seeds, with other rows: no truth of a scored run takes part. The **budget** is the number of
-settings tried, and the seconds of a processor that all of them took on these seeds, federations included.
-Default rows are those of the tables below; a rank is that among attacks on the same, of the same threat
-model, in the same table.
-"""
-
-
-def tuned(grid: ScoreboardGrid, pool: Pool) -> Rows:
-    """The rows of all trials, and of chosen settings on the seeds of ``grid``; the missing ones are run."""
-    with pool.alone(), tempfile.TemporaryDirectory(prefix="vflens-scoreboard-") as scratch:
-        tried = _filled(pool, scratch, [of for section in grid.sections() for of in _trials(*section)])
-        finals = [of for chosen in _choices(tried) for of in _finals(grid, chosen)]
-        return [*tried, *_filled(pool, scratch, finals)]
 
 
 def is_apart(row: Document) -> bool:
     """Whether ``row`` is of a trial or of chosen settings."""
     name, _, label = row["attack"].partition(":")
     return name in GRIDS and bool(label)
-
-
-def _trials(federation: str, data: str) -> Iterator[tuple[Place, Keyed]]:
-    """Each attack in a run of its own, for its seconds."""
-    for attack, settings in GRIDS.items():
-        own = FEDERATIONS[federation].attack(attack, data)
-        for seed in TUNING_SEEDS if own else ():
-            place = Place(data, federation, UNDEFENDED, seed)
-            tables = [{**(own or {}), **one, "name": f"{attack}:{i}"} for i, one in enumerate(settings)]
-            yield place, with_keys(place, {table["name"]: table for table in tables})
-
-
-def _finals(grid: ScoreboardGrid, chosen: tuple[str, str, str, int]) -> Iterator[tuple[Place, Keyed]]:
-    federation, data, attack, best = chosen
-    own = FEDERATIONS[federation].attack(attack, data)
-    for seed in range(1, grid.seeds + 1):
-        place, name = Place(data, federation, UNDEFENDED, seed), f"{attack}:{TUNED}"
-        yield place, with_keys(place, {name: {**(own or {}), **GRIDS[attack][best], "name": name}})
-
-
-def _filled(pool: Pool, scratch: str, wanted: Sequence[tuple[Place, Keyed]]) -> Rows:
-    """The rows of ``wanted``, of which the missing ones are run."""
-    have = by_key(pool.folder)
-    left = [one for one in wanted if any(key not in have for key, _ in one[1].values())]
-    cells = [Cell({"keys": [key for key, _ in one[1].values()]}, one) for one in left]
-    pool.run(partial(_timed, scratch=scratch), cells)
-    have = by_key(pool.folder)
-    return [row for _, of in wanted for key, _ in of.values() for row in have.get(key, ())]
-
-
-def _timed(place: Place, attacks: Keyed, *, scratch: str) -> Rows:
-    start = time.process_time()
-    rows = measured(place, attacks, scratch=scratch)
-    return [{**row, "seconds": time.process_time() - start} for row in rows]
-
-
-def _choices(rows: Rows) -> Iterator[tuple[str, str, str, int]]:
-    """Federation, data, attack and the number of its best settings, by the trials among ``rows``."""
-    trials: dict[tuple[str, str, str], dict[int, Rows]] = {}
-    for row in rows:
-        name, _, label = row["attack"].partition(":")
-        if row["seed"] in TUNING_SEEDS and row.get("blind") is not None:
-            of = trials.setdefault((row["federation"], row["data"], name), {})
-            of.setdefault(int(label), []).append(row)
-    for place, of in trials.items():
-        found = {number: over_seeds(own) for number, own in sorted(of.items())}
-        errors = {number: least_first(one.mean) for number, one in found.items() if one is not None}
-        yield *place, min(errors, key=lambda number: errors[number])
 
 
 def age(rows: Rows) -> str:
@@ -133,50 +57,3 @@ def _keys(place: Place, attack: str) -> set[str]:
     except VflensError:
         return set()
     return {key for table in tables for key, _ in with_keys(place, {attack: table}).values()}
-
-
-def tuned_tables(boards: Sequence[Board], rows: Rows) -> Iterator[str]:
-    """The section on the trials and chosen settings among ``rows``; nothing where there are none."""
-    lines = [
-        line
-        for federation, data, attack, best in _choices(rows)
-        for board in boards
-        if (board.federation, board.data) == (federation, data)
-        for line in _lines(board, [r for r in rows if _is_of(r, board, attack)], attack, best)
-    ]
-    heads = ["attack", "table", "settings", "rank", "relative error", "settings tried", "seconds"]
-    yield from [HEAD.format(seeds=len(TUNING_SEEDS)), table(heads, lines)] if lines else []
-
-
-def _is_of(row: Document, board: Board, attack: str) -> bool:
-    name = row["attack"].partition(":")[0]
-    return (row["federation"], row["data"], name) == (board.federation, board.data, attack)
-
-
-def _lines(board: Board, rows: Rows, attack: str, best: int) -> Iterator[list[str]]:
-    default = board.found[UNDEFENDED].get(attack)
-    final = over_seeds([r for r in rows if r["attack"].endswith(f":{TUNED}") and r.get("blind") is not None])
-    if default is None or final is None:
-        return
-    seconds = sum({r["seed"]: r["seconds"] for r in rows if r["seed"] in TUNING_SEEDS}.values())
-    place = f"{FEDERATIONS[board.federation].title}, {board.data}"
-    chosen = ", ".join(f"`{name} = {value}`" for name, value in GRIDS[attack][best].items()) or "default"
-    budget = str(len(GRIDS[attack])), f"{seconds:.0f}"
-    yield [attack, place, "default", *_standing(board, default), "1", "–"]
-    yield [attack, place, f"tuned: {chosen}", *_standing(board, final), *budget]
-
-
-def _standing(board: Board, found: CellResult) -> tuple[str, str]:
-    """The rank of ``found`` among the others on the same of the same threat model, and its relative error."""
-    setting, attack = FEDERATIONS[board.federation].setting, found.attack.partition(":")[0]
-    rivals = [
-        other
-        for name, other in board.found[UNDEFENDED].items()
-        if (name != attack and other.family == found.family and other.is_decided)
-        and reads_grants(other, setting) is reads_grants(found, setting)
-    ]
-    rank = 1 + sum(other.mean < found.mean - TIE for other in rivals)
-    return (
-        f"{rank} of {len(rivals) + 1} on {FAMILIES[found.family]}",
-        f"{found.mean:.2f} ± {found.relative.half:.2f}",
-    )

@@ -1,4 +1,4 @@
-"""What the numbers of the scoreboard mean, in words, by a stated rule (:data:`RULE`).
+"""What the numbers of the scoreboard mean, in words, by the rule that ``docs/scoreboard.md`` states.
 
 :func:`words` says all that the page says of attacks; what a defence costs has its words in
 :mod:`vflens.experiments.pages.cost`.
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from vflens.experiments.outcome.table import where
-from vflens.experiments.pages.cost import DECIDED, FEWEST
+from vflens.experiments.pages.cost import FEWEST
 from vflens.experiments.results.titles import ON_GRANTS_ONLY
 from vflens.experiments.scoreboard.kinds import Kind, kind_of
 from vflens.experiments.sweeps.pool import Rows
@@ -23,33 +23,6 @@ HIDES = 0.1  # of a blind guess's error: a smaller change is none
 EXACT = 0.1
 #: Measures of which less is better for the attack; of the others 1 less the figure is its error.
 ERRORS = ("MSE", "distance")
-RULE = f"""\
-The **relative error** is the error of an attack over that of the best blind guess on the same rows: 0 is
-exact, 1 no better than blind. Over seeds both errors are added before they are divided; a seed in which
-both are 0 had nothing to find, and one without a finite figure found nothing: both are left out, and counted
-as *undefined*. An attack **beats a blind guess** if the 95 % interval of its relative error over seeds
-(Student's t) ends below 1; the tables print it **bold**. It *finds nearly all* if the interval ends below
-{EXACT}, else *part*. The *best attack* is the one of least relative error among those. A defence
-
-- **hides all**: no attack beats a blind guess;
-- **hides nothing**: the best attack's relative error is at most {HIDES} larger than without a defence;
-- **hides part**: it is larger by more; **nothing or part**: the interval of the difference holds {HIDES};
-- is **not decided**: none beats a blind guess, but one that did without it is below {1 - HIDES} on average;
-- is **not decided without** an attack that is made for it: one is installed and has no result here; where it
-  cannot run, the reason stands below the table;
-- **acts on what is granted only**: it changes nothing that training or predictions send, so it gets no
-  verdict on that; one on what is granted follows where attacks that read it ran.
-
-There is **no verdict** from fewer than {FEWEST} seeds with a finite result.
-
-Its **cost** is in AUC for two classes, in R² for a number, else in accuracy: the mean difference from the
-undefended model, seed by seed, on runs without attacks. Beside it stands the **gain**: what the federation
-has over the active party alone (over each client alone). The words are
-
-- **no use left**: the interval of the gain contains 0, or lies below it;
-- **not decided**: the half width of the interval of the difference is over {DECIDED};
-- **at no measured cost**: that interval contains 0; else **at a cost of** the mean;
-- **the model is of no use**: the undefended one's gain contains 0, so nothing is said of its defences."""
 
 
 @dataclass(frozen=True)
@@ -95,7 +68,7 @@ class CellResult:
 
     @property
     def beats_blind(self) -> bool:
-        """See :data:`RULE`."""
+        """Whether the interval of the relative error ends below 1, of enough seeds."""
         return self.is_decided and self.mean + self.relative.half < 1
 
 
@@ -203,17 +176,6 @@ def _success(found: Sequence[CellResult]) -> str:
         if len(found) > 1
         else f"{found[0].attack} does not beat a blind guess"
     )
-
-
-def summary(found: Sequence[CellResult]) -> str:
-    """What the attacks of one family achieve where nothing defends: how many of them beat a blind guess, and
-    the three most successful.
-    """
-    ranked = sorted(found, key=lambda f: (not f.beats_blind, not f.is_decided, least_first(f.mean)))
-    decided = sum(f.is_decided for f in ranked)
-    beating = sum(f.beats_blind for f in ranked)
-    count = f"{beating} of {counted(decided, 'attack')} with enough results beat a blind guess. "
-    return (count if decided else "") + "; ".join(words([f]) for f in ranked[:3])
 
 
 def _few(found: Sequence[CellResult]) -> str:

@@ -232,14 +232,17 @@ def render(
     data: str,
     command: str,
     opening: Document | None = None,
+    ahead: int = 0,
 ) -> str:
     """The page: title, lead, notes, what has no result, every row, plots, tables, the command; ``opening``:
-    what is chosen of its rows at first.
+    what is chosen of its rows at first; ``ahead``: so many tables, and a plot, stand before the
+    rows.
     """
     seeds = len({r["seed"] for r in drawn.rows})
-    given = {"explained": explained(seeds, opening), "packed": packed(drawn.rows), "plotly": plotly()}
+    given = {"explained": explained(seeds, opening), "packed": packed(drawn.rows), "ahead": ahead}
     template = templates().get_template("sweep.html.j2")
-    return template.render(title=title, drawing=drawn, refused=refused, data=data, command=command, **given)
+    given |= {"plotly": plotly(), "data": data, "command": command}
+    return template.render(title=title, drawing=drawn, refused=refused, **given)
 
 
 def disagreements(rows: Sequence[Document]) -> list[str]:

@@ -11,6 +11,12 @@ import pandas as pd
 import pytest
 from scipy import stats
 
+from vflens.experiments.scoreboard.board import boards
+from vflens.experiments.scoreboard.explorer import verdicts as hiding
+from vflens.experiments.scoreboard.grid import ScoreboardGrid
+from vflens.experiments.scoreboard.tuned import is_apart
+from vflens.storage.arrow import parquet_rows
+
 DOCS = Path(__file__).parents[4] / "docs"
 TABLES = {"Vertical": ("vertical-lr", "vertical-split"), "Horizontal": ("horizontal",)}
 CELL = ["federation", "data", "defense", "attack"]
@@ -86,11 +92,13 @@ def test_ranks_and_relative_errors_are_those_of_the_file(threat: str) -> None:
 
 
 def verdicts() -> list[tuple[str, str, str]]:
-    """Defence, verdict on columns and on labels, of logistic regression on bank."""
-    text = page().partition("### Vertical, softmax regression, bank\n")[2].partition("<details")[0]
-    cells = [line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| ")]
-    at = cells[0].index("columns"), cells[0].index("labels")
-    return [(c[0], c[at[0]], c[at[1]]) for c in cells[2:]]
+    """Defence, verdict on columns and on labels, of logistic regression on bank, on the page of --page."""
+    rows = parquet_rows(DOCS / "scoreboard.parquet")
+    rows = [r for r in rows if (r["data"], r["federation"]) == ("bank", "vertical-lr") and not is_apart(r)]
+    (board,) = boards(rows, ScoreboardGrid(("bank",), ("vertical-lr",)))
+    table = hiding(board, {defense: board.cost(defense) for defense in board.found})
+    at = [*table.heads].index("columns"), [*table.heads].index("labels")
+    return [(line[0], line[at[0]], line[at[1]]) for line in table.rows]
 
 
 def test_verdicts_and_their_intervals_follow_from_the_file() -> None:

@@ -8,10 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pytest
 from commandline import Run
 from scoreboard_parity import PARITY, parity_tables
+from scoreboard_rows import renewed
 
-from vflens.experiments.scoreboard.cells import renewed
 from vflens.experiments.scoreboard.changes import changes, said
 from vflens.experiments.scoreboard.explorer import explored
 from vflens.experiments.scoreboard.grid import UNDEFENDED, ScoreboardGrid
@@ -99,7 +100,7 @@ def test_a_file_that_is_no_scoreboard_is_refused_in_a_sentence(vflens: Run, tmp_
     facts.append(vflens("scoreboard").err)
     assert "not the results of a scoreboard, give its scoreboard.parquet" in facts[0]
     assert "no Parquet file that can be read, give one" in facts[1]
-    assert "give one of --attack FILE, --page FILE.html and --since FILE.parquet" in facts[2]
+    assert "give one of --attack FILE, --defense FILE, --page FILE.html and --since FILE.parquet" in facts[2]
 
 
 def test_new_rows_take_the_place_of_their_own_only() -> None:
@@ -131,3 +132,36 @@ def test_every_result_is_on_the_page_with_its_relative_error() -> None:
     }
     assert {r["federation"] for r in table} == {"Vertical, softmax regression"}
     assert [r["share"] for r in table if r["attack"] == "gradient_sign"] == [0.9]
+
+
+def _plots(text: str) -> list[Any]:
+    return [json.loads(spec) for spec in re.findall(r'<script type="application/json">(.*?)</script>', text)]
+
+
+def test_the_page_opens_on_defences_by_leak_and_price_each_a_named_mark() -> None:
+    rows = made("ls", (0.1,) * 5) + made("ls", HALF, "max_norm") + made("half", (0.3,) * 5, "label_dp")
+    rows += made("ls", (0.7,) * 5, "label_dp") + made("half", HALF)
+    for defense, figure in {UNDEFENDED: 0.9, "max_norm": 0.8, "label_dp": 0.6}.items():
+        cost = {"attack": "cost", "defense": defense, "blind": None, "measure": "AUC", "alone": 0.5}
+        rows += [{**rows[0], **cost, "figure": figure, "seed": seed} for seed in range(10)]
+    text = explored(rows, data="scoreboard.parquet", command="again")
+    first, *_ = _plots(text)
+    (marks,) = first["data"]
+    names = dict(zip(marks["text"], zip(marks["x"], marks["y"], strict=True), strict=True))
+    assert marks["mode"] == "markers+text"
+    assert names.keys() == {UNDEFENDED, "max_norm", "label_dp"}
+    assert names["max_norm"] == (pytest.approx(0.1), pytest.approx(0.5))
+    assert names["label_dp"] == (pytest.approx(0.3), pytest.approx(0.3))  # the strongest attack's
+    assert names[UNDEFENDED] == (0, pytest.approx(0.1))
+    assert first["layout"]["xaxis"]["title"]["text"] == "price: AUC lost"
+    before, ranks, explorer, hidden = (
+        text.index(part)
+        for part in ("defences by leak", "Attacks by rank", 'id="explorer"', "what defences hide")
+    )
+    assert before < ranks < explorer < hidden
+
+
+def test_reasons_stand_on_the_page() -> None:
+    rows = made("ls", HALF) + made("gia", HALF, figure=None, blind=None, reason="no <b> here", refused=False)
+    text = explored(rows, data="scoreboard.parquet", command="again")
+    assert "Vertical, softmax regression, bank, gia: no &lt;b&gt; here" in text

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import scoreboard_tuned as module
+from scoreboard_ranks import tuned_tables
+from scoreboard_tuned import TUNING_SEEDS, tuned
 
-from vflens.experiments.scoreboard import tuned as module
 from vflens.experiments.scoreboard.board import Board
 from vflens.experiments.scoreboard.grid import FEDERATIONS, NUMBER, UNDEFENDED, ScoreboardGrid
-from vflens.experiments.scoreboard.tuned import TUNING_SEEDS, is_apart, tuned, tuned_tables
+from vflens.experiments.scoreboard.tuned import is_apart
 from vflens.experiments.sweeps.pool import Pool, Rows
 
 PLACE = {"data": "bank", "federation": "vertical-lr", "defense": UNDEFENDED}

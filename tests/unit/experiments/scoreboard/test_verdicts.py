@@ -126,17 +126,7 @@ UNDEFENDED_WORDS: list[tuple[str, str]] = [
     (alone(made(UNDEFENDED, EXACT[1:])), "no verdict: 4 of at least 5 results of ls"),
     (alone(), "nothing was scored"),
 ]
-SUMMARIES: list[tuple[str, str]] = [
-    (Board("bank", "vertical-lr", made(UNDEFENDED, HALF) + made(UNDEFENDED, BLIND, attack="gia")
-          + made(UNDEFENDED, EXACT[1:], attack="cls")).summary("features"), (
-        "1 of 2 attacks with enough results beat a blind guess. ls finds part (0.50 ± 0.00); gia does not "
-        "beat a blind guess; no verdict: 4 of at least 5 results of cls"
-    )),
-    (Board("bank", "vertical-lr", made(UNDEFENDED, EXACT[1:])).summary("features"), (
-        "no verdict: 4 of at least 5 results of ls"
-    )),
-]  # fmt: skip
-EVERY = AGAINST + MADE_FOR + ON_GRANTS + UNDEFENDED_WORDS + SUMMARIES
+EVERY = AGAINST + MADE_FOR + ON_GRANTS + UNDEFENDED_WORDS
 
 
 @pytest.mark.parametrize(("found", "expected"), EVERY)

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 from browser import chromium, page
+from scoreboard_rows import described
 
 from vflens.experiments.scoreboard.entry import earlier
 from vflens.experiments.scoreboard.explorer import explored
 from vflens.experiments.scoreboard.keys import COST
-from vflens.experiments.scoreboard.kinds import PUBLISHED, described
+from vflens.experiments.scoreboard.kinds import PUBLISHED
 from vflens.experiments.sweeps.pool import write_rows
 from vflens.storage.arrow import parquet_rows
 
@@ -70,14 +71,18 @@ def test_an_attack_that_is_gone_is_left_out_of_the_comparison(tmp_path: Any) -> 
 
 @pytest.mark.timeout(300)
 def test_the_page_opens_with_ranks(page: Any, tmp_path: Any) -> None:
-    """The first plot has a mark for each attack of one federation that nothing defends, by error."""
+    """The first chart has a named mark for each defence; that of the ranks one for each attack, by error."""
     from playwright.sync_api import expect
 
     rows = [r for r in parquet_rows(PUBLISHED) if (r["data"], r["federation"]) == ("bank", "vertical-lr")]
     text = explored(rows, data="scoreboard.parquet", command="again")
     (tmp_path / "board.html").write_text(text, encoding="utf-8")
     page.goto((tmp_path / "board.html").as_uri())
+    chart = page.locator("#first .plot").first
+    expect(chart.locator(".point").first).to_be_visible(timeout=60_000)
+    assert chart.locator(".textpoint").count() >= 20
     plot = page.locator("#explorer .curve").first
+    plot.scroll_into_view_if_needed()
     label = "estimates: columns: error / blind error over attack"
     expect(plot).to_have_attribute("aria-label", label, timeout=60_000)
     expect(plot.locator(".point").first).to_be_visible(timeout=60_000)
