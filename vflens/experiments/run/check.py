@@ -28,7 +28,7 @@ from vflens.experiments.run.dealer import data_set, deal_tables, remove_sockets,
 from vflens.experiments.run.early import refuse_early
 from vflens.experiments.run.horizontal.check import check_horizontal
 from vflens.experiments.run.loading import load_any
-from vflens.experiments.run.own_tables import check_tables
+from vflens.experiments.run.own_tables import check_tables, few_rows
 from vflens.experiments.run.vertical.check import alignment_cost, check_vertical
 from vflens.plugins.malicious import SENT
 from vflens.services.folder import check_private
@@ -80,8 +80,8 @@ def check(file: Path, see: Callable[[Mapping[str, TableCheck]], None] = lambda c
 
 def _check_description(spec: PartyFile, see: Callable[[Mapping[str, TableCheck]], None]) -> Document:
     see(check_tables({"table": spec}))
-    table = read_party_table(spec)
-    return _facts(table)
+    facts = _facts(table := read_party_table(spec))
+    return facts | ({"audit": few} if (few := few_rows(len(table.ids))) else {})
 
 
 def _facts(table: Table) -> Document:

@@ -104,7 +104,7 @@ def _gaps(spec: PartyFile, table: TableProfile) -> Iterator[Flaw]:
     by_column = {c.name: c.missing for c in table.columns if c.missing and not c.keeps_gaps}
     empty = [name for name, missing in by_column.items() if missing == table.rows]
     for name in empty:
-        yield a_flaw("empty", name, f"{name} has no value", f"leave {name} out of columns", refused=True)
+        yield a_flaw("empty", name, f"{name} has no value", left_out(name), refused=True)
     if empty and spec.missing != "drop_row":
         return  # to drop rows would leave none
     counts = ", ".join(f"{name} {missing:,}" for name, missing in by_column.items())
@@ -151,6 +151,6 @@ def _categories(spec: PartyFile, column: ColumnProfile) -> Iterator[Flaw]:
     if different > MOST_CATEGORIES:
         yield many_texts(column, different)
     elif different == 1 and column.name not in spec.categories:
-        yield constant(column.name, quoted(column.different()[0].as_py()))
+        yield constant(column.name)
     else:
         yield from _of_labels(column.name, column.different().to_pylist(), "text")

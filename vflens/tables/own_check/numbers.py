@@ -56,7 +56,7 @@ def of_numbers(spec: PartyFile, column: ColumnProfile) -> Iterator[Flaw]:
         return
     low, high = float(values.min()), float(values.max())
     if low == high:
-        yield constant(column.name, f"{low:g}")
+        yield constant(column.name)
     elif epoch := _epoch(low, high):
         yield a_flaw("epoch", column.name, f"{column.name} could be {epoch}", "it is read as numbers")
     elif _numbers_rows(values):

@@ -15,7 +15,7 @@ _TIMES = 10  # as many rows as columns: fewer fit by chance
 _LEFT = 1e-3  # of the variance, which a function of others leaves at most
 _PART = 0.02  # of a coefficient of scaled columns that counts
 _MOST = 3  # columns of a product
-_SEED, _FEW = 0, 0.1
+_SEED, _DEVIATIONS = 0, 3
 
 
 def relations(table: Table) -> Iterator[Flaw]:
@@ -32,7 +32,7 @@ def relations(table: Table) -> Iterator[Flaw]:
         yield a_flaw(
             "function of others", name, sentence, "who learns these learns it: share it only if needed"
         )
-    yield from _repeated(table)
+    yield from _repeated(table, names)
 
 
 def _functions(x: Array, names: list[str]) -> Iterator[tuple[str, list[str]]]:
@@ -57,10 +57,13 @@ def _named(share: Array, basis: list[int], names: list[str]) -> list[str]:
     return [names[i] for i, part in zip(basis, share.tolist(), strict=True) if abs(part) > _PART]
 
 
-def _repeated(table: Table) -> Iterator[Flaw]:
-    """Rows that equal an earlier one under another id, where most rows differ."""
-    draw = np.random.default_rng(_SEED).normal(size=len(table.columns))
-    repeats = len(table.features) - len(np.unique(table.features @ draw))
-    if 0 < repeats < _FEW * len(table.features):
+def _repeated(table: Table, names: list[str]) -> Iterator[Flaw]:
+    """Rows that equal an earlier one under another id, more than if each column were dealt anew."""
+    rng, groups = np.random.default_rng(_SEED), list(dict.fromkeys(names))
+    marks = np.zeros((len(table.features), len(groups)))
+    for j, name in enumerate(names):
+        marks[:, groups.index(name)] += table.features[:, j] * rng.normal()
+    repeats, chance = (len(x) - len(np.unique(x.sum(axis=1))) for x in (marks, rng.permuted(marks, axis=0)))
+    if repeats > chance + _DEVIATIONS * chance**0.5:
         sentence = f"all columns repeat an earlier row in {of(repeats, len(table.features))}"
         yield a_flaw("repeated rows", "", sentence, "remove them if they are one person under two ids")
