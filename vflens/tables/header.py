@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import pairwise
 
 from vflens.errors import DataError
 
@@ -39,8 +40,8 @@ def holds_cells(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
 
 def _counts_columns(names: Sequence[str]) -> bool:
     """Whether the numbers among ``names`` are years or places: they rise, in equal steps or many."""
-    numbers = [float(n.replace(",", ".")) for n in names if _PLAIN.fullmatch(n)]
-    steps = {round(b - a, 9) for a, b in zip(numbers, numbers[1:], strict=False)}
+    numbers = [_number(name) for name in names if _PLAIN.fullmatch(name)]
+    steps = {round(b - a, 9) for a, b in pairwise(numbers)}
     if not steps or min(steps) <= 0:
         return False
     return len(numbers) >= _RUN or steps == {1} or (len(steps) == 1 and len(numbers) > 2)
@@ -65,6 +66,10 @@ def _form(text: str) -> str:
     return "#" if _PLAIN.fullmatch(text) else re.sub(r"\d+", "#", text)
 
 
+def _number(text: str) -> float:
+    return float(text.replace(",", ".").replace("−", "-"))
+
+
 def _between(name: str, cells: Sequence[str]) -> bool:
-    numbers = [float(cell.replace(",", ".").replace("−", "-")) for cell in cells]
-    return min(numbers) <= float(name.replace(",", ".").replace("−", "-")) <= max(numbers)
+    numbers = [_number(cell) for cell in cells]
+    return min(numbers) <= _number(name) <= max(numbers)

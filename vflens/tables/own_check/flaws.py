@@ -15,12 +15,14 @@ from vflens.tables.description import PartyFile
 from vflens.tables.encodings import MOST_CATEGORIES
 from vflens.tables.own_check.flaw import Flaw, a_flaw, constant, key, left_out, mended_by, of, quoted
 from vflens.tables.own_check.numbers import of_numbers
-from vflens.tables.own_check.profile import ColumnProfile, TableProfile
+from vflens.tables.own_check.profile import TOTAL, ColumnProfile, TableProfile
 from vflens.tables.own_check.texts import many_texts, of_text
 from vflens.tables.reading import WholeColumns
 from vflens.tables.written.numbers import PLAIN
 from vflens.words import counted
 
+_RARELY, _NAMED = 0.05, 3  # of the rows are totals; columns that a sentence names
+_UNIT = re.compile(r"(?:10\^?\d+/)?(?=.*[^\W\d_]|.*[%°‰])\D+")  # a word or mark without digits
 _FILLED = ('missing = "mean" fills in numbers',)
 #: Spaces and marks of a label, but none between digits; a hyphen between letters.
 _LOOSE = re.compile(r"[\s_;:!?'\"`´]|(?<!\d)[.,]|[.,](?!\d)|(?<=[^\W\d_])[-–](?=[^\W\d_])")
@@ -41,6 +43,7 @@ def flaws(
         nameless: the places of columns without a name.
     """
     found = [*_empty_ids(spec, table), *_repeated_ids(spec, table), *_gaps(spec, table), *_alike(spec, table)]
+    found += [*_totals(spec, table, tries), *_unit_row(table)]
     for column in table.columns:
         if column.name in nameless:
             found.append(_nameless(column, nameless[column.name]))
@@ -97,6 +100,39 @@ def _repeated_ids(spec: PartyFile, table: TableProfile) -> Iterator[Flaw]:
         )
 
 
+def _totals(spec: PartyFile, table: TableProfile, tries: WholeColumns) -> Iterator[Flaw]:
+    """Rows that are called a sum of others; where many are, the word is a category."""
+    import pyarrow.compute as pc
+
+    counts = {spec.id_column: table.totals}
+    for column in table.columns:
+        if pc.any(pc.match_substring_regex(column.different(), TOTAL)).as_py():
+            counts[column.name] = tries.count(column.name, TOTAL)
+    name = max(counts, key=lambda name: (counts[name] <= max(1, table.rows * _RARELY), counts[name]))
+    if 0 < counts[name] <= max(1, table.rows * _RARELY):
+        sentence = f"{name} calls {of(counts[name], table.rows)} a total"
+        yield a_flaw("total rows", "", sentence, "no person stands there: delete such rows of the file")
+
+
+def _unit_row(table: TableProfile) -> Iterator[Flaw]:
+    """A first row that says in what the numbers below it are measured."""
+    numeric = [column for column in table.columns if _is_numeric_below(column)]
+    named = [column.name for column in numeric if _UNIT.fullmatch(column.head.strip())]
+    if named and 2 * len(named) >= len(numeric):
+        many = f"{counted(len(named), 'column')} of numbers, such as {', '.join(named[:_NAMED])}"
+        sentence = f"data row 1 holds words in {many}, as a row of units does"
+        yield a_flaw("unit row", "", sentence, "delete it from the file if it is no person's row")
+
+
+def _is_numeric_below(column: ColumnProfile) -> bool:
+    """Whether all texts but the first have a digit."""
+    import pyarrow.compute as pc
+
+    texts = column.different()
+    digits = pc.sum(pc.match_substring_regex(texts, r"\d")).as_py() or 0
+    return not column.categorical and bool(digits or column.mixed) and digits >= len(texts) - 1
+
+
 def _gaps(spec: PartyFile, table: TableProfile) -> Iterator[Flaw]:
     """What dropping rows with gaps costs."""
     if not table.lost:
@@ -143,7 +179,7 @@ def _of_column(spec: PartyFile, column: ColumnProfile, tries: WholeColumns) -> I
     elif column.texts:
         yield of_text(column, tries)
     else:
-        yield from of_numbers(spec, column)
+        yield from of_numbers(spec, column, tries)
 
 
 def _categories(spec: PartyFile, column: ColumnProfile) -> Iterator[Flaw]:

@@ -30,7 +30,8 @@ _UNLIKE = 0.95  # of the rows, in a column that once told rows apart
 #: Kinds of which the description takes one way, and the owner knows whether it is right.
 _ASKED = (
     *("limits", "placeholder", "text among numbers", "epoch", "outlier", "gaps", "labels alike", "id-like"),
-    *("function of others", "repeated rows", "leading zeros", "no header"),
+    *("function of others", "repeated rows", "leading zeros", "no header", "powers"),
+    *("total rows", "unit row"),
 )
 
 
