@@ -19,12 +19,12 @@ _MEMBERS = [role for role in Role if role is not Role.OPERATOR]
 
 
 def encode_parties(infos: Iterable[PartyInfo]) -> Iterator[pb.PartyInfo]:
-    """``infos`` as messages; a client with the columns of the one before names none."""
+    """``infos`` as messages; a client with the columns of the client before names none."""
     before = tuple[ColumnInfo, ...]()
     for info in infos:
         alike = bool(before) and replace(info, columns=()).in_full(before) == info
         yield encode_party(info, () if alike else info.columns)
-        before = info.columns
+        before = info.columns if info.role is Role.CLIENT else ()
 
 
 def encode_party(info: PartyInfo, columns: Iterable[ColumnInfo] | None = None) -> pb.PartyInfo:
@@ -49,14 +49,14 @@ def _encoded(c: ColumnInfo) -> pb.Column:
 
 
 def decode_parties(messages: Iterable[pb.PartyInfo]) -> tuple[PartyInfo, ...]:
-    """The parties in ``messages``; a client without columns has those of the one before.
+    """The parties in ``messages``; a client whose columns are those of the client before names none.
 
     Raises:
         ProtocolError: as :func:`decode_party`.
     """
     found: list[PartyInfo] = []
     for message in messages:
-        alike = found and message.role == Role.CLIENT and not message.columns
+        alike = found and found[-1].role == message.role == Role.CLIENT and not message.columns
         found.append(decode_party(message, found[-1].columns if alike else None))
     return tuple(found)
 
@@ -95,6 +95,8 @@ def decode_party(message: pb.PartyInfo, columns: tuple[ColumnInfo, ...] | None =
         columns = tuple(map(_column, message.columns))
         if problem := too_wide(columns):
             raise ProtocolError(f"columns of party {message.name!r}: {problem}")
+        if message.role == Role.CLIENT and not columns:  # else the next to read it takes another's
+            raise ProtocolError(f"client {message.name!r} has no columns: each has its own, at least one")
     return PartyInfo(
         message.name,
         Role(message.role),
