@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from vflens.experiments.run.own_tables import describe
+from vflens.tables.description import PartyFile
+from vflens.tables.files import check_party_table
 
 ROWS = 240
 NUMBERS = [f"{i * 37 % 101 / 8},{i * 53 % 97}" for i in range(ROWS)]
@@ -53,3 +55,14 @@ def test_a_row_of_units_is_named(tmp_path: Path, units: str, mark: str) -> None:
         assert (
             any("data row 1 holds words in 2 columns of numbers, such as a, b" in d for d in decide) == there
         )
+
+
+def test_a_column_without_values_is_left_out_by_the_flag_of_an_audit(tmp_path: Path) -> None:
+    rows = [f"r{i},{numbers}," for i, numbers in enumerate(NUMBERS)]
+    (tmp_path / "own.csv").write_text("\n".join(["id,a,b,none", *rows, ""]))
+    found = check_party_table(PartyFile(file=tmp_path / "own.csv"))
+    assert found is not None
+    assert found.lines()[-1].endswith("(audit: --columns a,b)")
+    kept = check_party_table(PartyFile(file=tmp_path / "own.csv", columns=("a", "b")))
+    assert kept is not None
+    assert not kept.flaws

@@ -117,7 +117,7 @@ KINDS: dict[str, tuple[list[str], str | None, str, float | None]] = {
             ("leicht", "mittel", "schwer"), ("T1", "T2", "T10"), ("1st", "2nd", "3rd"), ("I", "III", "IV"),
             ("Stage 0", "Stage 1", "Stage 2"), ("Stadium IIa", "Stadium IIb", "Stadium IV"),
             ("never", "sometimes", "often"), ("parfois", "souvent", "toujours"), ("1. Klasse", "2. Klasse",
-            "10. Klasse"),
+            "10. Klasse"), ("1. low", "2. medium", "3. high"),
         )
     },
     "constant": (["7"] * ROWS, "", "never varies", None),

@@ -120,8 +120,8 @@ def _unit_row(table: TableProfile) -> Iterator[Flaw]:
     named = [column.name for column in numeric if _UNIT.fullmatch(column.head.strip())]
     if named and 2 * len(named) >= len(numeric):
         many = f"{counted(len(named), 'column')} of numbers, such as {', '.join(named[:_NAMED])}"
-        sentence = f"data row 1 holds words in {many}, as a row of units does"
-        yield a_flaw("unit row", "", sentence, "delete it from the file if it is no person's row")
+        sentence = f"data row 1 holds words in {many}, as a row of units does, or of names below a title"
+        yield a_flaw("unit row", "", sentence, "delete it, or the lines above it, if it is no person's row")
 
 
 def _is_numeric_below(column: ColumnProfile) -> bool:

@@ -67,6 +67,7 @@ _SCALES = tuple(
 
 _NUMERALS = ["", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x"]
 _ARABIC = r"(\D*)(\d+)(?:st|nd|rd|th|er|e|\.)?([a-d]?)(\D*)"
+_LED = r"\W*(\d+)\s*[.):\]=]+\s*[^\W\d]"
 _ROMAN = rf"((?:.*[^a-z])?)({'|'.join(reversed(_NUMERALS[1:]))})([a-d]?)\.?((?:[^a-z].*)?)"
 
 
@@ -235,8 +236,11 @@ def _scale(words: Sequence[str]) -> list[str]:
 
 def _numbered(bare: Mapping[str, str]) -> dict[str, tuple[int, str]]:
     """The number of each word, and the letter behind it, of words such as T2a, 3rd and Stage IV that are
-    alike beside them; {} of others.
+    alike beside them, or begin with different numbers; {} of others.
     """
+    led = [match and (int(match[1]), "") for match in (re.match(_LED, text) for text in bare.values())]
+    if len(set(led)) == len(bare) <= _WORDS and None not in led:
+        return dict(zip(bare, led, strict=True))
     for pattern in (_ARABIC, _ROMAN):
         found = {word: re.fullmatch(pattern, text) for word, text in bare.items()}
         parts = {word: match.groups() for word, match in found.items() if match}
