@@ -19,10 +19,10 @@ from vflens.errors import ConfigError, ThresholdError, UndecidedError
 from vflens.experiments.evidence.junit import write_junit
 from vflens.experiments.evidence.sources import of_audit, of_sweep
 from vflens.experiments.evidence.thresholds import (
-    check_columns,
     BEATS_BLIND,
     Outcome,
     Threshold,
+    check_columns,
     judge,
     read_threshold,
     refusal,
