@@ -19,8 +19,8 @@ from vflens.errors import DataError
 from vflens.names import repeated
 from vflens.storage.arrow import strings
 from vflens.tables.exact_numbers import MISSING, fault
-from vflens.tables.header import refuse_cells
 from vflens.tables.kinds import as_plain, unpacked_bytes
+from vflens.tables.written.header import refuse_cells
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -15,7 +15,7 @@ from vflens.experiments.run.check import check
 from vflens.experiments.run.own_tables import describe
 from vflens.tables.description import PartyFile
 from vflens.tables.files import check_party_table, column_names, read_party_table
-from vflens.tables.header import holds_cells
+from vflens.tables.written.header import holds_cells
 
 ROWS = 80
 RNG = np.random.default_rng(3)

@@ -102,7 +102,7 @@ class FederationFile(File):
         found = []
         for party in parties:
             found.append(party.in_full(columns))
-            columns = found[-1].columns if party.role == "client" else ()
+            columns = found[-1].columns
         return tuple(found)
 
     @model_validator(mode="after")

@@ -49,6 +49,8 @@ TLS = {"certificate": "tls/certificate.pem", "key": "tls/key.pem", "trust": "tls
 PUBLIC = "public"  # the folder of public rows in that of the active party
 SERVICES = "services"  # VFLENS_NETWORK: parties are services by name, as in docker compose
 
+_SITES = {Setting.HORIZONTAL: (SITE, CASE)}  # what a threshold may name beside columns
+
 
 def data_set(data: Data) -> Dataset:
     """What ``[data]`` of an experiment names, not yet read.
@@ -81,7 +83,7 @@ def column_names(experiment: AnyPartiesExperiment) -> list[str]:
         DataError, ConfigError: a table, the data set or the split is unusable.
     """
     found = names_by_party(experiment, deal_tables(experiment))
-    sites = (SITE, CASE) if experiment.setting is Setting.HORIZONTAL else ()
+    sites = _SITES.get(experiment.setting, ())
     return [*dict.fromkeys(name for columns in found.values() for name in columns), *sites]
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from vflens.tables.cells import SUFFIXES, reading, suffix
-from vflens.tables.header import holds_cells
+from vflens.tables.written.header import holds_cells
 
 _BLOCK, _HEAD = 1 << 20, 1 << 16
 _LINES = 200

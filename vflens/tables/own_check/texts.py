@@ -238,9 +238,10 @@ def _numbered(bare: Mapping[str, str]) -> dict[str, tuple[int, str]]:
     """The number of each word, and the letter behind it, of words such as T2a, 3rd and Stage IV that are
     alike beside them, or begin with different numbers; {} of others.
     """
-    led = [match and (int(match[1]), "") for match in (re.match(_LED, text) for text in bare.values())]
-    if len(set(led)) == len(bare) <= _WORDS and None not in led:
-        return dict(zip(bare, led, strict=True))
+    begun = {word: re.match(_LED, text) for word, text in bare.items()}
+    led = {word: (int(match[1]), "") for word, match in begun.items() if match}
+    if len(set(led.values())) == len(bare) <= _WORDS:
+        return led
     for pattern in (_ARABIC, _ROMAN):
         found = {word: re.fullmatch(pattern, text) for word, text in bare.items()}
         parts = {word: match.groups() for word, match in found.items() if match}
