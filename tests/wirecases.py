@@ -153,7 +153,7 @@ def _horizontal(
     return st.builds(
         HorizontalAgreement,
         run=NAMES,
-        parties=st.builds(clients, st.lists(BOUNDED, max_size=3).map(tuple), rows, keys),
+        parties=st.builds(clients, st.lists(BOUNDED, min_size=1, max_size=3).map(tuple), rows, keys),
         training=TRAININGS,
         lab=st.booleans(),
         model=st.just(SOFTMAX_REGRESSION) | NETWORKS,

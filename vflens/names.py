@@ -39,8 +39,13 @@ def repeated(names: Iterable[T]) -> T | None:
 
 def one_of(names: Iterable[str]) -> str:
     """``names`` as words: "a, b or c"."""
-    *first, last = names
-    return f"{', '.join(first)} or {last}" if first else last
+    return all_of(names, "or")
+
+
+def all_of(names: Iterable[str], word: str = "and") -> str:
+    """``names`` as words: "a, b and c"; "" of none."""
+    *first, last = list(names) or [""]
+    return f"{', '.join(first)} {word} {last}" if first else last
 
 
 def listed(names: Iterable[str]) -> str:

@@ -5,6 +5,7 @@ sentence.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,9 @@ from vflens.protocol.horizontal.access import HORIZONTAL_ACCESS
 from vflens.protocol.vertical import row_ids
 from vflens.protocol.vertical.access import ACCESS, DIRECT_ACCESS
 from vflens.protos import vfl_pb2 as pb
-from vflens.types import DTYPES, ColumnInfo, Released
+from vflens.types import DTYPES, ColumnInfo, Released, Role
 from vflens.wire.agreements.federation import decode_federation
-from vflens.wire.agreements.party_info import decode_parties, decode_party, encode_parties
+from vflens.wire.agreements.party_info import decode_parties, decode_party, encode_parties, encode_party
 from vflens.wire.codec import (
     decode_exchange,
     decode_released,
@@ -341,3 +342,16 @@ def test_a_head_that_no_log_has_is_refused(head: pb.Head, problem: str) -> None:
         RPCS[acts.Finished].decode(pb.FinishedRequest(heads=pb.PartyHeads(heads=[head])))
     with pytest.raises(ProtocolError, match=problem):
         RPCS[acts.Stop].decode(pb.StopRequest(heads=[pb.PartyHeads(party="p", heads=[head])]))
+
+
+def test_each_client_has_columns_of_its_own() -> None:
+    """A client without columns took those of whoever stood before it."""
+    columns = (ColumnInfo("x", 0.0, 1.0),)
+    first, other = clients(columns, [4, 5])
+    server, none = replace(first, name="server", role=Role.SERVER), encode_party(other, ())
+    for before in ([], [server]):
+        with pytest.raises(ProtocolError, match="client 'c1' has no columns: each has its own, at least one"):
+            decode_parties([*map(encode_party, before), none])
+    messages = [*encode_parties([first, server, other])]
+    assert [len(message.columns) for message in messages] == [1, 1, 1]
+    assert decode_parties(messages) == (first, server, other)

@@ -21,6 +21,7 @@ from vflens.names import repeated
 from vflens.storage.arrow import strings
 from vflens.tables.exact_numbers import MISSING, fault
 from vflens.tables.kinds import as_plain, unpacked_bytes
+from vflens.tables.written.header import refuse_cells
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -86,6 +87,8 @@ class TableFile:
             by its place, and row numbers of pandas are left out.
         delimiter: between cells of CSV.
         encoding: of CSV.
+        header: whether the first line of CSV holds names; False: columns are called by their places, and
+            None: it does, and is refused where it holds cells.
         empty: cells of a column that are missing, beside :data:`MISSING`.
 
     Raises:
@@ -101,14 +104,15 @@ class TableFile:
         as_stored: bool = False,
         delimiter: str = ",",
         encoding: str = "utf-8",
+        header: bool | None = None,
         empty: Mapping[str, Sequence[str]] = _NONE,
     ) -> None:
         ending = suffix(path)
         self.is_parquet, self._packed = ending == ".parquet", SUFFIXES[ending]
         self._path, self._block_bytes, self._block_rows, self._calm = path, block_bytes, block_rows, as_stored
-        self._delimiter, self._encoding = delimiter, encoding
+        self._delimiter, self._encoding, self._header_is = delimiter, encoding, header
         self._empty = {name: _pattern(cells) for name, cells in empty.items()}
-        self._skipped = 0
+        self._skipped, self._below = 0, 1  # lines before the names, and those of names
         if path.exists() and not path.is_file():  # reading a pipe would wait
             raise DataError("it is no file: name a CSV or parquet file")
         with reading(block_bytes):
@@ -120,7 +124,7 @@ class TableFile:
         called = stored if as_stored else [name or f"column {i + 1}" for i, name in enumerate(stored)]
         #: What the file calls each column; of CSV the reader is given names where some are missing.
         self._stored = dict(zip(called, stored if self.is_parquet else called, strict=True))
-        self._header = None if called == stored and not self._skipped else called
+        self._header = None if called == stored and not self._skipped and self._below else called
         #: Its columns in their order, and the places of those without a name, counted from 1.
         self.names: Sequence[str] = [n for n in called if as_stored or not ROW_NUMBERS.fullmatch(n)]
         places = enumerate(zip(called, stored, strict=True), 1)
@@ -130,8 +134,8 @@ class TableFile:
             raise DataError(f"column {twice!r} occurs twice: rename one")
         if len(stored) == 1 and any(mark in stored[0] for mark in ";\t|"):
             raise DataError(
-                f"its header is one column, {stored[0]!r}: separate columns by commas, or let vflens check "
-                "FILE --write own.toml find the delimiter"
+                "its header is one column, with other marks than a comma: separate columns by commas, or let "
+                "vflens check FILE --write own.toml find the delimiter"
             )
 
     def chunks(self, names: Sequence[str]) -> Iterator[tuple[int, str, pa.Array]]:
@@ -230,23 +234,20 @@ class TableFile:
         # A quoted cell may hold several lines.
         self._lines = csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True)
         blocks = csv.ReadOptions(block_size=self._block_bytes, encoding=self._encoding)
-        if names := self._one_more_than_named():
-            blocks.column_names, blocks.skip_rows, self._skipped = names, 1, 1
+        first = self._first_lines()
+        if self._header_is is False:
+            blocks.column_names, self._below = [f"column {i + 1}" for i in range(len(first[0]))], 0
+        elif names := _one_more_than_named(first):
+            blocks.column_names, blocks.skip_rows, self._skipped, self._below = names, 1, 1, 0
+        elif self._header_is is None:
+            refuse_cells(first[0], first[1:])
         return csv.open_csv(self._raw()[1], blocks, self._lines).schema
 
-    def _one_more_than_named(self) -> list[str]:
-        """The names of all columns, if the header has several cells, one less than the first row; else [].
-
-        R leaves out the name of the first column. Where the first rows end with an empty cell, a delimiter
-        ends each row, and the last column has no name.
-        """
-        head = self._raw()[1].read(_HEADER_BYTES).decode(self._encoding, "replace")
+    def _first_lines(self) -> list[list[str]]:
+        """The cells of the first lines, at least one."""
+        head = self._raw()[1].read(_HEADER_BYTES).decode(self._encoding, "replace").removeprefix("\ufeff")
         lines = head.splitlines()[: -1 if len(head) > _HEADER_BYTES // 4 else None]
-        read = list(islice(csv_rows(lines, delimiter=self._delimiter), _FIRST))
-        if len(read) < 2 or not len(read[1]) - 1 == len(read[0]) > 1:
-            return []
-        ended = not any(row[-1] for row in read[1:] if row)
-        return [*read[0], ""] if ended else ["", *read[0]]
+        return list(islice(csv_rows(lines, delimiter=self._delimiter), _FIRST)) or [[]]
 
     def _csv_batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
@@ -263,7 +264,7 @@ class TableFile:
         blocks.encoding = self._encoding
         if self._header:
             blocks.column_names, blocks.skip_rows = self._header, self._skipped
-            blocks.skip_rows_after_names = 1 - self._skipped
+            blocks.skip_rows_after_names = self._below
         yield from csv.open_csv(stream, blocks, self._lines, options)
 
     # Parquet
@@ -314,3 +315,15 @@ class TableFile:
 def _pattern(cells: Sequence[str]) -> str:
     """A regular expression of ``cells``, a number in any of its forms: -999 is -999.0."""
     return rf"^\s*(?:{'|'.join(map(re.escape, cells))})(?:\.0*)?\s*$"
+
+
+def _one_more_than_named(read: Sequence[Sequence[str]]) -> list[str]:
+    """The names of all columns, if the header has several cells, one less than the first row; else [].
+
+    R leaves out the name of the first column. Where the first rows end with an empty cell, a delimiter
+    ends each row, and the last column has no name.
+    """
+    if len(read) < 2 or not len(read[1]) - 1 == len(read[0]) > 1:
+        return []
+    ended = not any(row[-1] for row in read[1:] if row)
+    return [*read[0], ""] if ended else ["", *read[0]]

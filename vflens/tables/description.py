@@ -43,6 +43,11 @@ class PartyFile(BaseModel):
     encoding: Annotated[str, AfterValidator(_known_encoding)] = Field(
         "utf-8", description="of a CSV file, such as `cp1252`"
     )
+    header: bool | None = Field(
+        None,
+        description="whether the first line of a CSV file holds names; `false`: columns are `column 1`, …; "
+        "default: it does, and is refused where it holds cells like those below",
+    )
     columns: tuple[str, ...] | None = Field(
         None, description="features; default: all but id, label and split"
     )

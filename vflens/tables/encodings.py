@@ -14,7 +14,8 @@ kind                    the column becomes
 ``date``                days since 1970 of texts such as ``2024-02-29``, or of a parquet file's dates
 ``date:%d/%m/%Y``       the same with another format (that of Python's ``datetime.strptime``)
 ``date:%d.%m.%y:from=1930``  years of two digits, of the hundred years from this one on
-``time``                days that times and durations take, such as ``14:30`` or ``2 days 01:00:00``
+``time``                days that times and durations take, such as ``14:30``, ``2:30 PM``, ``2h 5m``,
+                        ``PT2H5M`` or ``2 days 01:00:00``
 ===========================  =========================================================================
 """
 
@@ -138,7 +139,7 @@ class Conversion:
             return self._dates(cells, first)
         if self._kind == "time":
             values, wrong = times_of(as_text(self._name, cells))
-            self._refuse(wrong, first, "no time", "correct it, such as 14:30 or 1 days 02:00:00")
+            self._refuse(wrong, first, "no time", "correct it, such as 14:30, 2:30 PM, 2h 5m or PT2H5M")
             return values
         if self._kind == "number" and is_text(cells.type):
             limits, cells = self._bare(cells, first)
@@ -210,6 +211,8 @@ class Conversion:
         import pyarrow as pa
         import pyarrow.compute as pc
 
+        if pa.types.is_integer(cells.type):  # 20240229
+            cells = as_text(self._name, cells)
         if not is_text(cells.type):
             if not pa.types.is_null(cells.type):
                 raise DataError(f"column {self._name!r} holds {cells.type}, no date: leave out its encode")

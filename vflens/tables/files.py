@@ -41,7 +41,8 @@ def read_party_table(spec: PartyFile, base: Path = Path()) -> Table:
 
 def opened(spec: PartyFile, path: Path) -> TableFile:
     """The cells in ``path``, written as ``spec`` says."""
-    return TableFile(path, delimiter=spec.delimiter, encoding=spec.encoding, empty=spec.empty)
+    written = spec.model_dump(include={"delimiter", "encoding", "header", "empty"})
+    return TableFile(path, **written)
 
 
 def digest_of(file: Path) -> dict[str, str]:
@@ -79,7 +80,7 @@ def check_party_table(
             column.forget()
 
         found = profile(spec, names, cells, done)
-        return TableCheck(path.name, found.rows, names, flaws(spec, found, of_columns))
+        return TableCheck(path.name, found.rows, names, flaws(spec, found, tries, of_columns))
 
 
 def column_profile(spec: PartyFile, column: str, base: Path = Path()) -> ColumnProfile:
@@ -89,7 +90,7 @@ def column_profile(spec: PartyFile, column: str, base: Path = Path()) -> ColumnP
         DataError: it is no table, or has no such column.
     """
     own = {field: _only(getattr(spec, field), column) for field in ("encode", "empty")}
-    kept = spec.model_dump(include={"file", "id_column", "delimiter", "encoding"})
+    kept = spec.model_dump(include={"file", "id_column", "delimiter", "encoding", "header"})
     alone = PartyFile(columns=(column,), **kept, **own)
     path = base / spec.file
     with _freed(path):

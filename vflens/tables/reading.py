@@ -205,8 +205,8 @@ class WholeColumns:
 
         conversion, none = Conversion(name, kind), strings(empty)
         for start, _, values in self.cells.chunks([name]):
-            present = pc.if_else(pc.is_in(values, none), None, values) if empty else values
-            conversion.numbers(present, start)
+            texts = as_text(name, values) if empty else values
+            conversion.numbers(pc.if_else(pc.is_in(texts, none), None, texts) if empty else texts, start)
         return conversion.fault
 
     def count(self, name: str, pattern: str) -> int:

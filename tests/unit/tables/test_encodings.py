@@ -100,8 +100,8 @@ def test_dates_of_a_parquet_file_need_no_format(tmp_path: Path) -> None:
 
 
 def test_numbers_of_a_parquet_file_are_no_dates(tmp_path: Path) -> None:
-    pq.write_table(pa.table({"id": ["a"], "x": [1]}), tmp_path / "x.parquet")
-    with pytest.raises(DataError, match="column 'x' holds int64, no date: leave out its encode"):
+    pq.write_table(pa.table({"id": ["a"], "x": [1.5]}), tmp_path / "x.parquet")
+    with pytest.raises(DataError, match="column 'x' holds double, no date: leave out its encode"):
         read_party_table(PartyFile(file=tmp_path / "x.parquet", encode={"x": "date"}))
 
 

@@ -52,7 +52,7 @@ def _cells(**changed: str) -> list[str]:
 
 MONEY = [f"€ {i * 977 % 9000 + 1000:,}.50" for i in range(ROWS)]
 SENTENCES: list[tuple[str, list[str], str, bool]] = [
-    ("constant", ["7"] * ROWS, "x never varies, it is 7: leave x out of columns", False),
+    ("constant", ["7"] * ROWS, "x never varies: it holds one value: leave x out of columns", False),
     ("outlier", _cells(r5="9999999"),
      "99 % of x lie in 9.8e-06 % of its range (0.012278 to 0.993368 of 0.00151 to 9999999); the others "
      "decide the scale, and scaled errors say little: correct 9999999, or leave such cells empty if it "
@@ -212,7 +212,7 @@ def test_a_conversion_that_fails_is_a_flaw(tmp_path: Path) -> None:
 
 def test_a_constant_text(tmp_path: Path) -> None:
     flaw = _only(_check(tmp_path, {"encode": {"x": "one_hot"}}, x=["all"] * ROWS))
-    assert flaw.sentence == 'x never varies, it is "all"'
+    assert flaw.sentence == "x never varies: it holds one value"
 
 
 def test_declared_bounds_are_the_scale(tmp_path: Path) -> None:

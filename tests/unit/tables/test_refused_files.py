@@ -49,7 +49,11 @@ def test_what_is_no_text_is_refused(
             {},
             " has 3 cells, the header 2 names: give both the same",
         ),
-        ("id;x\na;1\n", {}, "its header is one column, 'id;x': separate columns by commas"),
+        (
+            "id;x\na;1\n",
+            {},
+            "its header is one column, with other marks than a comma: separate columns by commas",
+        ),
         (
             "id;x;y\na;1,5;2\n",
             {},

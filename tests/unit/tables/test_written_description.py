@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -23,11 +24,11 @@ from vflens.types import Document
 
 ROWS = 240
 MIXED = [str(i * 37 % 101 / 8) for i in range(ROWS)]
-TEXT = '"'
 
 
 def _written(folder: Path, cells: dict[str, Any], **written: Any) -> tuple[dict[str, Any], Document, Table]:
     """The settings, the words and the table of a CSV file of these columns."""
+    folder.mkdir(exist_ok=True)
     file, own = folder / "own.csv", folder / "own.toml"
     pd.DataFrame(cells).to_csv(file, **{"index": False, **written})
     words = describe(file, own)
@@ -77,6 +78,48 @@ KINDS: dict[str, tuple[list[str], str | None, str, float | None]] = {
     "words of an order": ([("mid", "low", "high")[i % 3] for i in range(ROWS)], "one_hot",
                           'categories.x = ["low", "mid", "high"]', None),
     "leading zeros": ([f"{i % 30:03}" for i in range(ROWS)], "one_hot", "begins with a 0", None),
+    "a minus in brackets": (_of("(#,200.50)", "#,100.50"), "number", "", 10100.5),
+    "a minus in brackets around money": (_of("$(#.50)", "$#.50"), "number", "", 10.5),
+    "a mathematical minus": (_of("−#.5", "−1#.5"), "number", "", -110.5),
+    "a minus behind": (_of("#,25", "#,50-"), "number:1.234,5", "", -10.5),
+    "narrow spaces": (_of("#\u2009100.5", "#\u202f100"), "number:1 234.5", "", 10100.0),
+    "spaces that break no line": (_of("#\u00a0100,5", "#,5"), "number:1 234,5", "", 10.5),
+    "a typographic apostrophe": (_of("#’100.5", "#.5"), "number:1'234.5", "", 10.5),
+    "per mille": (_of("#.5 ‰", "#‰"), "number", "", 10.0),
+    "thousands and millions": (_of("#.5M", "#k"), "number", "read as thousands and millions", 10_000.0),
+    "millions in words": (_of("#,5 Mio. €", "# Tsd. €"), "number:1.234,5", "read as", 10_000.0),
+    "metres are no minutes": (_of("#.5 m", "# m"), "number", "", 10.0),
+    "hours and minutes": (_of("2h #m", "30 min"), "time", "", 0.5 / 24),
+    "durations of ISO 8601": (_of("PT2H#M", "P1DT12H"), "time", "", 1.5),
+    "durations of clocks": (_of("1:02:03", "6:00:00"), "time", "", 0.25),
+    "durations in German": (_of("2 Std. 15 Min.", "1 Tag 6 Stunden"), "time", "", 1.25),
+    "twelve hours": (_of("9:30 PM", "12:00 a.m."), "time", "", 0.0),
+    "no hour of twelve": (_of("13:30 PM", "14:00 PM"), "ordinal", "", None),
+    "Uhr": (_of("21.30 Uhr", "6 Uhr"), "time", "", 0.25),
+    "heures": (_of("21h30", "6h00"), "time", "", 0.25),
+    "months in German": (_of("3. März 2021", "1. Januar 1970"), "date:%d. %b %Y", "", 0.0),
+    "months in French": (_of("12 janv. 2020", "1er févr. 1970"), "date:%d %b %Y", "", 31.0),
+    "days of a month in English": (_of("May 21st, 2020", "January 2nd, 1970"), "date:%b %d, %Y", "", 1.0),
+    "dates as whole numbers": ([f"1970{i % 12 + 1:02}{i % 28 + 1:02}" for i in range(ROWS)], "date:%Y%m%d",
+                               "", 0.0),
+    "dates and none": ([f"2024{i % 12 + 1:02}11" if i % 9 else "00000000" for i in range(ROWS)],
+                       "date:%Y%m%d", "gaps, x 27", None),
+    "whole numbers that are no dates": ([str(20_230_099 + i % 90) for i in range(ROWS)], None, "", None),
+    "days of a spreadsheet": ([str(44_197 + i * 37 % 700) for i in range(ROWS)], None,
+                              "days of a spreadsheet since 1900, of the years 2021 to 2022", 44197.0),
+    "days with fractions": ([str(44_197.5 + i * 37 % 700) for i in range(ROWS)], None, "", 44197.5),
+    "both limits": ([("<5", ">90", "17", "30")[i % 4] for i in range(ROWS)], "number:below=half",
+                    "below a limit in 60 of 240 cells (25 %), read as half of it and numbers above", 2.5),
+    **{
+        f"an order: {' '.join(order)}": ([order[i * 2 % len(order)] for i in range(ROWS)], "one_hot",
+                                         f"categories.x = {json.dumps(order)}", None)
+        for order in (
+            ("leicht", "mittel", "schwer"), ("T1", "T2", "T10"), ("1st", "2nd", "3rd"), ("I", "III", "IV"),
+            ("Stage 0", "Stage 1", "Stage 2"), ("Stadium IIa", "Stadium IIb", "Stadium IV"),
+            ("never", "sometimes", "often"), ("parfois", "souvent", "toujours"), ("1. Klasse", "2. Klasse",
+            "10. Klasse"), ("1. low", "2. medium", "3. high"),
+        )
+    },
     "constant": (["7"] * ROWS, "", "never varies", None),
 }  # fmt: skip
 
@@ -195,6 +238,8 @@ def test_functions_of_other_columns_and_repeated_rows_are_named(tmp_path: Path) 
     functions = [line.split(":")[0] for line in words["decide"] if "function" in line]
     assert functions == ["bmi is nearly a function of cm, kg", "monthly is nearly a function of income"]
     assert any("repeat an earlier row in 1 of 240 rows" in line for line in words["decide"])
+    _, words, _ = _written(tmp_path / "new", {"id": _ids(), **pd.concat([frame[:120]] * 2)})
+    assert any("repeat an earlier row in 120 of 240 rows (50 %)" in line for line in words["decide"])
 
 
 def test_counts_are_of_the_whole_file_and_advice_is_taken(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from vflens.experiments.audit.outcomes import AttackOutcome
 from vflens.experiments.audit.record import AuditRecord
 from vflens.experiments.audit.subject import AuditSubject
 from vflens.experiments.outcome.decide import State
-from vflens.experiments.outcome.words import number, percent, title
+from vflens.experiments.outcome.words import deciding, number, percent, title
 from vflens.models.settings import ON_SHARES
 from vflens.score.service import MIN_ROWS
 from vflens.types import Phase
@@ -90,6 +90,8 @@ def doubts(record: AuditRecord) -> str:
     names = ", ".join(f.subject for f in unread[:_NAMED]) + (", …" if len(unread) > _NAMED else "")
     hardly = f"hardly var{'y' if len(unread) > 1 else 'ies'} in the {counted(record.rows, 'row', ',')} read"
     needed = max(f.rows_needed for f in unread)
+    if needed > record.table_rows:
+        return f"{names} {hardly}{deciding(needed, record.table_rows)}"
     return f"{names} {hardly} of {record.table_rows:,}, --rows {needed} would decide"
 
 

@@ -298,6 +298,7 @@ def _finding(by: AttackOutcome, place: int, tries: int, subject: AuditSubject) -
         unit=subject.units is not None,
         varies=subject.varies[place],
         deciding=subject.deciding[place],
+        there=subject.table_rows,
         released=by.released,
     )
 

@@ -162,7 +162,7 @@ class AuditRecord:
             columns=tuple(bench.names),
             categories={name: tuple(of) for name, of in bench.categories.items()},
             rows=len(subject.x),
-            table_rows=len(subject.x) if subject.there is None else subject.there.rows,
+            table_rows=subject.table_rows,
             clipped=subject.clipped,
             units=() if subject.units is None else tuple(subject.units.tolist()),
             blind=bench.blind,

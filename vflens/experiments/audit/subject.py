@@ -128,6 +128,11 @@ class AuditSubject:
         return [count >= VARYING for count in Rarity.of(self.whole_x).differing.tolist()]
 
     @property
+    def table_rows(self) -> int:
+        """The rows of the table, of which some may be read."""
+        return len(self.x) if self.there is None else self.there.rows
+
+    @property
     def deciding(self) -> list[int]:
         """How many rows of the table would decide on each whole column; 0: it never varies."""
         return (self.there or Rarity.of(self.whole_x)).deciding

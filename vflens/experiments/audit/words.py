@@ -12,6 +12,7 @@ from vflens.experiments.audit.record import AuditRecord
 from vflens.experiments.outcome.words import counted_columns, in_own_unit, number, rows_of
 from vflens.experiments.pages.page import plotly, templates, write_page
 from vflens.experiments.results.results import BLIND_GUESSES
+from vflens.names import all_of
 from vflens.numerics.measures.rarity import RARE
 from vflens.plugins.attack import installed_attack
 from vflens.registry import ATTACKS
@@ -218,7 +219,7 @@ def _knows(attack: str, rows: int) -> str:
     granted = plugin.needs & {Knowledge.MOMENTS, Knowledge.AUXILIARY}
     known += [f"{rows} of your rows"] if granted and rows else []
     known += ["the values your columns can take"] if Knowledge.METADATA in plugin.needs else []
-    return " and ".join(known)
+    return all_of(known)
 
 
 def alarms(record: AuditRecord) -> list[str]:

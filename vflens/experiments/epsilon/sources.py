@@ -94,6 +94,11 @@ def of_function(source: str, asked: CanaryPlan) -> tuple[Canaries, Array]:
         PluginError: it failed, or returned no array.
     """
     module, _, name = source.partition(":")
+    if module.endswith(".py"):
+        raise ConfigError(
+            f"{source!r} names a file: give its module, {Path(module).stem}:{name or 'function'}, in the "
+            "folder of the file"
+        )
     canaries, rng = asked.drawn(), stream(secret_from_seed(asked.seed), "epsilon")
     sys.path.insert(0, "")  # its file lies in the folder where the command runs
     try:

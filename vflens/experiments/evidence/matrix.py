@@ -8,6 +8,7 @@ from vflens.experiments.evidence.measured import LINKABILITY, SINGLING_OUT, stat
 from vflens.experiments.outcome.decide import State
 from vflens.experiments.outcome.finding import MISLED, Finding, Quantity
 from vflens.experiments.outcome.words import deciding, figures
+from vflens.names import all_of
 from vflens.words import counted
 
 _TOGETHER = "columns together (mean squared error)"
@@ -41,7 +42,11 @@ def sentence(measured: Sequence[Finding]) -> str:
         return "Nothing was measured: nothing can be said of a residual risk."
     first, *others = (f"{who} finds {count}" for who, count in zip(head[1:], counts, strict=True))
     listed = "; ".join([f"{first} of {counted(len(body), 'line')}", *others])
-    return f"{listed[:1].upper()}{listed[1:]}. A cell is found, not found, not decided, or not tested."
+    missing = [subject for subject in _OTHERS.values() if subject not in {line[0] for line in body}]
+    untested = f" Not tested, so without a line: {all_of(missing)}." if missing else ""
+    return (
+        f"{listed[:1].upper()}{listed[1:]}. A cell is found, not found, not decided, or not tested.{untested}"
+    )
 
 
 def _without_random(measured: Sequence[Finding]) -> list[Finding]:
@@ -79,4 +84,4 @@ def _cell(here: Sequence[Finding]) -> str:
 
 def _opening(m: Finding) -> str:
     """What would decide it; "" where nobody knows."""
-    return f", {MISLED}" if m.reason == MISLED else deciding(m.rows_needed)
+    return f", {MISLED}" if m.reason == MISLED else deciding(m.rows_needed, m.there)

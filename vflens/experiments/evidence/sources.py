@@ -48,7 +48,11 @@ def _of_attack(record: AuditRecord, a: AttackOutcome) -> Iterator[Finding]:
     model = f"{a.kind} models" + (f", {a.released}" if a.released else "")
     place: Facts = {
         **{"attack": a.attack, "target": f"{record.subject}, {model}", "scored_set": a.phase},
-        **{"rows": a.rows, "adversary": TRAFFIC if a.phase is Phase.TRAIN else RELEASE},
+        **{
+            "rows": a.rows,
+            "there": record.table_rows,
+            "adversary": TRAFFIC if a.phase is Phase.TRAIN else RELEASE,
+        },
     }
     whole = {f.subject: {"varies": f.varies, "deciding": f.deciding} for f in record.by_column}
     for j, column in enumerate(record.columns):

@@ -33,6 +33,7 @@ _JUDGED = {State.FOUND: "broken", State.UNDECIDED: "undecided", State.NOT_FOUND:
 _MEND = "mend the attacks that failed"
 _KNOWN = "run an attack that errs no more than a guess, such as lmmse with more known rows"
 _MORE_ROWS = "predict and score more rows, or allow more"
+_ALLOW = "allow more, since the table has too few rows"
 _NO_SHARE = "state a share in %, since an error without an interval decides nothing"
 _NO_INTERVAL = "judge columns with --fail-if, since an error without an interval decides nothing"
 
@@ -133,13 +134,15 @@ def tolerances(thresholds: Iterable[Threshold]) -> dict[str, float]:
 
 
 def check_columns(thresholds: Iterable[Threshold], columns: Sequence[str]) -> None:
-    """Refuse a threshold on a column that is none of ``columns``.
+    """Refuse a threshold on a column that is none of ``columns``; those of a run of clients have sites too.
 
     Raises:
         ConfigError: it names the nearest ones.
     """
     for t in thresholds:
-        if t.column not in (*columns, SITE, CASE):
+        if t.column in (SITE, CASE) and t.column not in columns:
+            raise ConfigError(f"threshold {t.text!r}: only a run of clients has sites, name a column")
+        if t.column not in columns:
             near = did_you_mean(t.column, columns)
             shown = ", ".join(columns[:9]) + (", …" if len(columns) > 9 else "")
             raise ConfigError(
@@ -156,7 +159,7 @@ def judge(
     Raises:
         ConfigError: no federation has a column, or it was counted within another distance.
     """
-    check_columns(thresholds, list(dict.fromkeys(c for e in evidence for c in e.columns)))
+    check_columns(thresholds, [*dict.fromkeys(c for e in evidence for c in e.columns), SITE, CASE])
     judged = [e for e in evidence if e.defended] or evidence
     columns = [_of_column(t, e) for e in judged for t in thresholds]
     return (*columns, *(_of_blind(e) for e in judged if beats_blind))
@@ -175,20 +178,23 @@ def _of_column(t: Threshold, e: Findings) -> Outcome:
         found = _beside_guess(t, e, found)
     if not found:
         beside, remedy = "", "run an attack on the column"
+        if t.column in (SITE, CASE):
+            remedy = "run an attack on the source of rows, such as source_by_scores, in a run of clients"
         if t.guess == IMPUTATION:
             beside, remedy = " beside imputation", "run imputation and an attack on the column"
         return _outcome(t.text, e, State.UNDECIDED, f"no attack on {t.column} was scored{beside}", remedy)
     tried = [replace(f, tries=len(found)) for f in found]
     state, at = _worst(tried, partial(_state, t), partial(_beyond, t))
-    words, remedy = scored(at), _MORE_ROWS
+    words, remedy = scored(at), ""
     misled = next((f for f in tried if f.is_misled), None)
     if state is State.NOT_FOUND and t.most is None and misled and not e.defended:
         return _outcome(t.text, e, State.UNDECIDED, scored(misled), _KNOWN)
     if state is State.UNDECIDED:
         undecided = [f for f in tried if _state(t, f) is state]
-        words += deciding(max(_rows_needed(t, f) for f in undecided))
+        more, remedy = _more_rows(at, max(_rows_needed(t, f) for f in undecided))
+        words += more
         remedy = _NO_SHARE if any(f.high is None for f in undecided) else remedy
-    if state is State.UNDECIDED and e.capped.get(at.attack) == at.rows:
+    if state is State.UNDECIDED and e.capped.get(at.attack) == at.rows and remedy != _ALLOW:
         words += f"; {at.attack} tried these rows only{_needed(t)}"
         remedy = "raise --slow-rows, or allow more"
     return _outcome(t.text, e, state, words, remedy)
@@ -196,9 +202,11 @@ def _of_column(t: Threshold, e: Findings) -> Outcome:
 
 def _beside_guess(t: Threshold, e: Findings, within: Sequence[Finding]) -> list[Finding]:
     """All that is found of the column of ``t`` beside its guess: a low share does not tell that the error
-    is high. Only the shares ``within`` say on which rows imputation ran.
+    is high. Only the shares ``within`` say on which rows imputation ran; a stated distance asks
+    for them alone.
     """
-    rest = [f for f in e.only(Quantity.RIGHT, Quantity.ERROR) if f.subject == t.column]
+    errors = () if t.within is not None else e.only(Quantity.RIGHT, Quantity.ERROR)
+    rest = [f for f in errors if f.subject == t.column]
     if t.guess == IMPUTATION:
         within = [f for f in within if f.imputation is not None]
         ran = {_rows(f) for f in within}
@@ -261,8 +269,14 @@ def _of_blind(e: Findings) -> Outcome:
         words = "no attack was scored beside a blind guess"
         return _outcome(BEATS_BLIND, e, State.UNDECIDED, words, "run an attack")
     state, at = _worst([replace(f, tries=len(found)) for f in found], lambda f: f.state, lambda f: f.gain)
-    remedy = _NO_INTERVAL if at.high is None else _MORE_ROWS
-    return _outcome(BEATS_BLIND, e, state, f"{scored(at)}{deciding(at.rows_needed)}", remedy)
+    more, remedy = _more_rows(at, at.rows_needed)
+    remedy = _NO_INTERVAL if at.high is None else remedy
+    return _outcome(BEATS_BLIND, e, state, f"{scored(at)}{more}", remedy)
+
+
+def _more_rows(f: Finding, count: int) -> tuple[str, str]:
+    """How many rows would decide ``f``, and the remedy: where its table has fewer, none adds them."""
+    return deciding(count, f.there), _ALLOW if 0 < f.there < count else _MORE_ROWS
 
 
 def refusal(outcomes: Sequence[Outcome]) -> VflensError | None:

@@ -99,8 +99,8 @@ def rounds(x: Array, classes: int, seed: int) -> Iterator[Round]:
     different, empty = len(np.unique(x, axis=0)), 0
     if different < SIZES[-1]:
         raise ConfigError(
-            f"--batches tries rounds of up to {SIZES[-1]} different rows, the table has "
-            f"{different}: give more"
+            f"--batches tries rounds of up to {SIZES[-1]} different rows, too many for the "
+            f"{different} of this table: leave --batches out"
         )
     for batch in SIZES:
         if empty == 2:

@@ -50,7 +50,8 @@ class Finding:
     Errors are root mean squared, in the column's own unit; ``unit`` is False where nobody knows it. Of ALL
     they are mean squares, of MEAN distances; of the others shares of right answers. ``tries`` attacks were
     tried on it. ``varies``: the column takes more than one value among these rows; ``deciding``: how many
-    rows would hold enough of its other values, 0 of a column that never varies. ``released``: what a given
+    rows would hold enough of its other values, 0 of a column that never varies. ``there``: the rows of its
+    table, 0 where nobody knows. ``released``: what a given
     model lets out. ``imputation``: what a guess from other columns finds, None where it did not run;
     ``tolerance``: how far from the truth a value counts as found. ``reason``: why nobody knows. ``label``:
     the subject is the target's label. ``deviation``: the standard one of a permutation null around
@@ -75,6 +76,7 @@ class Finding:
     unit: bool = True
     varies: bool = True
     deciding: int = 0
+    there: int = 0
     released: str = ""
     imputation: float | None = None
     tolerance: float | None = None

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from vflens.experiments.outcome.decide import State
 from vflens.experiments.outcome.finding import Finding, Quantity
+from vflens.names import all_of
 from vflens.numerics.measures.advantage import exact, normal_quantile
 from vflens.protocol.acts import BATCHES, SUMS
 from vflens.types import Phase
@@ -179,12 +180,15 @@ def _figure(finding: Finding, value: float) -> str:
 
 def _not_decided(finding: Finding) -> str:
     what = "" if finding.varies else f", it hardly varies among {counted(finding.rows, 'row', ',')}"
-    return f"not decided{what}{deciding(finding.rows_needed)}"
+    return f"not decided{what}{deciding(finding.rows_needed, finding.there)}"
 
 
-def deciding(count: int) -> str:
-    """How many rows would decide what is open; "" where nobody knows."""
-    return f", {counted(count, 'row', ',')} would decide" if count else ""
+def deciding(count: int, there: int = 0) -> str:
+    """How many rows would decide what is open, and whether a table of the rows ``there`` can; "" where nobody
+    knows.
+    """
+    cannot = f", more than the table's {there:,}: it cannot" if 0 < there < count else ""
+    return f", {counted(count, 'row', ',')} would decide{cannot}" if count else ""
 
 
 def column(finding: Finding) -> str:
@@ -222,4 +226,4 @@ def _listed(names: Sequence[str]) -> str:
     shown = list(names[:_NAMED])
     if len(names) > _NAMED:
         return f"{', '.join(shown)} and {len(names) - _NAMED} more"
-    return " and ".join(filter(None, (", ".join(shown[:-1]), shown[-1])))
+    return all_of(shown)

@@ -16,6 +16,7 @@ from vflens.experiments.outcome.words import deciding, number, percent
 from vflens.experiments.results.findings import figures_of, of_result
 from vflens.experiments.results.folders import Metric, PartyRuns
 from vflens.experiments.results.results import Result, explained, final, is_baseline
+from vflens.names import all_of
 from vflens.numerics.measures.advantage import exact
 from vflens.numerics.measures.intervals import least_first, over_blind
 from vflens.numerics.measures.permuted import permuted
@@ -221,7 +222,7 @@ def _together(attack: str, scored: str, shares: dict[str, tuple[float, int]]) ->
         quantity=Quantity.SITES,
         subject=SITE,
         attack=attack,
-        target=" and ".join(sorted(shares)),
+        target=all_of(sorted(shares)),
         scored_set=scored,
         rows=rows,
         value=value,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from vflens.experiments.results.folders import PartyRuns
+from vflens.names import all_of
 from vflens.numerics.measures.intervals import least_first
 from vflens.roles import ROLES, SEATS
 from vflens.types import Facts, Role
@@ -84,9 +85,9 @@ def attacker(run: PartyRuns, attack: str | None = None) -> str:
     """
     tables = [(p.name, a) for p in run.parties for a in p.settings.attacks if attack in (None, a.get("name"))]
     names = list(dict.fromkeys(name for name, _ in tables)) or run.attackers
-    words = " and ".join(named(run, n) for n in names) or "the active party"
+    words = all_of(named(run, n) for n in names) or "the active party"
     colluders = sorted({str(name) for _, table in tables if attack for name in table.get("colluders", ())})
-    return f"{words} with {' and '.join(colluders)}" if colluders else words
+    return f"{words} with {all_of(colluders)}" if colluders else words
 
 
 def named(run: PartyRuns, party: str) -> str:

@@ -28,7 +28,7 @@ from vflens.experiments.run.dealer import data_set, deal_tables, remove_sockets,
 from vflens.experiments.run.early import refuse_early
 from vflens.experiments.run.horizontal.check import check_horizontal
 from vflens.experiments.run.loading import load_any
-from vflens.experiments.run.own_tables import check_tables
+from vflens.experiments.run.own_tables import check_tables, few_rows
 from vflens.experiments.run.vertical.check import alignment_cost, check_vertical
 from vflens.plugins.malicious import SENT
 from vflens.services.folder import check_private
@@ -84,7 +84,8 @@ def _check_description(spec: PartyFile, see: Callable[[Mapping[str, TableCheck]]
     see({} if check is None else {"table": check})
     if sound and check is not None:
         spec = spec.model_copy(update={"columns": tuple(n for n in check.features if n not in sound)})
-    return _facts(read_party_table(spec), len(sound))
+    facts = _facts(table := read_party_table(spec), len(sound))
+    return facts | ({"audit": few} if (few := few_rows(len(table.ids))) else {})
 
 
 def _facts(table: Table, others: int = 0) -> Document:

@@ -25,6 +25,7 @@ from vflens.config.compatibility import check_family
 from vflens.config.writing import toml_text
 from vflens.datasets._resolve import dataset
 from vflens.errors import ConfigError, StorageError
+from vflens.experiments.outcome.finding import CASE, SITE
 from vflens.experiments.run.any_experiment import AnyPartiesExperiment, Data, Scenario, token
 from vflens.experiments.run.own_columns import names_by_party, scoring_of
 from vflens.plugins.dataset import Dataset
@@ -35,7 +36,7 @@ from vflens.services.folder import clear, exclusive
 from vflens.storage.private import write_private
 from vflens.tables.files import write_party_table
 from vflens.tables.table import Table
-from vflens.types import Document, Role
+from vflens.types import Document, Role, Setting
 from vflens.wire.sockets import check_path, doubt, path_of
 from vflens.words import counted
 
@@ -47,6 +48,8 @@ _SOCKETS = "vflens-"  # prefix of a folder of sockets
 TLS = {"certificate": "tls/certificate.pem", "key": "tls/key.pem", "trust": "tls/authority.pem"}
 PUBLIC = "public"  # the folder of public rows in that of the active party
 SERVICES = "services"  # VFLENS_NETWORK: parties are services by name, as in docker compose
+
+_SITES = {Setting.HORIZONTAL: (SITE, CASE)}  # what a threshold may name beside columns
 
 
 def data_set(data: Data) -> Dataset:
@@ -74,13 +77,14 @@ def deal_tables(experiment: AnyPartiesExperiment) -> dict[str, Table]:
 
 
 def column_names(experiment: AnyPartiesExperiment) -> list[str]:
-    """The names of all columns that its data parties hold, each once.
+    """The names of all columns that its data parties hold, each once; behind them the sites of clients.
 
     Raises:
         DataError, ConfigError: a table, the data set or the split is unusable.
     """
     found = names_by_party(experiment, deal_tables(experiment))
-    return list(dict.fromkeys(name for columns in found.values() for name in columns))
+    sites = _SITES.get(experiment.setting, ())
+    return [*dict.fromkeys(name for columns in found.values() for name in columns), *sites]
 
 
 def _held_out(experiment: AnyPartiesExperiment, data: Data) -> tuple[Table, Table]:

@@ -5,6 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from vflens.errors import ConfigError, DataError
+from vflens.experiments.audit.bench import Plan
+from vflens.experiments.audit.subject import FEWEST_ROWS
 from vflens.storage.files import write_whole
 from vflens.tables.cells import SUFFIXES
 from vflens.tables.description import PartyFile
@@ -28,6 +30,15 @@ def check_tables(files: Mapping[str, PartyFile]) -> dict[str, TableCheck]:
 def is_own_table(file: Path) -> bool:
     """Whether ``file`` is a table, and no configuration."""
     return file.name.endswith(tuple(SUFFIXES))
+
+
+def few_rows(rows: int) -> str:
+    """What an audit of so many ``rows`` needs beside its defaults, in words; "" of enough."""
+    if rows >= Plan.known + 2:
+        return ""
+    if rows < FEWEST_ROWS:
+        return f"an audit needs {FEWEST_ROWS} rows at least, this table has {rows}"
+    return f"an audit of {counted(rows, 'row')} needs --known {rows // 2}, {rows - 2} at most"
 
 
 def describe(table: Path, to: Path | None) -> Document:
@@ -59,5 +70,6 @@ def describe(table: Path, to: Path | None) -> Document:
         lines.append(
             f"{to} describes it: decide there what it asks, then vflens audit {shlex.quote(str(to))}"
         )
+    lines += [few] if (few := few_rows(found.rows)) else []
     counts = {"rows": found.rows, "columns": found.columns, "left_out": found.left}
     return {**counts, "decide": decide, "written": None if to is None else str(to), "lines": lines}

@@ -13,7 +13,16 @@ from vflens.types import Document
 from vflens.words import counted
 
 #: Kinds of flaws whose columns a run is better without.
-LEFT_OUT = ("nameless", "constant", "id-like", "many categories", "unreadable", "huge integers", "code")
+LEFT_OUT = (
+    "nameless",
+    "empty",
+    "constant",
+    "id-like",
+    "many categories",
+    "unreadable",
+    "huge integers",
+    "code",
+)
 
 
 @dataclass(frozen=True)
@@ -127,9 +136,9 @@ def left_out(column: str) -> str:
     return f"leave {column} out of columns"
 
 
-def constant(column: str, value: str) -> Flaw:
-    """A ``column`` of the one ``value``."""
-    return a_flaw("constant", column, f"{column} never varies, it is {value}", left_out(column))
+def constant(column: str) -> Flaw:
+    """A ``column`` of one value."""
+    return a_flaw("constant", column, f"{column} never varies: it holds one value", left_out(column))
 
 
 def id_like(column: str, what: str, *, refused: bool = False) -> Flaw:

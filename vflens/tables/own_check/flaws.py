@@ -15,22 +15,27 @@ from vflens.tables.description import PartyFile
 from vflens.tables.encodings import MOST_CATEGORIES
 from vflens.tables.own_check.flaw import Flaw, a_flaw, constant, key, left_out, mended_by, of, quoted
 from vflens.tables.own_check.numbers import of_numbers
-from vflens.tables.own_check.profile import ColumnProfile, TableProfile
+from vflens.tables.own_check.profile import TOTAL, ColumnProfile, TableProfile
 from vflens.tables.own_check.texts import many_texts, of_text
 from vflens.tables.reading import WholeColumns
 from vflens.tables.written.numbers import PLAIN
 from vflens.words import counted
 
+_RARELY, _NAMED = 0.05, 3  # of the rows are totals; columns that a sentence names
+_UNIT = re.compile(r"(?:10\^?\d+/)?(?=.*[^\W\d_]|.*[%°‰])\D+")  # a word or mark without digits
 _FILLED = ('missing = "mean" fills in numbers',)
 #: Spaces and marks of a label, but none between digits; a hyphen between letters.
 _LOOSE = re.compile(r"[\s_;:!?'\"`´]|(?<!\d)[.,]|[.,](?!\d)|(?<=[^\W\d_])[-–](?=[^\W\d_])")
 
 
-def flaws(spec: PartyFile, table: TableProfile, of_columns: Iterable[Flaw]) -> tuple[Flaw, ...]:
+def flaws(
+    spec: PartyFile, table: TableProfile, tries: WholeColumns, of_columns: Iterable[Flaw]
+) -> tuple[Flaw, ...]:
     """All of a ``table`` that ``spec`` describes and :func:`of_column` of its columns, those that refuse it
-    first.
+    first; ``tries`` counts in whole columns.
     """
     of_rows = [_empty_ids(spec, table), _repeated_ids(spec, table), _gaps(spec, table), _alike(spec, table)]
+    of_rows += [_totals(spec, table, tries), _unit_row(table)]
     return tuple(sorted(chain(*of_rows, of_columns), key=lambda flaw: not flaw.refused))
 
 
@@ -91,6 +96,26 @@ def _repeated_ids(spec: PartyFile, table: TableProfile) -> Iterator[Flaw]:
         )
 
 
+def _totals(spec: PartyFile, table: TableProfile, tries: WholeColumns) -> Iterator[Flaw]:
+    """Rows that are called a sum of others; where many are, the word is a category."""
+    counts = {spec.id_column: table.totals}
+    counts |= {c.name: tries.count(c.name, TOTAL) for c in table.columns if c.has_total}
+    name = max(counts, key=lambda name: (counts[name] <= max(1, table.rows * _RARELY), counts[name]))
+    if 0 < counts[name] <= max(1, table.rows * _RARELY):
+        sentence = f"{name} calls {of(counts[name], table.rows)} a total"
+        yield a_flaw("total rows", "", sentence, "no person stands there: delete such rows of the file")
+
+
+def _unit_row(table: TableProfile) -> Iterator[Flaw]:
+    """A first row that says in what the numbers below it are measured."""
+    numeric = [column for column in table.columns if column.numeric_below]
+    named = [column.name for column in numeric if _UNIT.fullmatch(column.head.strip())]
+    if named and 2 * len(named) >= len(numeric):
+        many = f"{counted(len(named), 'column')} of numbers, such as {', '.join(named[:_NAMED])}"
+        sentence = f"data row 1 holds words in {many}, as a row of units does, or of names below a title"
+        yield a_flaw("unit row", "", sentence, "delete it, or the lines above it, if it is no person's row")
+
+
 def _gaps(spec: PartyFile, table: TableProfile) -> Iterator[Flaw]:
     """What dropping rows with gaps costs."""
     if not table.lost:
@@ -98,7 +123,7 @@ def _gaps(spec: PartyFile, table: TableProfile) -> Iterator[Flaw]:
     by_column = {c.name: c.missing for c in table.columns if c.missing and not c.keeps_gaps}
     empty = [name for name, missing in by_column.items() if missing == table.rows]
     for name in empty:
-        yield a_flaw("empty", name, f"{name} has no value", f"leave {name} out of columns", refused=True)
+        yield a_flaw("empty", name, f"{name} has no value", left_out(name), refused=True)
     if empty and spec.missing != "drop_row":
         return  # to drop rows would leave none
     counts = ", ".join(f"{name} {missing:,}" for name, missing in by_column.items())
@@ -144,7 +169,7 @@ def of_column(
     elif column.texts:
         yield of_text(column, tries)
     else:
-        yield from of_numbers(spec, column)
+        yield from of_numbers(spec, column, tries)
 
 
 def _categories(spec: PartyFile, column: ColumnProfile) -> Iterator[Flaw]:
@@ -152,6 +177,6 @@ def _categories(spec: PartyFile, column: ColumnProfile) -> Iterator[Flaw]:
     if different > MOST_CATEGORIES:
         yield many_texts(column, different)
     elif different == 1 and column.name not in spec.categories:
-        yield constant(column.name, quoted(column.different()[0].as_py()))
+        yield constant(column.name)
     else:
         yield from _of_labels(column.name, column.different().to_pylist(), "text")

@@ -5,18 +5,21 @@ from __future__ import annotations
 import codecs
 import csv
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from vflens.tables.cells import SUFFIXES, reading, suffix
+from vflens.tables.written.header import holds_cells
 
 _BLOCK, _HEAD = 1 << 20, 1 << 16
 _LINES = 200
 _DELIMITERS = ",;\t| "
 
 
-def form_of(path: Path) -> dict[str, str]:
-    """``encoding`` and ``delimiter`` of the table in ``path``, where they are not UTF-8 and a comma.
+def form_of(path: Path) -> dict[str, Any]:
+    """``encoding`` and ``delimiter`` of the table in ``path``, where they are not UTF-8 and a comma, and
+    ``header``, where it has none.
 
     Raises:
         DataError: it cannot be read.
@@ -26,9 +29,11 @@ def form_of(path: Path) -> dict[str, str]:
     with reading():
         head = next(_blocks(path), b"")[:_HEAD]
         encoding = "utf-16" if head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else _encoding(path)
-    delimiter = _delimiter(head.decode(encoding, "replace").removeprefix("\ufeff"))
-    found = {"encoding": encoding, "delimiter": delimiter}
-    return {field: value for field, value in found.items() if value not in ("utf-8", ",")}
+    lines = _lines(head.decode(encoding, "replace").removeprefix("\ufeff"), len(head))
+    delimiter = _delimiter(lines)
+    first, *rows = list(csv.reader(lines, delimiter=delimiter)) or [[]]
+    found = {"encoding": encoding, "delimiter": delimiter, "header": not holds_cells(first, rows)}
+    return {field: value for field, value in found.items() if value not in ("utf-8", ",", True)}
 
 
 def _blocks(path: Path) -> Iterator[bytes]:
@@ -53,10 +58,14 @@ def _encoding(path: Path) -> str:
     return "iso8859-1"
 
 
-def _delimiter(head: str) -> str:
-    """What cuts most lines into as many cells as the header, or one more as R writes them; else a comma."""
+def _lines(head: str, read: int) -> list[str]:
+    """The whole ones among the first, of so many bytes."""
     lines = head.splitlines()
-    lines = lines[: -1 if len(lines) > 2 and len(head) >= _HEAD // 4 else None][:_LINES]
+    return lines[: -1 if len(lines) > 2 and read >= _HEAD // 4 else None][:_LINES]
+
+
+def _delimiter(lines: Sequence[str]) -> str:
+    """What cuts most lines into as many cells as the header, or one more as R writes them; else a comma."""
     scores = {}
     for mark in _DELIMITERS:
         widths = [len(row) for row in csv.reader(lines, delimiter=mark) if row]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from vflens.tables.own_check.flaw import (
     quoted,
 )
 from vflens.tables.own_check.profile import MANY, ColumnProfile
+from vflens.tables.reading import WholeColumns
 from vflens.types import Array
 
 _TRIED = 10_000  # values, before all are
@@ -32,11 +33,15 @@ _NINES = re.compile(r"-1|-?9+|-?8+")
 _DIFFERENT, _REPEATS = 10, 3  # values beside a placeholder, and its own rows, at least
 #: Seconds since 1970 of the years 2000 to 2037, and how many are in each unit of time.
 _FROM, _TO = 946_684_800, 2_145_916_800
+#: Days as a spreadsheet counts them, of the years 1990 to 2040; dates as whole numbers.
+_SPREADSHEET, _SERIALS = datetime(1899, 12, 30, tzinfo=UTC), (32_874, 51_501)
+_DATE, _FIRST_DATE, _LAST_DATE = "date:%Y%m%d", 19_000_101, 21_001_231
+_NEARLY, _FEW = 0.8, 5  # of the cells are dates; other numbers that stand for none
 _IN_A_SECOND = {"seconds": 1, "milliseconds": 1_000, "microseconds": 1_000_000}
 
 
-def of_numbers(spec: PartyFile, column: ColumnProfile) -> Iterator[Flaw]:
-    """The flaws of the numbers of ``column``."""
+def of_numbers(spec: PartyFile, column: ColumnProfile, tries: WholeColumns) -> Iterator[Flaw]:
+    """The flaws of the numbers of ``column``; ``tries`` as of texts."""
     if column.rounded:
         cells = of(column.rounded, column.present, "cells")
         sentence = f"{column.name} holds integers beyond 2^53 that float64 rounds in {cells}"
@@ -49,18 +54,23 @@ def of_numbers(spec: PartyFile, column: ColumnProfile) -> Iterator[Flaw]:
         yield a_flaw(
             "infinite", column.name, sentence, "correct these cells", {"infinite": infinite}, refused=True
         )
-    if column.leading_zeros:
-        yield _zeros(column)
     values = column.numbers()
+    dates = _dates(column, values, tries)
+    if column.leading_zeros and not dates:
+        yield _zeros(column)
     if not len(values):
         return
     low, high = float(values.min()), float(values.max())
     if low == high:
-        yield constant(column.name, f"{low:g}")
+        yield constant(column.name)
+    elif dates:
+        yield dates
     elif epoch := _epoch(low, high):
         yield a_flaw("epoch", column.name, f"{column.name} could be {epoch}", "it is read as numbers")
     elif _numbers_rows(values):
         yield id_like(column.name, "holds another whole number in each row")
+    elif serials := _serials(values, low, high):
+        yield a_flaw("epoch", column.name, f"{column.name} could be {serials}", "it is read as numbers")
     elif column.name not in spec.bounds:
         yield from [*_placeholders(column, values)] or _outlier(column, values, low, high)
 
@@ -133,6 +143,33 @@ def _placeholder(column: ColumnProfile, value: str, cells: int) -> Flaw:
     remedy = f"empty.{key(column.name)} = [{quoted(value)}], and set missing"
     numbers = {"value": float(value), "cells": cells}
     return a_flaw("placeholder", column.name, sentence, remedy, numbers, mends={"empty": (value,)})
+
+
+def _dates(column: ColumnProfile, values: Array, tries: WholeColumns) -> Flaw | None:
+    """Whole numbers that are dates such as 20240229, but for a few that stand for none."""
+    near = (values >= _FIRST_DATE) & (values <= _LAST_DATE)
+    others = [f"{value:.0f}" for value in np.unique(values[~near])[: _FEW + 1].tolist()]
+    if not len(values) or near.mean() < _NEARLY or len(others) > _FEW:
+        return None
+    empty = [*others, "00000000"] if "0" in others else others
+    if tries.fault(column.name, _DATE, empty):
+        return None
+    return mended_by(
+        "date",
+        column.name,
+        "holds dates as whole numbers, such as 99999999",
+        _DATE,
+        refused=False,
+        empty=empty,
+    )
+
+
+def _serials(values: Array, low: float, high: float) -> str:
+    """What whole numbers count if they are days as a spreadsheet counts them; "" if they are none."""
+    if not _SERIALS[0] <= low <= high <= _SERIALS[1] or (values != np.rint(values)).any():
+        return ""
+    years = [(_SPREADSHEET + timedelta(days=end)).year for end in (low, high)]
+    return f"days of a spreadsheet since 1900, of the years {years[0]} to {years[1]}"
 
 
 def _epoch(low: float, high: float) -> str:

@@ -27,6 +27,11 @@ if TYPE_CHECKING:
 
     from vflens.tables.reading import RawTable
 
+#: What a row of sums is called, in place of an id or a category.
+TOTAL = (
+    r"(?i)^\P{L}*(?:(?:grand|sub|zwischen|gesamt)[\s-]?)?(?:totals?|totale|total général|sum|summe|gesamt|"
+    r"insgesamt|gesamtergebnis|ergebnis)\P{L}*$"
+)
 MANY = 20  # rows: fewer may all differ by chance
 
 
@@ -49,6 +54,9 @@ class ColumnProfile:
     leading_zeros: int = 0
     rounded: int = 0
     times: str = ""
+    head: str = ""  # the text of its first data row
+    has_total: bool = False  # some text is :data:`TOTAL`
+    numeric_below: bool = False  # all texts but the first have a digit
     _refused: str = ""
     _numbers: list[Array] = field(default_factory=list)
     _different: list[pa.Array] = field(default_factory=list)
@@ -84,7 +92,14 @@ class ColumnProfile:
         return finite
 
     def forget(self) -> None:
-        """Give the numbers and texts back; the counts stay."""
+        """Give the numbers and texts back; what is counted of them stays."""
+        import pyarrow.compute as pc
+
+        texts = self.different()
+        self.has_total = bool(pc.any(pc.match_substring_regex(texts, TOTAL)).as_py())
+        digits = pc.sum(pc.match_substring_regex(texts, r"\d")).as_py() or 0
+        numbers = bool(digits or self.mixed) and not self.categorical
+        self.numeric_below = numbers and digits >= len(texts) - 1
         self._numbers, self._different = [], []
 
     def infinite(self) -> int:
@@ -101,6 +116,8 @@ class ColumnProfile:
     def add(self, cells: pa.Array, first: int) -> Array:
         """Take up the next cells; which are empty, bool (n,)."""
         numbers = None
+        if not first and len(cells) and is_text(cells.type):
+            self.head = cells[0].as_py() or ""
         if self.kind is None and kind_of_times(cells.type):
             self.times = kind_of_times(cells.type)
         elif self.categorical or self._refused:
@@ -157,13 +174,15 @@ class ColumnProfile:
 @dataclass(frozen=True, eq=False)
 class TableProfile:
     """The features of a file, in their order; ``rows`` of them, of which ``lost`` have a gap in some feature;
-    of the ids so many are ``empty_ids`` or repeat an earlier one. ``classes`` are the different labels.
+    of the ids so many are ``empty_ids``, repeat an earlier one or are :data:`TOTAL`. ``classes`` are the
+    different labels.
     """
 
     rows: int
     lost: int
     empty_ids: int
     repeated_ids: int
+    totals: int
     columns: tuple[ColumnProfile, ...]
     classes: tuple[str, ...] = ()
 
@@ -204,7 +223,8 @@ def profile(
     lost = len(np.unique(np.concatenate(gaps)))
     kept = pa.chunked_array(ids, pa.string())
     repeats = len(kept) - pc.count_distinct(kept).as_py()
-    found = {"empty_ids": rows - len(kept), "repeated_ids": repeats}
+    totals = pc.sum(pc.match_substring_regex(kept, TOTAL)).as_py() or 0
+    found = {"empty_ids": rows - len(kept), "repeated_ids": repeats, "totals": totals}
     return TableProfile(rows, lost, columns=tuple(columns.values()), classes=tuple(classes), **found)
 
 

@@ -17,7 +17,7 @@ _TIMES = 10  # as many rows as columns: fewer fit by chance
 _LEFT = 1e-3  # of the variance, which a function of others leaves at most
 _PART = 0.02  # of a coefficient of scaled columns that counts
 _MOST = 3  # columns of a product
-_SEED, _FEW = 0, 0.1
+_SEED, _DEVIATIONS = 0, 3
 
 
 @dataclass
@@ -25,11 +25,13 @@ class Sketch:
     """What :func:`relations` looks at, so that memory need not hold the table.
 
     ``some``: column of the file → of each that it becomes, whether it is one-hot, and some values. ``drawn``
-    (n,): a random combination of all, which is equal where rows are.
+    (n,): a random combination of all, which is equal where rows are; ``dealt`` (n,): of columns of the file
+    each of which was moved by another number of rows.
     """
 
     some: dict[str, list[tuple[bool, Array]]] = field(default_factory=dict)
     drawn: Array | float = 0.0
+    dealt: Array | float = 0.0
 
     def see(self, column: ColumnProfile) -> None:
         """Take up a column of numbers alone."""
@@ -38,14 +40,16 @@ class Sketch:
 
     def joined(self, table: Table) -> Sketch:
         """It and the columns of ``table``."""
-        both = Sketch({name: [*parts] for name, parts in self.some.items()}, self.drawn)
+        both = Sketch({name: [*parts] for name, parts in self.some.items()}, self.drawn, self.dealt)
         for name, values in zip((c.name for c in table.columns), table.features.T, strict=True):
             both._add(table.one_hot.get(name, name), name in table.one_hot, values)
         return both
 
     def _add(self, name: str, is_hot: bool, values: Array) -> None:
-        self.drawn = self.drawn + np.random.default_rng([_SEED, self.width]).normal() * values
+        part = np.random.default_rng([_SEED, self.width]).normal() * values
         self.some.setdefault(name, []).append((is_hot, np.array(values[:: -(-len(values) // _ROWS)], float)))
+        moved = np.random.default_rng([_SEED, *name.encode()]).integers(max(1, len(values)))
+        self.drawn, self.dealt = self.drawn + part, self.dealt + np.roll(part, moved)
 
     @property
     def width(self) -> int:
@@ -67,7 +71,7 @@ def relations(sketch: Sketch, columns: Sequence[str]) -> Iterator[Flaw]:
         yield a_flaw(
             "function of others", name, sentence, "who learns these learns it: share it only if needed"
         )
-    yield from _repeated(np.asarray(sketch.drawn))
+    yield from _repeated(sketch)
 
 
 def _functions(x: Array, names: list[str]) -> Iterator[tuple[str, list[str]]]:
@@ -92,9 +96,9 @@ def _named(share: Array, basis: list[int], names: list[str]) -> list[str]:
     return [names[i] for i, part in zip(basis, share.tolist(), strict=True) if abs(part) > _PART]
 
 
-def _repeated(drawn: Array) -> Iterator[Flaw]:
-    """Rows that equal an earlier one under another id, where most rows differ."""
-    repeats = len(drawn) - len(np.unique(drawn))
-    if 0 < repeats < _FEW * len(drawn):
-        sentence = f"all columns repeat an earlier row in {of(repeats, len(drawn))}"
+def _repeated(sketch: Sketch) -> Iterator[Flaw]:
+    """Rows that equal an earlier one under another id, more than if each column were dealt anew."""
+    repeats, chance = (len(x) - len(np.unique(x)) for x in map(np.asarray, (sketch.drawn, sketch.dealt)))
+    if repeats > chance + _DEVIATIONS * chance**0.5:
+        sentence = f"all columns repeat an earlier row in {of(repeats, np.size(sketch.drawn))}"
         yield a_flaw("repeated rows", "", sentence, "remove them if they are one person under two ids")

@@ -6,7 +6,7 @@ Each is a function of :class:`SeenTexts` of a column: a flaw, or None if the col
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -17,7 +17,7 @@ from vflens.tables.own_check.flaw import Flaw, a_flaw, id_like, key, left_out, m
 from vflens.tables.own_check.profile import MANY, ColumnProfile
 from vflens.tables.reading import WholeColumns
 from vflens.tables.written.dates import formats_of, times_of
-from vflens.tables.written.numbers import MARKS, PLAIN, marks_of, split_numbers
+from vflens.tables.written.numbers import MARKS, PLAIN, SCALE, marks_of, split_numbers
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 _TRIED = 10_000  # different texts
 _WORDS = 20  # different texts among numbers or dates that may stand for a missing value
 _UNITS = 5  # that a sentence names
+_CLOCKS = ("uhr", "am", "pm")  # words behind a time of day
 _NEARLY = 0.95
 _NUMBER = r"[+-]?\d+(?:[.,]\d+)?"
 _RANGE = rf"^\s*({_NUMBER})\s*(?:[-/–]|to|bis|à)\s*{_NUMBER}\s*$"
-_LIMIT = r"^\s*[<>≤≥]"
 _NEVER = r"^\s*(9999-12-31|31[./]12[./]9999|12/31/9999|0000-00-00|00[./]00[./]0000)"
 #: Texts that point at a person or a thing, by what they are.
 _CODES = {
@@ -49,14 +49,26 @@ _SCALES = tuple(
         "never|rarely|seldom|sometimes|often|usually|always",
         "nie|selten|manchmal|oft|immer",
         "none|mild|moderate|severe",
+        "keine|sehr leicht|leicht|mäßig|mittel|mittelschwer|mittelgradig|stark|schwer|sehr schwer",
+        "jamais|rarement|parfois|souvent|toujours",
+        "très faible|faible|léger|moyen|modéré|élevé|fort|sévère|très élevé",
+        "trifft nicht zu|trifft eher nicht zu|teils teils|trifft eher zu|trifft zu",
+        "ungenügend|mangelhaft|ausreichend|befriedigend|gut|sehr gut",
+        "minor|moderate|major|critical",
+        "minimal|mild|moderate|severe|extreme",
         "strongly disagree|disagree|neutral|agree|strongly agree",
         "very poor|poor|fair|average|good|very good|excellent",
         "xs|s|small|m|medium|l|large|xl|xxl",
-        "i|ii|iii|iv|v|vi",
         "first|second|third|fourth|fifth",
         "none|primary|lower secondary|secondary|upper secondary|tertiary|bachelor|master|doctorate",
     )
 )
+
+
+_NUMERALS = ["", "i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x"]
+_ARABIC = r"(\D*)(\d+)(?:st|nd|rd|th|er|e|\.)?([a-d]?)(\D*)"
+_LED = r"\W*(\d+)\s*[.):\]=]+\s*[^\W\d]"
+_ROMAN = rf"((?:.*[^a-z])?)({'|'.join(reversed(_NUMERALS[1:]))})([a-d]?)\.?((?:[^a-z].*)?)"
 
 
 class SeenTexts(NamedTuple):
@@ -105,7 +117,7 @@ def _number(seen: SeenTexts) -> Flaw | None:
     marks = marks_of(seen.marked)
     if not marks:
         return None
-    column, name = seen.column, seen.column.name
+    name = seen.column.name
     limits, units, _ = split_numbers(seen.texts, marks[0])
     named = [unit or "none" for unit in units.unique().drop_null().to_pylist()]
     if len(named) > 1:
@@ -116,20 +128,37 @@ def _number(seen: SeenTexts) -> Flaw | None:
     kinds = ["number" if how == next(iter(MARKS)) else f"number:{how}" for how in marks]
     what = f"holds numbers as text, such as {_masked(seen.marked)}"
     if any(limit for limit in limits.unique().to_pylist()):
-        limited = of(seen.tries.count(name, _LIMIT), column.present, "cells")
-        kinds = [f"{kind}:{BELOW}half" for kind in kinds]
-        what = f"holds numbers below or above a limit in {limited}, such as {_masked(seen.marked)}"
-        return _proposed("limits", seen, what, kinds)
+        return _proposed("limits", seen, _limits(seen), [f"{kind}:{BELOW}half" for kind in kinds])
+    if _has(seen.marked, rf"\d(?:{SCALE})"):
+        return _proposed("powers", seen, f"{what}, k, M and such read as thousands and millions", kinds)
     unit = f" with the unit {named[0]}" if named[0][0].isalpha() and named != ["none"] else ""
     return _proposed("number as text", seen, f"{what}{unit}", kinds)
 
 
+def _limits(seen: SeenTexts) -> str:
+    """Which cells are limits, counted in the whole column, and what becomes of them."""
+    sides = (("below", "[<≤]", "half of it"), ("above", "[>≥]", "the limit"))
+    counts = {side: seen.tries.count(seen.column.name, rf"^\s*{marks}") for side, marks, _ in sides}
+    of_sides = (
+        f"numbers {side} a limit in {of(counts[side], seen.column.present, 'cells')}, read as {becomes}"
+        for side, _, becomes in sides
+        if counts[side]
+    )
+    return f"holds {' and '.join(of_sides)}, such as {_masked(seen.marked)}"
+
+
 def _time(seen: SeenTexts) -> Flaw | None:
     wrong = times_of(seen.marked)[1]
-    if wrong.mean() > 1 - _NEARLY:
+    if wrong.mean() > 1 - _NEARLY or _in_one_unit(seen.marked):
         return None
     what = f"holds times or durations as text, such as {_masked(seen.marked)}"
     return _proposed("time", seen, what, ["time"])
+
+
+def _in_one_unit(texts: pa.Array) -> bool:
+    """Whether these are numbers of one unit, such as minutes, which need not become days."""
+    units = split_numbers(texts, (marks_of(texts) or [next(iter(MARKS))])[0])[1].unique().to_pylist()
+    return len(units) == 1 and units[0] is not None and units[0].casefold() not in _CLOCKS
 
 
 def _date(seen: SeenTexts) -> Flaw | None:
@@ -197,10 +226,36 @@ def _scale(words: Sequence[str]) -> list[str]:
     for scale in _SCALES:
         if set(bare.values()) <= set(scale):
             return sorted(words, key=lambda word: scale.index(bare[word]))
+    if numbered := _numbered(bare):
+        return sorted(words, key=lambda word: numbered[word])
     starts = {word: re.search(r"\d+", word) for word in words if re.search(r"\d\D+\d|[<>+]|\d", word)}
     if len(starts) < len(words) or not sum(bool(re.match(_RANGE, word)) for word in words) >= len(words) / 2:
         return []
     return sorted(words, key=lambda word: (float(m.group()) if (m := starts[word]) else 0.0, "<" not in word))
+
+
+def _numbered(bare: Mapping[str, str]) -> dict[str, tuple[int, str]]:
+    """The number of each word, and the letter behind it, of words such as T2a, 3rd and Stage IV that are
+    alike beside them, or begin with different numbers; {} of others.
+    """
+    begun = {word: re.match(_LED, text) for word, text in bare.items()}
+    led = {word: (int(match[1]), "") for word, match in begun.items() if match}
+    if len(set(led.values())) == len(bare) <= _WORDS:
+        return led
+    for pattern in (_ARABIC, _ROMAN):
+        found = {word: re.fullmatch(pattern, text) for word, text in bare.items()}
+        parts = {word: match.groups() for word, match in found.items() if match}
+        alike = len({(before, behind) for before, _, _, behind in parts.values()}) == 1
+        if len(parts) < len(bare) or not alike or len(parts) > _WORDS:
+            continue
+        if pattern == _ARABIC and any(letter and not before for before, _, letter, _ in parts.values()):
+            continue  # flats 1A, 1B
+        return {word: (_number_of(number), letter) for word, (_, number, letter, _) in parts.items()}
+    return {}
+
+
+def _number_of(text: str) -> int:
+    return int(text) if text.isdigit() else _NUMERALS.index(text)
 
 
 def _some_text(seen: SeenTexts) -> Flaw:
@@ -256,6 +311,12 @@ def _unread(texts: pa.Array, encode: str) -> list[str]:
     if encode.startswith("date"):
         other |= in_numpy(pc.match_substring_regex(texts, _NEVER)) == 1
     return texts.filter(pa.array(other)).to_pylist() if other.sum() <= _WORDS else []
+
+
+def _has(texts: pa.Array, pattern: str) -> bool:
+    import pyarrow.compute as pc
+
+    return bool(pc.any(pc.match_substring_regex(texts, pattern)).as_py())
 
 
 def _nearly(texts: pa.Array, pattern: str) -> bool:

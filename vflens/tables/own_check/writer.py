@@ -5,6 +5,7 @@ Each line of advice was tried on the whole column. What no setting mends is left
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterator
@@ -30,7 +31,8 @@ _UNLIKE = 0.95  # of the rows, in a column that once told rows apart
 #: Kinds of which the description takes one way, and the owner knows whether it is right.
 _ASKED = (
     *("limits", "placeholder", "text among numbers", "epoch", "outlier", "gaps", "labels alike", "id-like"),
-    *("function of others", "repeated rows", "leading zeros"),
+    *("function of others", "repeated rows", "leading zeros", "no header", "powers"),
+    *("total rows", "unit row"),
 )
 
 
@@ -111,6 +113,10 @@ def draft(path: Path) -> Draft:
     cells = opened(PartyFile.model_validate({**form, "file": path}), path)
     _refuse_title(cells, path)
     _choose_id(found, cells, list(cells.names))
+    if "header" in form:
+        sentence = "the first line holds cells like those below, so columns are called by their places"
+        remedy = "begin the file with one line of names, or set header = true if these are names"
+        found.flaws.setdefault("", {})["no header"] = a_flaw("no header", "", sentence, remedy)
     changed, sketch = set(found.columns), Sketch()
     while changed:  # a setting that mends may show the next flaw
         check = check_party_table(found.only(changed), see=sketch.see)
@@ -212,7 +218,7 @@ def _choose_id(found: Draft, cells: TableFile, names: list[str]) -> None:
     found.settings["id_column"] = ROW_NUMBER
     sentence = "no column tells rows apart, so they are numbered"
     remedy = "parties of a run match rows by these numbers: all files need one order"
-    found.flaws[""] = {"no id": a_flaw("no id", "", sentence, remedy)}
+    found.flaws.setdefault("", {})["no id"] = a_flaw("no id", "", sentence, remedy)
 
 
 def _is_text(cells: TableFile, name: str) -> bool:
@@ -239,9 +245,9 @@ def _lines(found: Draft, folder: Path) -> Iterator[str]:
     rows = counted(found.rows, "row", ",")
     yield f"# Written by vflens check, which read all of {rows}. Lines that say DECIDE ask you."
     yield f"file = {quoted(os.path.relpath(settings['file'], folder))}"
-    for name in ("delimiter", "encoding", "id_column", "missing"):
+    for name in ("delimiter", "encoding", "header", "id_column", "missing"):
         if name in settings:
-            yield f"{name} = {quoted(settings[name])}"
+            yield f"{name} = {json.dumps(settings[name], ensure_ascii=False)}"
     for flaw in found.flaws.get("", {}).values():
         yield f"# {_comment(flaw)}"
     yield "columns = ["

@@ -18,8 +18,17 @@ _NEARLY = 0.9  # of the different texts
 _FIRST = (10, 100)  # texts that a format is tried on before all
 _DAYS = (
     *("%Y-%m-%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%Y/%m/%d", "%d %b %Y", "%d-%b-%Y"),
-    *("%m-%d-%Y", "%d %B %Y", "%b %d, %Y", "%B %d, %Y", "%Y-%m", "%m/%Y", "%b %Y", "%B %Y"),
+    *("%m-%d-%Y", "%b %d, %Y", "%Y-%m", "%m/%Y", "%b %Y", "%d. %b %Y", "%d.%b.%Y", "%Y%m%d"),
 )
+#: How months begin in English, German, French, Spanish, Italian and Dutch, without accents.
+_MONTHS = {
+    "Jan": "jan|jän|gen|ene", "Feb": "feb|fév|fev", "Mar": "mar|mär|mrz|maa|mrt", "Apr": "apr|avr|abr",
+    "May": "may|mai|mei|mag", "Jun": "jun|juin|giu", "Jul": "jul|juil|lug", "Aug": "aug|aoû|aou|ago",
+    "Sep": "sep|set", "Oct": "oct|okt|ott", "Nov": "nov", "Dec": "dec|dez|déc|dic",
+}  # fmt: skip
+_OF_MONTHS = "|".join(f"(?P<{name}>{starts})" for name, starts in _MONTHS.items())
+_MONTH = re.compile(rf"\b(?:{_OF_MONTHS})[^\W\d_]*\b(?:\.(?=\s|$))?", re.I)
+_NTH = re.compile(r"(?<=\d)(?:st|nd|rd|th|er)\b", re.I)
 _CLOCKS = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %H:%M:%S%z", " %I:%M %p", " %I:%M:%S %p")
 _TIMES = (*_CLOCKS, "T%H:%M", "T%H:%M:%S", "T%H:%M:%S.%f", "T%H:%M:%S%z", "T%H:%M:%S.%f%z")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -31,11 +40,26 @@ _RANGES = {"m": (1, 12), "d": (1, 31), "H": (0, 23), "M": (0, 59), "S": (0, 59)}
 _PIVOT = 69  # two digits below it are of this century, as strptime takes them
 _DAY = 86_400_000_000  # microseconds
 _MICROS = {"H": 3_600_000_000, "M": 60_000_000, "S": 1_000_000, "f": 1}
-_TIME = (
-    r"^\s*(?P<minus>-?)(?:(?P<days>\d+) days?,? \+?)?(?P<hours>\d{1,4}):(?P<minutes>[0-5]\d)"
-    r"(?::(?P<seconds>[0-5]\d(?:[.,]\d+)?))?\s*$"
+_HALF = r"\s*(?P<half>[ap]\.?m\.?|uhr|h|)"
+_NUMBER = r"\d+(?:[.,]\d+)?"
+#: How times and durations are written; each has some of the fields of :data:`_PARTS`.
+_WRITTEN = tuple(
+    rf"(?i)^\s*(?P<minus>[-−]?){pattern}\s*$"
+    for pattern in (
+        r"(?:(?P<days>\d+) days?,? \+?)?(?P<hours>\d{1,4}):(?P<minutes>[0-5]\d)"
+        rf"(?::(?P<seconds>[0-5]\d(?:[.,]\d+)?))?{_HALF}",
+        r"(?P<hours>\d{1,2})(?:\.(?P<minutes>[0-5]\d))?\s*(?P<half>[ap]\.?m\.?|uhr)",
+        r"(?P<hours>\d{1,2})h(?P<minutes>[0-5]\d)",
+        rf"p(?:(?P<weeks>{_NUMBER})w)?(?:(?P<days>{_NUMBER})d)?"
+        rf"(?:t(?:(?P<hours>{_NUMBER})h)?(?:(?P<minutes>{_NUMBER})m)?(?:(?P<seconds>{_NUMBER})s)?)?",
+        rf"(?:(?P<weeks>{_NUMBER})\s*(?:w|wks?|weeks?|wochen?)[\s,]*)?"
+        rf"(?:(?P<days>{_NUMBER})\s*(?:d|days?|t|tage?n?|j|jours?)[\s,]*)?"
+        rf"(?:(?P<hours>{_NUMBER})\s*(?:h|hrs?|hours?|st|std|stunden?|heures?)\.?[\s,]*)?"
+        rf"(?:(?P<minutes>{_NUMBER})\s*(?:m|mins?|minuten?|minutes?)\.?[\s,]*)?"
+        rf"(?:(?P<seconds>{_NUMBER})\s*(?:s|secs?|seconds?|sek|sekunden?|secondes?)\.?)?",
+    )
 )
-_PARTS = (1.0, 24.0, 1440.0, 86400.0)  # of a day
+_PARTS = {"weeks": 1 / 7, "days": 1.0, "hours": 24.0, "minutes": 1440.0, "seconds": 86400.0}  # of a day
 
 
 def formats_of(texts: pa.Array, *, short: bool = False) -> list[str]:
@@ -102,9 +126,15 @@ def _date_pattern(how: str) -> str:
     return rf"^\s*{regex}\s*$"
 
 
+def _in_english(text: str) -> str:
+    """``text`` with English months of three letters, and days without "st" and "th"."""
+    months = _MONTH.sub(lambda month: str(month.lastgroup), text.strip())
+    return _NTH.sub("", months)
+
+
 def _days_of(text: str, how: str, century: int) -> float:
     try:
-        date = datetime.strptime(text.strip(), how)
+        date = datetime.strptime(_in_english(text), how.replace("%B", "%b"))
         if century:
             date = date.replace(year=century + (date.year - century) % 100)
     except ValueError:
@@ -114,14 +144,38 @@ def _days_of(text: str, how: str, century: int) -> float:
 
 def times_of(cells: pa.Array) -> tuple[Array, Array]:
     """The days (n,) that times and durations take, NaN of others, and which cells these are, bool (n,)."""
+    import pyarrow.compute as pc
+
+    values: Array = np.full(len(cells), np.nan)
+    for pattern in _WRITTEN:
+        if not np.isnan(values).any():
+            break
+        values = np.where(np.isnan(values), _times(cells, pattern), values)
+    return values, np.isnan(values) & (in_numpy(pc.is_valid(cells)) == 1)
+
+
+def _times(cells: pa.Array, pattern: str) -> Array:
+    """Those in the one way ``pattern``; NaN of cells without any part."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    found = pc.extract_regex(cells, _TIME)
-    total = np.zeros(len(cells))
-    for name, parts in zip(("days", "hours", "minutes", "seconds"), _PARTS, strict=True):
-        part = pc.replace_substring(pc.struct_field(found, name), ",", ".")
-        total += in_numpy(pc.if_else(pc.equal(part, ""), "0", part).cast(pa.float64())) / parts
-    minus = in_numpy(pc.equal(pc.struct_field(found, "minus"), "-")) == 1
-    values = np.where(minus, -total, total)
-    return values, np.isnan(values) & (in_numpy(pc.is_valid(cells)) == 1)
+    found = pc.extract_regex(cells, pattern)
+    names = [field.name for field in found.type]
+    parts = {}
+    for name in _PARTS.keys() & set(names):
+        text = pc.replace_substring(pc.struct_field(found, name), ",", ".")
+        parts[name] = in_numpy(pc.if_else(pc.equal(text, ""), None, text).cast(pa.float64()))
+    if "half" in names:
+        half = pc.utf8_lower(pc.struct_field(found, "half"))
+        of_day, after = (in_numpy(pc.starts_with(half, start)) == 1 for start in ("a", "p"))
+        hours, twelve = parts["hours"], of_day | after
+        parts["hours"] = np.where(twelve, hours % 12 + 12 * after, hours)
+        parts["hours"][twelve & ~((hours >= 1) & (hours <= 12))] = np.inf
+    whole = np.sum(
+        [np.nan_to_num(part, posinf=np.inf) / _PARTS[name] for name, part in parts.items()], axis=0
+    )
+    minus = in_numpy(pc.binary_length(pc.struct_field(found, "minus"))) > 0
+    none = np.all([np.isnan(part) for part in parts.values()], axis=0)
+    whole[none | np.isinf(whole)] = np.nan
+    values: Array = np.where(minus, -whole, whole)
+    return values

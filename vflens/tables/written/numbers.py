@@ -11,8 +11,18 @@ if TYPE_CHECKING:
 #: A number in text as every reader takes it.
 PLAIN = r"^\s*[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?\s*$"
 #: How 1234.5 is written: the marks of thousands and of decimals.
-MARKS = {"1,234.5": (",", "."), "1.234,5": (".", ","), "1 234,5": (" ", ","), "1'234.5": ("'", ".")}
-_BLANK = r"[\s\x{a0}\x{202f}]"  # with the spaces that do not break a line
+MARKS = {
+    "1,234.5": (",", "."),
+    "1.234,5": (".", ","),
+    "1 234,5": (" ", ","),
+    "1 234.5": (" ", "."),
+    "1'234.5": ("'", "."),
+}
+_SPACES = r" \x{a0}\x{2007}\x{2009}\x{202f}"  # with narrow ones, and those that do not break a line
+_BLANK = rf"[\s{_SPACES}]"
+#: The marks of thousands in a cell, each with its twins.
+_ALIKE = {" ": f"[{_SPACES}]", "'": "['’`´]"}
+_SIGN = "[+−–-]?"
 #: Codes of money (ISO 4217) that tables have; any three letters would make 10 of the code ICD10.
 _MONEY = (
     "AED|ARS|AUD|BDT|BGN|BHD|BRL|CAD|CHF|CLP|CNY|COP|CZK|DKK|DZD|EGP|ETB|EUR|GBP|GEL|"
@@ -24,28 +34,61 @@ _BEFORE = rf"\p{{Sc}}|{_MONEY}"
 #: A unit: a word behind the number, such as mg/dl, °C, km/h or m2.
 _AFTER = r"\p{Sc}|[%‰°\p{L}][%°\p{L}./·*²³-]*(?:\^-?\d|[23])?"
 _LIMIT = r"[<>≤≥]=?|"
+#: What is written for thousands and more: k and M touch their number, a space makes them units.
+SCALE = rf"[kM]\b|{_BLANK}*(?:Tsd|Mio|Mrd|bn)\b\.?"
+_POWERS = {"k": "e3", "Tsd": "e3", "M": "e6", "Mio": "e6", "Mrd": "e9", "bn": "e9"}
 _NEARLY = 0.9  # of the different texts
 
 
 def split_numbers(cells: pa.Array, how: str) -> tuple[pa.Array, pa.Array, pa.Array]:
-    """The limits and the units of texts, and texts such as "-1234.5"; null of those that are no number."""
+    """The limits and the units of texts, and texts such as "-1234.5"; null of those that are no number.
+
+    A minus stands in front, behind, or as brackets around the number.
+    """
     import pyarrow.compute as pc
 
     found = pc.extract_regex(cells, _number_pattern(how))
-    limit, sign, before, minus, whole, part, after = (pc.struct_field(found, [j]) for j in range(7))
-    whole = pc.replace_substring_regex(whole, r"\D", "")
-    part = pc.replace_substring(part, ",", ".")
-    units = pc.binary_join_element_wise(before, after, "")
-    return limit, units, pc.binary_join_element_wise(sign, minus, whole, part, "")
+    limit, opened, before, minus, whole, part, scale, behind, closed, after = (
+        pc.struct_field(found, [j]) for j in range(10)
+    )
+    signs = pc.binary_join_element_wise(*(_signed(sign) for sign in (opened, minus, behind)), "")
+    brackets = pc.binary_join_element_wise(opened, minus, closed, "")
+    paired = pc.equal(pc.match_substring(brackets, "("), pc.equal(closed, ")"))
+    fits = pc.and_(paired, pc.less_equal(pc.binary_length(signs), 1))
+    bare = pc.binary_join_element_wise(
+        signs,
+        pc.replace_substring_regex(whole, r"\D", ""),
+        pc.replace_substring(part, ",", "."),
+        _power(scale),
+        "",
+    )
+    return limit, pc.binary_join_element_wise(before, after, ""), pc.if_else(fits, bare, None)
+
+
+def _signed(marks: pa.Array) -> pa.Array:
+    """ "-" for each way to write it, "" for a plus."""
+    import pyarrow.compute as pc
+
+    return pc.replace_substring_regex(pc.replace_substring_regex(marks, "[(−–]", "-"), r"\+", "")
+
+
+def _power(scale: pa.Array) -> pa.Array:
+    """The power of ten that words such as k and Mio. stand for."""
+    import pyarrow.compute as pc
+
+    power = pc.replace_substring_regex(scale, r"[^\pL]", "")
+    for word, exponent in _POWERS.items():
+        power = pc.if_else(pc.equal(power, word), exponent, power)
+    return power
 
 
 def _number_pattern(how: str) -> str:
     """A regular expression of numbers, with a limit and a unit before or behind."""
-    thousands, decimal = (re.escape(mark) for mark in MARKS[how])
-    mark = r"[ \x{a0}\x{202f}]" if thousands.strip("\\") == " " else thousands
+    mark, decimal = (_ALIKE.get(mark, re.escape(mark)) for mark in MARKS[how])
     return (
-        rf"^{_BLANK}*(?P<limit>{_LIMIT}){_BLANK}*(?P<sign>[+-]?)(?P<before>{_BEFORE}|){_BLANK}*(?P<minus>[+-]?)"
-        rf"(?P<whole>\d{{1,3}}(?:{mark}\d{{3}})+|\d+)(?P<part>(?:{decimal}\d+)?(?:[eE][+-]?\d+)?)"
+        rf"^{_BLANK}*(?P<limit>{_LIMIT}){_BLANK}*(?P<opened>\(|{_SIGN}){_BLANK}*(?P<before>{_BEFORE}|){_BLANK}*"
+        rf"(?P<minus>\(|{_SIGN}){_BLANK}*(?P<whole>\d{{1,3}}(?:{mark}\d{{3}})+|\d+)(?P<part>(?:{decimal}\d+)?"
+        rf"(?:[eE][+-]?\d+)?)(?P<scale>(?:{SCALE})?){_BLANK}*(?P<behind>[−–-]?){_BLANK}*(?P<closed>\)?)"
         rf"{_BLANK}*(?P<after>{_AFTER}|){_BLANK}*$"
     )
 

@@ -17,16 +17,17 @@ from vflens.words import counted
 
 MAX_CLASSES = MAX_COLUMNS = 65_536  # what a peer announces decides how much memory this party allocates
 _MEMBERS = [role for role in Role if role is not Role.OPERATOR]
+#: Roles whose columns are those of all others of the role, so written once.
 _ALIKE = {role.value for role, facts in ROLES.items() if facts.alike}
 
 
 def encode_parties(infos: Iterable[PartyInfo]) -> Iterator[pb.PartyInfo]:
-    """``infos`` as messages; a client with the columns of the one before names none."""
+    """``infos`` as messages; a client with the columns of the client before names none."""
     before = tuple[ColumnInfo, ...]()
     for info in infos:
         alike = bool(before) and replace(info, columns=()).in_full(before) == info
         yield encode_party(info, () if alike else info.columns)
-        before = info.columns
+        before = info.columns if info.role in _ALIKE else ()
 
 
 def encode_party(info: PartyInfo, columns: Iterable[ColumnInfo] | None = None) -> pb.PartyInfo:
@@ -51,14 +52,14 @@ def _encoded(c: ColumnInfo) -> pb.Column:
 
 
 def decode_parties(messages: Iterable[pb.PartyInfo]) -> tuple[PartyInfo, ...]:
-    """The parties in ``messages``; a client without columns has those of the one before.
+    """The parties in ``messages``; a client whose columns are those of the client before names none.
 
     Raises:
         ProtocolError: as :func:`decode_party`.
     """
     found: list[PartyInfo] = []
     for message in messages:
-        alike = found and message.role in _ALIKE and not message.columns
+        alike = found and found[-1].role in _ALIKE and message.role in _ALIKE and not message.columns
         found.append(decode_party(message, found[-1].columns if alike else None))
     return tuple(found)
 
@@ -93,14 +94,10 @@ def decode_party(message: pb.PartyInfo, columns: tuple[ColumnInfo, ...] | None =
             f"party {message.name!r} sends {counted(len(message.categories), 'digest')} of categories: 16 "
             "hexadecimal digits or none are due of each column, or nothing"
         )
-    if columns is None:
-        columns = tuple(map(_column, message.columns))
-        if problem := too_wide(columns):
-            raise ProtocolError(f"columns of party {message.name!r}: {problem}")
-    return PartyInfo(
+    info = PartyInfo(
         message.name,
         Role(message.role),
-        columns=columns,
+        columns=_columns(message) if columns is None else columns,
         n_classes=message.n_classes,
         label=_label(message),
         classes=classes,
@@ -110,6 +107,16 @@ def decode_party(message: pb.PartyInfo, columns: tuple[ColumnInfo, ...] | None =
         categories=tuple(message.categories),
         signature=_signature(message),
     )
+    if info.role in _ALIKE and not info.columns:  # else the next to read it takes another's
+        raise ProtocolError(f"client {info.name!r} has no columns: each has its own, at least one")
+    return info
+
+
+def _columns(message: pb.PartyInfo) -> tuple[ColumnInfo, ...]:
+    columns = tuple(map(_column, message.columns))
+    if problem := too_wide(columns):
+        raise ProtocolError(f"columns of party {message.name!r}: {problem}")
+    return columns
 
 
 def _check_numbers(message: pb.PartyInfo) -> None:

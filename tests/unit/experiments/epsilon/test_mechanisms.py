@@ -91,6 +91,11 @@ def test_a_function_gets_all_rows_once_and_is_measured(mechanisms: str) -> None:
     [
         (":broken", PluginError, "broken failed: KeyError: 'nothing'"),
         (":NUMBER", ConfigError, "has no function 'NUMBER': give module:function"),
+        (
+            ".py:laplace",
+            ConfigError,
+            "names a file: give its module, mechanisms_of_a_test:laplace, in the folder of",
+        ),
         ("_absent:laplace", ConfigError, "does not import: ModuleNotFoundError"),
     ],
 )

@@ -22,6 +22,7 @@ from vflens.experiments.evidence.thresholds import (
     BEATS_BLIND,
     Outcome,
     Threshold,
+    check_columns,
     judge,
     read_threshold,
     refusal,
@@ -29,7 +30,7 @@ from vflens.experiments.evidence.thresholds import (
 )
 from vflens.experiments.offline.score import of_score
 from vflens.experiments.outcome.decide import State
-from vflens.experiments.outcome.finding import OVERALL, Finding, Quantity
+from vflens.experiments.outcome.finding import CASE, OVERALL, SITE, Finding, Quantity
 from vflens.experiments.results.findings import of_runs
 from vflens.numerics.measures.intervals import half_width
 
@@ -171,6 +172,34 @@ def test_a_distance_other_than_the_recorded_one_is_refused() -> None:
         ConfigError, match=r"within 5\.0, set scoring\.tolerance\.income = 6 and run it again"
     ):
         judge([read_threshold("income within 6 > 10 %")], False, [evidence_of(a_share(0.2))])
+
+
+@pytest.mark.parametrize(("most", "state"), [("blind", State.NOT_FOUND), ("20 %", State.NOT_FOUND)])
+def test_a_stated_distance_counts_and_the_error_does_not(most: str, state: State) -> None:
+    """The error is far below a guess's, and hardly a row is found to within the distance."""
+    error = an_error(0.01, quantity=Quantity.ERROR, subject="income")
+    here = evidence_of(a_share(0.04), error)
+    (outcome,) = judge([read_threshold(f"income within 5 > {most}")], False, [here])
+    assert outcome.state is state
+    (without,) = judge([read_threshold("income > blind")], False, [here])
+    assert without.state is State.FOUND
+
+
+@pytest.mark.parametrize("there", [0, 2000, 10**9])
+def test_what_a_table_cannot_decide_is_said(there: int) -> None:
+    (outcome,) = judge([read_threshold("income > 10 %")], False, [evidence_of(a_share(0.095, there=there))])
+    assert ("more than the table's 2,000: it cannot" in outcome.sentence) == (there == 2000)
+    assert outcome.remedy.startswith("allow more" if there == 2000 else "predict and score more rows")
+
+
+@pytest.mark.parametrize("site", [SITE, CASE])
+def test_sites_are_refused_where_no_clients_are(site: str) -> None:
+    threshold = read_threshold(f"{site} > blind")
+    with pytest.raises(ConfigError, match="only a run of clients has sites, name a column"):
+        check_columns([threshold], ["income"])
+    check_columns([threshold], ["income", SITE, CASE])
+    (outcome,) = judge([threshold], False, [evidence_of(a_share(0.1))])
+    assert "source_by_scores" in outcome.remedy
 
 
 def test_an_undefended_federation_beside_a_defended_one_is_the_baseline() -> None:

@@ -71,7 +71,7 @@ def test_rows_that_are_found_are_counted_and_no_others() -> None:
 def test_it_ends_where_findings_end_and_begins_with_rows_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     """Equal rows need no attack, and few leave the larger rounds untried."""
     for x in (_rows(5), np.ones((200, 25))):
-        with pytest.raises(ConfigError, match=r"up to 32 different rows, the table has [15]:"):
+        with pytest.raises(ConfigError, match=r"up to 32 different rows, too many for the [15] of"):
             next(rounds(x, 2, 0))
     monkeypatch.setattr(batches, "inverted", lambda x, *given: 0)
     assert [one.batch for one in rounds(_rows(40), 2, 0)] == [1, 2]
