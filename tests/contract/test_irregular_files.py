@@ -46,7 +46,11 @@ def replaced(finished_run: Path, tmp_path: Path) -> Iterator[Path]:
 
     A reader that opens by itself waits for the pipe; one by ``opened`` refuses a device too (see below).
     """
-    home = next(file.parent.parent for file in finished_run.glob("*/*/config.toml"))
+    return _replaced(finished_run, tmp_path)
+
+
+def _replaced(finished: Path, tmp_path: Path) -> Iterator[Path]:
+    home = next(file.parent.parent for file in finished.glob("*/*/config.toml"))
     copy = Path(shutil.copytree(home, tmp_path / "run"))
     for file in sorted(f for f in copy.rglob("*") if f.is_file()):
         whole = file.rename(tmp_path / "whole")
