@@ -78,7 +78,7 @@ def sent_twice(home: Path) -> list[bytes]:
     return [exchange for (_, exchange), times in seen.items() if times > 1]
 
 
-@pytest.mark.parametrize("kind", ["protected training", "number on shares"])
+@pytest.mark.parametrize("kind", halved([("protected training",), ("number on shares",)]))
 def test_killed_within_a_step_of_protected_training(kind: str) -> None:
     """Who is resumed sends the bytes whose digest was on disk: no mask hides two values."""
     with quick(), short_folder() as home_of_all:  # a socket's path is short
