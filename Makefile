@@ -15,6 +15,8 @@ COMMA := ,
 NUMERICS := tests/oracle tests/property/test_linear_system.py $(addprefix tests/unit/,\
   attacks/test_inversion.py experiments/figures/test_central.py models/test_logistic.py numerics/test_ranking.py \
   tables/test_scaling.py)
+# Tests that read the checkout's own files: `make check` runs them, `make test` leaves them out.
+HOUSE := tests/unit/house tests/test_suite.py
 CODE := $(SOURCES) tests benchmarks docs requirements
 # One numeric thread per process: sums have one order, and two cores serve several parties.
 export OMP_NUM_THREADS := 1
@@ -23,7 +25,7 @@ export OPENBLAS_NUM_THREADS := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup release verify-release sbom links demo demo-deep flower-check nvflare-check secretflow-check fate-check psi-check mpyc-check spu-check zoo tables test quick test-counts facts truth kills soak golden kernels wheel-check fmt lint types proto check-proto bench bench-guard test-docs docs scoreboard paper-size reproduced check lock audit-deps containers clean
+.PHONY: help setup release verify-release sbom links demo demo-deep flower-check nvflare-check secretflow-check fate-check psi-check mpyc-check spu-check zoo tables test quick house test-counts test-dearest facts truth kills soak golden kernels wheel-check fmt lint types proto check-proto bench bench-guard test-docs docs scoreboard paper-size reproduced check lock audit-deps containers clean
 
 help:           ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -79,7 +81,10 @@ ifneq ($(shell test 0$(shell df --output=avail -k /dev/shm 2>/dev/null | tail -1
 IN_MEMORY := TMPDIR=$${TMPDIR:-/dev/shm}
 endif
 test: $(VENV)/.dev      ## the whole test suite; it says first how long it takes here (WORKERS=2)
-	$(IN_MEMORY) $(BIN)/python tests/timed.py $(BIN)/pytest -n $(or $(WORKERS),2) --dist worksteal -m "not facts"
+	$(IN_MEMORY) $(BIN)/python tests/timed.py $(BIN)/pytest -n $(or $(WORKERS),2) --dist worksteal -m "not facts" $(addprefix --ignore=,$(HOUSE))
+
+house: $(VENV)/.dev     ## tests that read this checkout's files: docs, structure, counts; make check runs them too
+	$(IN_MEMORY) $(BIN)/pytest -q -n 2 --dist worksteal -m "not facts" $(HOUSE)
 
 quick: $(VENV)/.dev     ## one test of each room, within a minute
 	$(IN_MEMORY) $(BIN)/pytest -q -n 2 $$($(BIN)/python tests/quick.py)
@@ -87,7 +92,12 @@ quick: $(VENV)/.dev     ## one test of each room, within a minute
 test-counts:            ## write anew how many tests each file and how many lines each room has, for tests/test_suite.py
 	$(PYTHON) tests/counts.py
 
-facts: $(VENV)/.dev     ## slow facts: whole data sets, oracles on many systems
+test-dearest: $(VENV)/.dev  ## the hundred dearest tests and what each proves: tests/dearest.txt (PATHS=tests/wire: these alone)
+	mkdir -p build && : > build/spent.txt
+	$(IN_MEMORY) PYTHONPATH=tests $(BIN)/pytest -q -n $(or $(WORKERS),2) --dist worksteal -m "not facts" -p dearest $(PATHS)
+	PYTHONPATH=tests $(BIN)/python tests/dearest.py
+
+facts: $(VENV)/.dev     ## slow facts: whole data sets, oracles on many systems, half of the faults
 	$(IN_MEMORY) $(BIN)/pytest -n 2 --dist worksteal -m facts
 
 truth: $(VENV)/.dev     ## forty tables whose leak is known: what audits, runs, documents and thresholds say, beside what is true
@@ -302,7 +312,7 @@ verify-release: $(VENV)/.core ## that build/release (FOLDER=…) is what KEY=pub
 containers: $(VENV)/.dev ## build the image and run the federation on a container engine; docs/containers.md
 	$(BIN)/pytest tests/e2e/test_containers.py --allowed-skips=/dev/null
 
-check: lint types check-proto   ## everything static
+check: lint types check-proto house   ## everything static, and the tests that read files
 
 clean:          ## remove what was built
 	rm -rf $(VENV) .venv-proto .venv-lock build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks

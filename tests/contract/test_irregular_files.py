@@ -40,18 +40,21 @@ def no_waiting() -> Iterator[None]:
     signal.signal(signal.SIGALRM, before)
 
 
-@pytest.fixture(params=PUT)
-def replaced(finished_run: Path, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
-    """A copy of a run's scenario again and again, each time with another file that is none."""
-    return _replaced(finished_run, tmp_path, PUT[request.param])
+@pytest.fixture
+def replaced(finished_run: Path, tmp_path: Path) -> Iterator[Path]:
+    """A copy of a run's scenario again and again, each time with a pipe in place of another file.
+
+    A reader that opens by itself waits for the pipe; one by ``opened`` refuses a device too (see below).
+    """
+    return _replaced(finished_run, tmp_path)
 
 
-def _replaced(finished: Path, tmp_path: Path, put: Callable[[Path], None]) -> Iterator[Path]:
+def _replaced(finished: Path, tmp_path: Path) -> Iterator[Path]:
     home = next(file.parent.parent for file in finished.glob("*/*/config.toml"))
     copy = Path(shutil.copytree(home, tmp_path / "run"))
     for file in sorted(f for f in copy.rglob("*") if f.is_file()):
         whole = file.rename(tmp_path / "whole")
-        put(file)
+        os.mkfifo(file)
         signal.alarm(MOST_SECONDS)
         yield copy
         whole.rename(file)  # in place of what was put there

@@ -90,3 +90,16 @@ def test_the_versions_of_python_that_are_named_are_those_that_ci_runs() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert re.findall(r"Python (3\.\d+)", readme) == named
     assert f"Python {named[0]}, on which all tests run; later versions are expected to work" in readme
+
+
+def test_what_the_suite_leaves_out_is_checked_before_it(checkout: Path) -> None:
+    """`make test` leaves out what `make check` runs, and `.ci/run` runs both."""
+    targets = [line.split("|")[0] for line in ci(checkout, None).stdout.splitlines()]
+    assert targets.index("check") < targets.index("test")
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert re.search(r"^check:.* house\b", makefile, re.M)
+    assert re.search(r"^house:.*\n\t.*pytest .*\$\(HOUSE\)$", makefile, re.M)
+    (left_out,) = re.findall(r"^test:.*\n\t(.*)$", makefile, re.M)
+    assert re.findall(r"--ignore\S*|--deselect\S*", left_out) == ["--ignore=,$(HOUSE))"]
+    (house,) = re.findall(r"^HOUSE := (.*)$", makefile, re.M)
+    assert all((ROOT / path).exists() for path in house.split())
