@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vflens.cli.decide.planned_flags import check_plans
 from vflens.cli.decide.thresholds import FailIf, FailIfBeatsBlind, Gate, Judged, JUnit, gate
 from vflens.cli.output import Json, ShowIds, emit, identified, note, note_tables, plain, width
 from vflens.errors import printable
@@ -170,6 +171,7 @@ def check(
         described = describe(file, write)
         emit(json, described, lambda: "\n".join(described["lines"]))
         return
+    check_plans(file)
     tables: Document = {}
     with identified(show_ids):
         facts = check_file(file, lambda checks: tables.update(note_tables(checks)))
