@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 import typer
 
 from vflens.cli.decide import audit_flags
+from vflens.cli.decide.planned_flags import note_replaced
 from vflens.cli.decide.thresholds import (
     FailIf,
     FailIfBeatsBlind,
@@ -174,6 +175,7 @@ def audit(
     else:
         assert weights is not None
         _audit_given(asked, model, weights, plan, output)
+    note_replaced(given, "audit")
 
 
 _SHOWN = 20  # columns in the terminal

@@ -88,9 +88,9 @@ def release(
     """
     from vflens.experiments.release.planned import options_for
 
-    note_replaced(given, "release")
     names = [name for name in given.params if name not in ("table", "out", "json")]
     _release(options_for(table, out, typed(given, names)), json)
+    note_replaced(given, "release")
 
 
 class _InterruptedError(VflensError):

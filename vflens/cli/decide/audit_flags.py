@@ -8,7 +8,7 @@ from pathlib import Path
 
 import typer
 
-from vflens.cli.decide.planned_flags import note_replaced, typed
+from vflens.cli.decide.planned_flags import typed
 from vflens.cli.decide.thresholds import Gate
 from vflens.errors import ConfigError
 from vflens.types import Document
@@ -29,7 +29,6 @@ def plan(given: typer.Context, source: str) -> Document:
     from vflens.experiments.audit.planned import planned
 
     stated, flags = planned(Path(source)), typed(given, _PLAN)
-    note_replaced(given, "audit")
     if "tolerance" in flags:
         flags["tolerance"] = widths(flags["tolerance"])
     if flags.keys() & set(_AIMS):  # one of two aims replaces both
