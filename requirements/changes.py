@@ -77,7 +77,7 @@ def gather(root: Path) -> None:
     """Put the fragments of ``root`` into its CHANGELOG.md and remove them; nothing where there are none.
 
     Raises:
-        SystemExit: a fragment is wrong, its version is released already; or all are gathered, to be committed.
+        SystemExit: a fragment is wrong, or of a released version; or all are gathered, to be committed.
     """
     found = fragments(root)
     if not found:
