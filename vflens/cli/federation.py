@@ -14,7 +14,7 @@ from vflens.cli.decide.thresholds import FailIf, FailIfBeatsBlind, Gate, Judged,
 from vflens.cli.output import Json, ShowIds, emit, identified, note, note_tables, plain, width
 from vflens.errors import printable
 from vflens.names import one_of
-from vflens.roles import ROLES
+from vflens.protocol.roles import ROLES
 from vflens.types import Document
 from vflens.words import counted
 
