@@ -46,7 +46,7 @@ def sizes(folder: Path) -> Iterator[Size]:
     for count in range(len(_ATTACKS) + 1):
         settings = {**_vertical(10_000, 10), "attacks": [{"name": a} for a in _ATTACKS[:count]]}
         yield Size("attack, all 2,000 rows", count, f"the same, {count} attacks", _run(folder, settings))
-    for clients in (5, 20):
+    for clients in (5, 40):
         settings = {
             **{"name": "clients", "data": {"name": "synthetic", "rows": 300 * clients, "features": 10}},
             **{"parties": {"clients": clients}, "horizontal": {"rounds": 2}},
