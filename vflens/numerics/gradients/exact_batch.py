@@ -36,7 +36,8 @@ _SAME = 1e-7  # 1 − |cosine| of one direction found twice, at least
 class ExactBatch:
     """The rows ``x`` (n, d) of a batch, in no order, equal ones as often as they are there; ``misfit``, how
     far their gradient is from the one given, in its own size: NaN where the layers behind are not known.
-    ``bound`` (n,) is on the error of each row by rounding, where x lies in [0, 1].
+    ``bound`` (n,) is on the error of each row by rounding, where x lies in [0, 1]. Several rows that wake the
+    same units everywhere give the gradient of their mean so many times: nothing but [0, 1] bounds them.
     """
 
     x: Array
@@ -98,12 +99,13 @@ def _explained(x: Array, seen: Array, rows: int, slopes: Callable[[Array], Array
         chosen = offered[np.arange(len(x)), best].T / rows
         found = np.linalg.lstsq(chosen, seen, rcond=None)[0]
         x = found[:, :-1] / found[:, -1:]
-    counts = [len(labels[c]) for c in best]
-    if sum(counts) != rows or not np.isfinite(x).all():
+    counts = np.array([len(labels[c]) for c in best])
+    if counts.sum() != rows:
         return None
     misfit = np.linalg.norm(chosen @ np.column_stack([x, np.ones(len(x))]) - seen) / np.linalg.norm(seen)
-    bound = np.repeat(_bound(x, seen, seen, chosen), counts)
-    return ExactBatch(np.repeat(x, counts, axis=0), float(misfit), bound)
+    one = _bound(x, seen, seen, chosen)
+    bound = np.where(counts > 1, np.maximum(np.abs(x), np.abs(1 - x)).max(axis=1), one)
+    return ExactBatch(np.repeat(x, counts, axis=0), float(misfit), np.repeat(bound, counts))
 
 
 def _bound(x: Array, seen: Array, layer: Array, signals: Array | None) -> Array:
