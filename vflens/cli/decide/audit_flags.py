@@ -26,7 +26,7 @@ def plan(given: typer.Context, source: str) -> Document:
     Raises:
         ConfigError: a setting or a flag does not fit.
     """
-    from vflens.experiments.audit.planned import planned
+    from vflens.experiments.audit.given import planned
 
     stated, flags = planned(Path(source)), typed(given, _PLAN)
     if "tolerance" in flags:

@@ -39,7 +39,7 @@ def check_plans(file: Path) -> None:
     from vflens.config import plan_table
 
     if plan_table(file, "audit"):
-        from vflens.experiments.audit.planned import planned
+        from vflens.experiments.audit.given import planned
 
         planned(file)
     if plan_table(file, "release"):
