@@ -214,7 +214,7 @@ zoo: .venv-zoo/.ready $(VENV)/.core   ## what the audit says of the training of 
 .venv-zoo/.ready:
 	$(PYTHON) -m venv .venv-zoo
 	.venv-zoo/bin/pip install -q --no-deps xgboost==3.2.0 numpy==2.4.6 scipy==1.17.1 lightgbm==4.7.0 catboost==1.2.10 \
-	  scikit-learn==1.9.1 joblib==1.6.0 threadpoolctl==3.8.0 narwhals==2.29.0 pandas==3.1.1 python-dateutil==2.9.0.post0 six==1.17.0 graphviz==0.21 matplotlib==3.11.2
+	  scikit-learn==1.9.1 joblib==1.6.0 cloudpickle==3.1.2 threadpoolctl==3.8.0 narwhals==2.29.0 pandas==3.1.1 python-dateutil==2.9.0.post0 six==1.17.0 graphviz==0.21 matplotlib==3.11.2
 	touch $@
 
 tables: .venv-tables/.ready $(VENV)/.core   ## 300 and more tables of public packages through the check and the audit; hours of a core, goes on where it stopped
