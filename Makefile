@@ -25,7 +25,7 @@ export OPENBLAS_NUM_THREADS := 1
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup release verify-release sbom links demo demo-deep flower-check nvflare-check secretflow-check fate-check psi-check mpyc-check spu-check zoo tables test quick house test-counts test-dearest facts truth kills soak golden kernels wheel-check fmt lint types proto check-proto bench bench-guard test-docs docs scoreboard paper-size reproduced check lock audit-deps containers clean
+.PHONY: help setup release verify-release sbom links demo demo-deep flower-check nvflare-check secretflow-check fate-check psi-check mpyc-check spu-check zoo tables scale test quick house test-counts test-dearest facts truth kills soak golden kernels wheel-check fmt lint types proto check-proto bench bench-guard test-docs docs scoreboard paper-size reproduced check lock audit-deps containers clean
 
 help:           ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -224,7 +224,7 @@ zoo: .venv-zoo/.ready $(VENV)/.core   ## what the audit says of the training of 
 .venv-zoo/.ready:
 	$(PYTHON) -m venv .venv-zoo
 	.venv-zoo/bin/pip install -q --no-deps xgboost==3.2.0 numpy==2.4.6 scipy==1.17.1 lightgbm==4.7.0 catboost==1.2.10 \
-	  scikit-learn==1.9.1 joblib==1.6.0 threadpoolctl==3.8.0 narwhals==2.29.0 pandas==3.1.1 python-dateutil==2.9.0.post0 six==1.17.0 graphviz==0.21 matplotlib==3.11.2
+	  scikit-learn==1.9.1 joblib==1.6.0 cloudpickle==3.1.2 threadpoolctl==3.8.0 narwhals==2.29.0 pandas==3.1.1 python-dateutil==2.9.0.post0 six==1.17.0 graphviz==0.21 matplotlib==3.11.2
 	touch $@
 
 tables: .venv-tables/.ready $(VENV)/.core   ## 300 and more tables of public packages through the check and the audit; hours of a core, goes on where it stopped
@@ -243,6 +243,9 @@ proto: .venv-proto/.ready   ## regenerate protos/*_pb2*
 
 check-proto: proto      ## fail when the committed generated code differs from its source
 	git diff --exit-code -- protos
+
+scale: $(VENV)/.dev     ## how long will mine take: seconds and MiB of runs and audits by rows, columns, clients and attacks; minutes
+	$(BIN)/python -m benchmarks.scale
 
 bench: $(VENV)/.dev     ## benchmarks against the alternatives, as ratios
 	$(BIN)/pytest benchmarks -p no:randomly -p no:xdist -s --timeout 1200
@@ -303,7 +306,8 @@ sbom: .venv-lock/.ready  ## bills of materials of the locked packages, in build/
 audit-deps: sbom         ## known vulnerabilities of the locked packages, and their bills of materials in build/
 	.venv-lock/bin/python tests/audit_deps.py
 
-release: $(VENV)/.core sbom ## wheel, sdist, bills of materials and a statement signed by KEY=private.pem, in build/release
+release: $(VENV)/.core sbom ## changes/ into CHANGELOG.md; then wheel, sdist, bills of materials and a statement signed by KEY=private.pem, in build/release
+	$(BIN)/python requirements/changes.py gather
 	$(BIN)/python requirements/release.py build "$(KEY)" build/release
 
 verify-release: $(VENV)/.core ## that build/release (FOLDER=…) is what KEY=public.pem signed; offline
@@ -313,6 +317,7 @@ containers: $(VENV)/.dev ## build the image and run the federation on a containe
 	$(BIN)/pytest tests/e2e/test_containers.py --allowed-skips=/dev/null
 
 check: lint types check-proto house   ## everything static, and the tests that read files
+	$(BIN)/python requirements/changes.py
 
 clean:          ## remove what was built
 	rm -rf $(VENV) .venv-proto .venv-lock build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .benchmarks

@@ -6,7 +6,7 @@ from vflens.config import MIB, LedConfig, Limits
 from vflens.errors import ConfigError, ProtocolError
 from vflens.protocol.agreement import Agreement
 from vflens.protocol.model_size import memory, widest
-from vflens.roles import SETTINGS
+from vflens.protocol.roles import SETTINGS
 from vflens.types import PartyInfo
 from vflens.words import counted
 

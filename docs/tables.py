@@ -55,9 +55,9 @@ from vflens.models.settings import Horizontal, Training
 from vflens.plugins.attack import installed_attack
 from vflens.protocol.access import Access
 from vflens.protocol.horizontal.access import HORIZONTAL_ACCESS
+from vflens.protocol.roles import ROLES
 from vflens.protocol.vertical.access import ACCESS, DIRECT_ACCESS, SHARES_ACCESS
 from vflens.registry import ATTACKS, DEFENSES
-from vflens.roles import ROLES
 from vflens.storage.metrics import Name
 from vflens.tables.description import PartyFile
 from vflens.types import Role

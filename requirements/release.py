@@ -124,7 +124,8 @@ def verify(folder: Path, key: Ed25519PublicKey) -> dict[str, Any]:
     """The statement of ``folder``, whose files are those that ``key`` signed.
 
     Raises:
-        SystemExit: a file lacks, is another, is not stated or no plain file; nobody with the key signed it.
+        SystemExit: a file lacks, is another, is not stated or no plain file; no file is stated; nobody with
+            the key signed it.
     """
     try:
         envelope = json.loads((folder / STATEMENT).read_bytes())
@@ -137,6 +138,8 @@ def verify(folder: Path, key: Ed25519PublicKey) -> dict[str, Any]:
         raise SystemExit(f"{STATEMENT} is not signed by key {key_id(key)[:16]}: trust none of {folder}")
     document: dict[str, Any] = json.loads(payload)
     stated = {of["name"]: of["digest"] for of in document["subject"]}
+    if not stated:
+        raise SystemExit(f"{STATEMENT} states no file, so nothing was verified: fetch the release anew")
     there = {f.name: _digest(f) for f in _released(folder)}
     for name in sorted({*stated, *there}):
         if stated.get(name) != there.get(name):
@@ -218,8 +221,30 @@ def _key(file: str, kind: type, read: Callable[[bytes], Any]) -> Any:
     return key
 
 
+def emptied(folder: Path) -> None:
+    """Remove the former release in ``folder``, and no other folder.
+
+    Raises:
+        SystemExit: it holds something that is no release.
+    """
+    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
+        raise SystemExit(f"{folder} is no folder: name another one")
+    if not folder.exists():
+        return
+    held = list(folder.iterdir())
+    try:
+        payload = base64.b64decode(json.loads((folder / STATEMENT).read_bytes())["payload"])
+        stated = {STATEMENT, *(subject["name"] for subject in json.loads(payload)["subject"])}
+    except (OSError, ValueError, KeyError, TypeError):
+        stated = set()
+    for file in held:
+        if file.is_symlink() or not file.is_file() or file.name not in stated:
+            raise SystemExit(f"{file} is of no former release: name another FOLDER, or empty this one")
+    shutil.rmtree(folder)
+
+
 def main(command: str, key: str, folder: Path) -> None:
-    """Build into an empty ``folder``, or verify it."""
+    """Build into ``folder``, new or of a former release, or verify it."""
     if command == "verify":
         document = verify(folder, _key(key, Ed25519PublicKey, pem.load_pem_public_key))
         commit = document["predicate"]["buildDefinition"]["resolvedDependencies"][0]["digest"]["gitCommit"]
@@ -228,7 +253,7 @@ def main(command: str, key: str, folder: Path) -> None:
     signer = _key(key, Ed25519PrivateKey, lambda of: pem.load_pem_private_key(of, None))
     if _git(ROOT, "status", "--porcelain"):
         raise SystemExit("the checkout has changes that no commit has: commit or remove them")
-    shutil.rmtree(folder, ignore_errors=True)
+    emptied(folder)
     with tempfile.TemporaryDirectory() as home:
         built(ROOT, _builder(Path(home)), folder)
     for bill in sorted((ROOT / "build").glob("sbom-*.json")):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from vflens.config import PartyConfig, load_party
 from vflens.errors import ConfigError, UnavailableError, VflensError, printable
-from vflens.roles import ROLES
+from vflens.protocol.roles import ROLES
 from vflens.services.folder import is_held
 from vflens.services.healthcheck import serves, serves_itself
 from vflens.services.identity import counterpart, identity_of

@@ -8,7 +8,7 @@ from vflens.clients.data_party import DataParty
 from vflens.config import PartyConfig, Peer
 from vflens.errors import UnavailableError
 from vflens.member.idle import Idle
-from vflens.roles import ROLES
+from vflens.protocol.roles import ROLES
 from vflens.services.healthcheck import came, lives
 from vflens.services.lifeline import go_on
 from vflens.types import Phase, Progress

@@ -98,7 +98,6 @@ ROOMS = {
     "recorded.vertical": "oracle/test_agnostic.py::"
     "test_training_rows_are_attacked_and_scored_as_a_set_of_their_own",
     "registry": "unit/test_registry.py::test_an_installed_package_adds_both_by_entry_points",
-    "roles": "contract/test_views.py::test_a_defence_that_can_never_act_is_refused_before_the_start",
     "score": "contract/test_scoring.py::test_figures_agree_with_a_calculation_by_hand",
     "services": "contract/test_status.py::test_a_party_in_training_shows_its_step_and_which_peers_serve",
     "services.certificates": "e2e/test_certs_refusals.py::test_good_files_are_accepted",

@@ -21,7 +21,7 @@ from vflens.numerics.gradients.first_layer import layer_input
 from vflens.plugins.defense import BATCH_HOOKS
 from vflens.protocol.acts import Disclose
 from vflens.protocol.checks import MODEL_VERSION
-from vflens.roles import ROLES
+from vflens.protocol.roles import ROLES
 from vflens.tables.table import Table
 from vflens.types import Array, Exchange, Phase, Point, Released, Role
 

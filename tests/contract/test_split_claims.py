@@ -23,8 +23,8 @@ from vflens.models.part import Part
 from vflens.models.softmax_regression import one_hot
 from vflens.plugins.defense import INNER_HOOKS, Defense
 from vflens.protocol.acts import Begin, Forward, Step
+from vflens.protocol.roles import ROLES
 from vflens.registry import DEFENSES
-from vflens.roles import ROLES
 from vflens.types import Array, Claim, Exchange, Phase, Point, Released, Role
 
 SETTINGS: dict[str, Any] = {

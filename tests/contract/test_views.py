@@ -22,8 +22,8 @@ from vflens.plugins.attack import Attack
 from vflens.plugins.chain import DefenseChain
 from vflens.plugins.defense import Context, Defense
 from vflens.plugins.views.vertical import AdversaryView
+from vflens.protocol.roles import ROLES
 from vflens.registry import DEFENSES
-from vflens.roles import ROLES
 from vflens.types import Array, Estimate, Knowledge, Owner, Phase, Point, Released, Role, statuses
 
 # --- spies in a real federation

@@ -144,3 +144,50 @@ def test_another_key_verifies_nothing(release: ModuleType, signed: tuple[Path, E
 def test_a_key_that_is_none_is_refused(release: ModuleType, tmp_path: Path, command: str) -> None:
     with pytest.raises(SystemExit, match=r"is no (private|public) Ed25519 key in PEM"):
         release.main(command, str(tmp_path / "none.pem"), tmp_path)
+
+
+def test_a_release_without_files_is_refused(release: ModuleType, tmp_path: Path) -> None:
+    folder, key = tmp_path / "release", Ed25519PrivateKey.generate()
+    folder.mkdir()
+    (folder / release.STATEMENT).write_bytes(release.sign(release.statement(ROOT, folder), key))
+    with pytest.raises(SystemExit, match="states no file, so nothing was verified"):
+        release.verify(folder, key.public_key())
+
+
+def test_only_a_former_release_makes_room_for_the_next(
+    release: ModuleType, signed: tuple[Path, Ed25519PrivateKey], tmp_path: Path
+) -> None:
+    folder, _ = signed
+    (folder / "thesis.tex").write_text("years of work")
+    with pytest.raises(SystemExit, match=r"thesis.tex is of no former release"):
+        release.emptied(folder)
+    (folder / "thesis.tex").unlink()
+    (folder / "tiny").mkdir()
+    with pytest.raises(SystemExit, match="tiny is of no former release"):
+        release.emptied(folder)
+    (folder / "tiny").rmdir()
+    release.emptied(folder)
+    assert not folder.exists()
+    release.emptied(folder)  # nothing is there
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    release.emptied(mine)  # empty
+    mine.mkdir()
+    (mine / "letter").touch()
+    (tmp_path / "link").symlink_to(mine)
+    for given in (mine, tmp_path / "link", mine / "letter"):
+        with pytest.raises(SystemExit, match=r"no former release|is no folder"):
+            release.emptied(given)
+    assert (mine / "letter").exists()
+
+
+def test_the_program_refuses_such_a_folder_before_it_builds(
+    release: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "letter").touch()
+    monkeypatch.setattr(release, "_git", lambda *of: "")
+    monkeypatch.setattr(release, "_key", lambda *of: Ed25519PrivateKey.generate())
+    monkeypatch.setattr(release, "built", lambda *of: pytest.fail("it built"))
+    with pytest.raises(SystemExit, match="letter is of no former release"):
+        release.main("build", "key", tmp_path)
+    assert (tmp_path / "letter").exists()

@@ -15,7 +15,7 @@ from enum import StrEnum
 
 from vflens import types
 
-if "vflens.roles" in sys.modules:
+if "vflens.protocol.roles" in sys.modules:
     raise ImportError("vflens has read its roles: import toysetting first, in a process of its own")
 for _closed, _name in ((types.Role, "SOLO"), (types.Setting, "ALONE")):
     _names = {**{m.name: m.value for m in _closed}, _name: _name.lower()}

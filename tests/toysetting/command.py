@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from toysetting import config, experiment, member
-from vflens import roles
 from vflens.cli.main import main
 from vflens.config import loading as configurations
 from vflens.experiments.pages import report
 from vflens.experiments.run import check, loading, processes
 from vflens.experiments.verify_log import rules
+from vflens.protocol import roles
 from vflens.services import members, noted
 
 _ALONE, _SOLO = config.ALONE, config.SOLO

@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from vflens.config.party import DataPartyConfig, LeaderConfig
 from vflens.protocol.access import Access
-from vflens.roles import RoleFacts, SettingFacts
+from vflens.protocol.roles import RoleFacts, SettingFacts
 from vflens.types import Role, Setting
 
 ALONE, SOLO = Setting("alone"), Role("solo")

@@ -1,7 +1,7 @@
 """``vl.audit`` and ``vl.release``: a party's own data frame, before it joins a federation."""
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -26,6 +26,7 @@ from vflens.experiments.audit.subject import subject_of
 from vflens.experiments.outcome.finding import Finding
 from vflens.experiments.release.options import ReleaseOptions
 from vflens.experiments.release.page import headline
+from vflens.experiments.release.planned import as_text
 from vflens.experiments.release.run import release as release_file
 from vflens.experiments.run.own_tables import check_tables
 from vflens.storage.files import write_whole
@@ -218,17 +219,10 @@ def _options(file: Path, given: dict[str, Any]) -> ReleaseOptions:
     if unknown is not None:
         raise ConfigError(f"release has no option {unknown!r}: it has {', '.join(sorted(known))}")
     options: dict[str, Any] = {"mechanism": "gaussian", **given}
-    options |= {name: _text(given[name]) for name in given if name in ("diameter", "lower", "upper")}
+    options |= {name: as_text(given[name]) for name in given if name in ("diameter", "lower", "upper")}
     options |= {name: _list(given[name]) for name in given if name in ("ids", "encode")}
     options |= {"table": file, "out": file.with_name("released.parquet")}
     return validate(TypeAdapter(ReleaseOptions), options, "release")
-
-
-def _text(value: Any) -> Any:
-    """A number, or one for each column, as the command line takes them."""
-    if value is None or isinstance(value, str):
-        return value
-    return ",".join(map(str, value)) if isinstance(value, Iterable) else str(value)
 
 
 def _list(value: Any) -> Any:

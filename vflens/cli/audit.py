@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 import typer
 
 from vflens.cli.decide import audit_flags
+from vflens.cli.decide.planned_flags import note_replaced
 from vflens.cli.decide.thresholds import (
     FailIf,
     FailIfBeatsBlind,
@@ -56,46 +57,19 @@ Label = Annotated[
     typer.Option(help="the column of your file that the planned model predicts"),
 ]
 Kind = Annotated[
-    Literal["classes", "number"] | None,
-    typer.Option("--label-kind", help="of --label; default: a number if more than 20 differ"),
+    Literal["classes", "number"] | None, typer.Option("--label-kind", hidden=True, help="of --label")
 ]
-Models = Annotated[int, typer.Option(min=1, max=1000, help="simulated models of each kind")]
-Rows = Annotated[int, typer.Option(min=10, help="most of your rows to use")]
-SlowRows = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        help="rows that a slow attack tries; default: as it declares, with a threshold all that are attacked",
-    ),
-]
-Known = Annotated[int, typer.Option(min=0, help="of your rows in the adversary's hands")]
-MostLeak = Annotated[
-    float | None,
-    typer.Option(
-        min=0,
-        max=1,
-        help="share of what a blind guess leaves open that an attack may take of a column; default: .2",
-    ),
-]
-LeastError = Annotated[
-    float | None, typer.Option(min=0, max=1, help="instead of --most-leak: the MSE you want at least")
-]
-MostLoss = Annotated[
-    float,
-    typer.Option(min=0, max=1, help="AUC of 2 classes, R² of a number, else accuracy, you give for it"),
-]
-Tolerance = Annotated[
-    list[str] | None,
-    typer.Option(
-        metavar="COLUMN=WIDTH",
-        help="how far from the truth, in its unit, counts as found (repeatable); default: 1/20 of its range",
-    ),
-]
-TrainingOption = Annotated[
-    Literal["clear", "secure"],
-    typer.Option("--training", help="clear: its messages are read; secure: nobody sees them"),
-]
-Seed = Annotated[int, typer.Option(min=0, help="one seed, one result")]
+#: What ``[audit]`` of a description states; these flags are hidden.
+Models = Annotated[int, typer.Option(min=1, max=1000, hidden=True)]
+Rows = Annotated[int, typer.Option(min=10, hidden=True)]
+SlowRows = Annotated[int | None, typer.Option(min=1, hidden=True)]
+Known = Annotated[int, typer.Option(min=0, hidden=True)]
+MostLeak = Annotated[float | None, typer.Option(min=0, max=1, hidden=True)]
+LeastError = Annotated[float | None, typer.Option(min=0, max=1, hidden=True)]
+MostLoss = Annotated[float, typer.Option(min=0, max=1, hidden=True)]
+Tolerance = Annotated[list[str] | None, typer.Option(metavar="COLUMN=WIDTH", hidden=True)]
+TrainingOption = Annotated[Literal["clear", "secure"], typer.Option("--training", hidden=True)]
+Seed = Annotated[int, typer.Option(min=0, hidden=True)]
 Details = Annotated[
     bool, typer.Option("--details", help="print what each attack reaches, bounds and worst cases too")
 ]
@@ -176,16 +150,18 @@ def audit(
     out = _writable(out)
     check_table(table)
     kinds, gated = audit_flags.kinds(encode or []), gate(fail_if, fail_if_beats_blind, junit)
-    labelled = audit_flags.of_model(weights, inputs, label, label_kind)
+    planned = audit_flags.plan(given, source)
+    kind = planned.pop("label_kind", None)  # of a planned model
+    labelled = audit_flags.of_model(weights, inputs, label, label_kind if weights else kind)
     mine, all_inputs = audit_flags.names(columns), audit_flags.names(inputs)
     asked = Asked(source, classes, mine, id_column, all_inputs, kinds, missing, **labelled)
     if batches:
-        _audit_rounds(given, asked)
+        _audit_rounds(given, asked, planned.get("seed", 0))
         return
-    wished: Document = {"most_leak": most_leak, "least_error": least_error, "most_loss": most_loss}
-    wished["tolerance"] = audit_flags.stated(audit_flags.widths(tolerance or []), gated)
-    slow = slow_rows or (None if gated.open else rows)
-    plan = Plan(models, known, rows, seed, training=training, slow_rows=slow, **wished)
+    planned["tolerance"] = audit_flags.stated(planned.get("tolerance", {}), gated)
+    plan = Plan(**planned)
+    if plan.slow_rows is None and not gated.open:
+        plan = replace(plan, slow_rows=plan.rows)
     plan.wanted()  # fail before, not after, the work
     model = None if weights is None else read_model(weights)
     own = {"tables": _checked_table(asked), **begun([*asked.files(), *filter(None, [weights])])}
@@ -199,6 +175,7 @@ def audit(
     else:
         assert weights is not None
         _audit_given(asked, model, weights, plan, output)
+    note_replaced(given, "audit")
 
 
 _SHOWN = 20  # columns in the terminal
@@ -289,12 +266,12 @@ def _audit_regression(subject: AuditSubject, plan: Plan, output: _Output) -> Non
     output.write(record, exposed)
 
 
-def _audit_rounds(given: typer.Context, asked: Asked) -> None:
+def _audit_rounds(given: typer.Context, asked: Asked, seed: int) -> None:
     """What rounds of clients with this table send."""
     from vflens.experiments.outcome.batches import HIDDEN, rounds, sent
 
     refuse_others(given, _OF_ROUNDS, "--batches inverts rounds and nothing else")
-    seed, json = given.params["seed"], given.params["json"]
+    json = given.params["json"]
     with identified(given.params["show_ids"]):
         subject = asked.subject(given.params["classes"])
     found = list(rounds(subject.x, max(2, subject.classes), seed))

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vflens.cli.decide.planned_flags import check_plans
 from vflens.cli.decide.thresholds import FailIf, FailIfBeatsBlind, Gate, Judged, JUnit, gate
 from vflens.cli.output import Json, ShowIds, emit, identified, note, note_tables, plain, width
 from vflens.errors import printable
 from vflens.names import one_of
-from vflens.roles import ROLES
+from vflens.protocol.roles import ROLES
 from vflens.types import Document
 from vflens.words import counted
 
@@ -184,6 +185,7 @@ def check(
         described = describe(file, write)
         emit(json, described, lambda: "\n".join(described["lines"]))
         return
+    check_plans(file)
     tables: Document = {}
     with identified(show_ids):
         facts = check_file(file, lambda checks: tables.update(note_tables(checks)))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from vflens.cli.decide.planned_flags import note_replaced, typed
 from vflens.cli.output import Json, emit, note
 from vflens.errors import INTERRUPTED, VflensError
 from vflens.types import Document
@@ -17,13 +18,15 @@ if TYPE_CHECKING:
 
 
 Table = Annotated[
-    Path, typer.Argument(help="the owner's table: .csv, .csv.gz, .csv.bz2, .csv.zst or .parquet")
+    Path,
+    typer.Argument(
+        help="the owner's table: .csv, .csv.gz, .csv.bz2, .csv.zst or .parquet; or a .toml that describes it"
+    ),
 ]
 Out = Annotated[Path, typer.Option(help="the released table; its certificate is written beside it")]
 MechanismName = Annotated[str, typer.Option(help="gaussian, laplace, bounded or correlated")]
 Label = Annotated[str | None, typer.Option(help="a column that is released unchanged")]
 Ids = Annotated[list[str] | None, typer.Option("--id", help="an identifier: left out (repeatable)")]
-KeepIds = Annotated[bool, typer.Option("--keep-ids", help="pass identifiers through: rows can be re-linked")]
 Encode = Annotated[
     list[str] | None,
     typer.Option(
@@ -33,60 +36,48 @@ Encode = Annotated[
 ]
 Missing = Annotated[str, typer.Option(help="refuse, or drop_row")]
 Lambda = Annotated[float | None, typer.Option("--lambda", help="weight of utility: larger is less noise")]
-TargetMse = Annotated[float | None, typer.Option(help="bound per row, E‖Π^½(x − x̂)‖², instead of --lambda")]
 Epsilon = Annotated[float | None, typer.Option(help="local differential privacy instead of --lambda")]
-Delta = Annotated[float, typer.Option(help="δ of ε")]
 Diameter = Annotated[
     str | None, typer.Option(help="public bound on the difference of two rows in a column: N or N,N,…")
 ]
 Pi = Annotated[
     str | None, typer.Option(help="identity, standardise (noise in proportion to deviations), or a file")
 ]
-Matched = Annotated[str | None, typer.Option(help="laplace: cramer-rao or variance, matched to gaussian")]
-Lower = Annotated[str | None, typer.Option(help="bounded: least noise, N or N,N,…")]
-Upper = Annotated[str | None, typer.Option(help="bounded: largest noise")]
-M = Annotated[float | None, typer.Option(help="correlated: variance of the noise before projection")]
-Theta = Annotated[float | None, typer.Option(help="correlated: the SVM's weight of slacks, default 1")]
-Rho = Annotated[float | None, typer.Option(help="correlated: the SVM's weight of squares, default 0.01")]
 Seed = Annotated[
     str | None, typer.Option(help="the same seed gives the same noise; default: random. Keep it secret")
 ]
-ExcelSafe = Annotated[
-    bool,
-    typer.Option("--excel-safe", help="CSV: an apostrophe before names and texts that begin like a formula"),
-]
-Verify = Annotated[
-    bool,
-    typer.Option("--verify", help="correlated: solve the classifier again from its definition, in CVXPY"),
-]
 Force = Annotated[bool, typer.Option("--force", help="replace existing output")]
+#: What ``[release]`` of a description states; these flags are hidden.
+Text = Annotated[str | None, typer.Option(hidden=True)]
+Number = Annotated[float | None, typer.Option(hidden=True)]
 
 
 def release(
+    given: typer.Context,
     *,
     table: Table,
     out: Out,
     mechanism: MechanismName = "gaussian",
     label: Label = None,
-    id_: Ids = None,
-    keep_ids: KeepIds = False,
+    ids: Ids = None,
+    keep_ids: Annotated[bool, typer.Option("--keep-ids", hidden=True)] = False,
     encode: Encode = None,
     missing: Missing = "refuse",
     lambda_: Lambda = None,
-    target_mse: TargetMse = None,
+    target_mse: Number = None,
     epsilon: Epsilon = None,
-    delta: Delta = 1e-5,
+    delta: Number = None,
     diameter: Diameter = None,
     pi: Pi = None,
-    matched: Matched = None,
-    lower: Lower = None,
-    upper: Upper = None,
-    m: M = None,
-    theta: Theta = None,
-    rho: Rho = None,
+    matched: Text = None,
+    lower: Text = None,
+    upper: Text = None,
+    m: Number = None,
+    theta: Number = None,
+    rho: Number = None,
     seed: Seed = None,
-    excel_safe: ExcelSafe = False,
-    verify: Verify = False,
+    excel_safe: Annotated[bool, typer.Option("--excel-safe", hidden=True)] = False,
+    verify: Annotated[bool, typer.Option("--verify", hidden=True)] = False,
     force: Force = False,
     json: Json = False,
 ) -> None:
@@ -95,35 +86,11 @@ def release(
     Example: vflens release examples/bank_active.csv --id id --label subscribed --lambda 1 --pi standardise
     --out released.csv
     """
-    from vflens.experiments.release.options import ReleaseOptions
+    from vflens.experiments.release.planned import options_for
 
-    options = ReleaseOptions(
-        table=table,
-        out=out,
-        mechanism=mechanism,
-        label=label,
-        ids=tuple(id_ or ()),
-        keep_ids=keep_ids,
-        encode=tuple(encode or ()),
-        missing=missing,
-        lambda_=lambda_,
-        target_mse=target_mse,
-        epsilon=epsilon,
-        delta=delta,
-        diameter=diameter,
-        pi=pi,
-        matched=matched,
-        lower=lower,
-        upper=upper,
-        m=m,
-        theta=theta,
-        rho=rho,
-        seed=seed,
-        force=force,
-        excel_safe=excel_safe,
-        verify=verify,
-    )
-    _release(options, json)
+    names = [name for name in given.params if name not in ("table", "out", "json")]
+    _release(options_for(table, out, typed(given, names)), json)
+    note_replaced(given, "release")
 
 
 class _InterruptedError(VflensError):

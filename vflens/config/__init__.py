@@ -5,7 +5,7 @@
 * :mod:`vflens.config.addresses` – addresses of parties.
 * :mod:`vflens.config.party` – what all parties' settings share; :mod:`vflens.config.vertical` and
   :mod:`vflens.config.horizontal` – those of the roles of each setting.
-* :mod:`vflens.config.loading` – a party's file.
+* :mod:`vflens.config.loading` – a party's file; :mod:`vflens.config.plans` – the plans in it.
 """
 
 from vflens.config.addresses import is_local
@@ -29,6 +29,7 @@ from vflens.config.party import (
     LedConfig,
     PartyConfig,
 )
+from vflens.config.plans import plan_table
 from vflens.config.reading import describe_problem, read_toml, validate
 from vflens.config.settings import (
     MIB,
@@ -107,6 +108,7 @@ __all__ = [
     "is_local",
     "load_description",
     "load_party",
+    "plan_table",
     "read_toml",
     "validate",
 ]

@@ -19,8 +19,8 @@ from vflens.names import did_you_mean
 from vflens.plugins.attack import Attack
 from vflens.plugins.defense import INNER_HOOKS, Defense, NamedDefense
 from vflens.plugins.malicious import SENT, breaks_protocol
+from vflens.protocol.roles import SEATS
 from vflens.registry import ATTACKS, DEFENSES
-from vflens.roles import SEATS
 from vflens.types import Claim, Role
 from vflens.words import counted
 

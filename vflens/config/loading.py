@@ -10,6 +10,7 @@ from pydantic import TypeAdapter
 from vflens.config.addresses import seen_from
 from vflens.config.horizontal import ClientConfig, ServerConfig
 from vflens.config.party import PartyConfig
+from vflens.config.plans import without_plans
 from vflens.config.reading import read_toml, validate
 from vflens.config.secrets import check_secrets
 from vflens.config.vertical import ActiveConfig, CoordinatorConfig, PassiveConfig
@@ -35,7 +36,7 @@ def load_party(file: Path) -> PartyConfig:
         ConfigError: unreadable, not TOML, or a setting that is missing, unknown or out of range; outside lab
             mode also secrets that are weak or in a file that other users can open.
     """
-    config = checked(read_toml(file), file)
+    config = checked(without_plans(read_toml(file)), file)
     if not config.lab:
         check_secrets(file, config.secrets())
     base = file.resolve().parent
@@ -60,7 +61,7 @@ def load_description(file: Path) -> PartyFile:
     Raises:
         ConfigError: unreadable, not TOML, or a setting that is missing, unknown or out of range.
     """
-    spec = validate(TypeAdapter(PartyFile), read_toml(file), str(file))
+    spec = validate(TypeAdapter(PartyFile), without_plans(read_toml(file)), str(file))
     return spec.model_copy(update={"file": file.resolve().parent / spec.file})
 
 

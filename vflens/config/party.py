@@ -28,7 +28,7 @@ from vflens.models.family import AnyModel
 from vflens.models.settings import Training
 from vflens.names import Name, repeated
 from vflens.protocol.access import Access
-from vflens.roles import ROLES, RoleFacts
+from vflens.protocol.roles import ROLES, RoleFacts
 from vflens.tables.description import PartyFile
 from vflens.types import AlignMode, Role
 from vflens.words import counted

@@ -10,8 +10,8 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 
 from vflens.config.reading import refused
 from vflens.names import Name, Visible, colluding, one_of, repeated
+from vflens.protocol.roles import ROLES
 from vflens.registry import Registry
-from vflens.roles import ROLES
 from vflens.types import Document, Role
 
 Token = Annotated[

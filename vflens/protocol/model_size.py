@@ -1,7 +1,7 @@
 """A model's memory, before it is built: a leader names its widths, the party has to hold it."""
 
 from vflens.protocol.agreement import Agreement, naming
-from vflens.roles import ROLES
+from vflens.protocol.roles import ROLES
 from vflens.types import PartyInfo, Phase
 
 #: Value, gradient and two moments of the optimiser, 8 bytes each at most.

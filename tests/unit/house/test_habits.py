@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import re
 import subprocess
 import tomllib
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import yaml
@@ -62,14 +64,73 @@ def test_the_version_is_the_same_everywhere() -> None:
     assert [citation, newest] == [project, project]
 
 
-def test_each_release_lists_what_changed_by_kind() -> None:
-    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
-    releases = changes.split("\n## ")[1:]
-    assert len(releases) >= 2
-    for release in releases:
-        kinds = [k for k in re.findall(r"^### (.+)$", release, re.MULTILINE) if k != "Known limits"]
-        assert kinds == ["Added", "Changed", "Fixed", "Security"]
-    assert not re.search(r"^[ \t]", changes, re.MULTILINE), "a change is one line: branches merge by lines"
+def _gatherer() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("changes_program", ROOT / "requirements/changes.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_release_fits_on_a_page_and_speaks_to_three_readers() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    newest, *others = text.split("\n## ")[1:]
+    assert len(newest.splitlines()) <= 60
+    assert others
+    gatherer = _gatherer()
+    assert re.findall(r"^### (.+)$", newest, re.MULTILINE) == list(gatherer.DOORS.values())
+    lines = re.findall(r"^- (.+)$", newest, re.MULTILINE)
+    assert len(lines) > 30
+    assert {line.partition(":")[0] for line in lines} <= set(gatherer.KINDS)
+
+
+def test_every_fragment_of_a_change_is_one() -> None:
+    _gatherer().fragments(ROOT)
+
+
+def _project(folder: Path, **fragments: str) -> Path:
+    (folder / "changes").mkdir()
+    (folder / "pyproject.toml").write_text('[project]\nversion = "0.4.0"\n')
+    (folder / "CHANGELOG.md").write_text("# Changelog\n\nWords.\n\n## 0.3.0\n\n- x\n\n## 0.1.0 (2026)\n")
+    for name, text in fragments.items():
+        (folder / "changes" / f"{name}.md").write_text(text)
+    subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("Mended, table\nx\n", "'Mended, table': write KIND, DOOR"),
+        ("Added, kitchen\nx\n", "write KIND, DOOR"),
+        ("Added, table\n\n", "no sentence follows"),
+        ("Fixed, table\nx\n", "add `, since: 0.3.0`"),
+        ("Fixed, table, since: 0.2.0\nx\n", "since: 0.2.0 is no release \\(0.3.0, 0.1.0\\)"),
+        ("Security, research, since: 9.9.9\nx\n", "is no release"),
+    ],
+)
+def test_another_fragment_is_refused(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(SystemExit, match=words):
+        _gatherer().fragments(_project(tmp_path, mine=text))
+
+
+def test_fragments_become_the_section_of_their_release(tmp_path: Path) -> None:
+    fixed, added = "Fixed, table, since: 0.1.0\nIt adds\nup.\n", "Added, table\n`x` is new.\n"
+    root = _project(tmp_path, b=fixed, a=added, c="Added, research\nA rank.\n", README="How to.\n")
+    gatherer = _gatherer()
+    with pytest.raises(SystemExit, match=r"has the changes of 0\.4\.0 now: commit it"):
+        gatherer.gather(root)
+    assert (root / "CHANGELOG.md").read_text() == (
+        "# Changelog\n\nWords.\n\n## 0.4.0\n\n### Your own table\n\n- Added: `x` is new.\n"
+        "- Fixed: It adds up.\n\n"
+        "### Research\n\n- Added: A rank.\n\n## 0.3.0\n\n- x\n\n## 0.1.0 (2026)\n"
+    )
+    assert [f.name for f in (root / "changes").iterdir()] == ["README.md"]
+    gatherer.gather(root)  # nothing is left to gather
+    (root / "changes/late.md").write_text(added)
+    with pytest.raises(SystemExit, match=r"has 0\.4\.0 already: raise the version"):
+        gatherer.gather(root)
 
 
 def _timed_results(tree: ast.AST) -> set[ast.Call]:

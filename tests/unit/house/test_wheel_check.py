@@ -59,7 +59,7 @@ def test_parties_that_serve_are_asked_and_then_reported() -> None:
 
 
 def test_a_wheel_adds_one_package_and_the_sdist_builds_the_same() -> None:
-    right = dict.fromkeys(("vflens/__init__.py", "vflens/py.typed", "vflens-0.2.0.dist-info/METADATA"), b"1")
+    right = dict.fromkeys(("vflens/__init__.py", "vflens/py.typed", "vflens-0.3.0.dist-info/METADATA"), b"1")
     assert wheel_check.problems(right, {**right}) == ""
     assert "it adds attacks, vflens: " in wheel_check.problems({**right, "attacks/zero.py": b""}, right)
     assert "another: vflens/__init__.py" in wheel_check.problems(right, {**right, "vflens/__init__.py": b"2"})

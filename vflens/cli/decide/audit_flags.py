@@ -6,9 +6,34 @@ import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+import typer
+
+from vflens.cli.decide.planned_flags import typed
 from vflens.cli.decide.thresholds import Gate
 from vflens.errors import ConfigError
 from vflens.types import Document
+
+_PLAN = (
+    *("models", "rows", "slow_rows", "known", "seed", "most_leak", "least_error", "most_loss", "tolerance"),
+    *("training", "label_kind"),
+)
+_AIMS = ("most_leak", "least_error")
+
+
+def plan(given: typer.Context, source: str) -> Document:
+    """The plan: what ``[audit]`` of ``source`` states, and in its place what was typed.
+
+    Raises:
+        ConfigError: a setting or a flag does not fit.
+    """
+    from vflens.experiments.audit.given import planned
+
+    stated, flags = planned(Path(source)), typed(given, _PLAN)
+    if "tolerance" in flags:
+        flags["tolerance"] = widths(flags["tolerance"])
+    if flags.keys() & set(_AIMS):  # one of two aims replaces both
+        stated = {name: value for name, value in stated.items() if name not in _AIMS}
+    return {**stated, **flags}
 
 
 def kinds(texts: Sequence[str]) -> dict[str, str]:

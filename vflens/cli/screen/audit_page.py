@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from vflens.cli.decide.planned_flags import is_typed
 from vflens.cli.watch import announced, check_extra
 from vflens.errors import ConfigError
 
@@ -60,13 +61,8 @@ def refuse_others(given: typer.Context, allowed: Collection[str], why: str) -> N
     Raises:
         ConfigError: naming the first of them.
     """
-    typed = [p for p in given.command.params if _is_typed(given, p.name or "")]
+    typed = [p for p in given.command.params if is_typed(given, p.name or "")]
     other = next((p for p in typed if p.name not in allowed), None)
     if other is not None:
         what = repr(given.params[other.name]) if other.name == "source" else other.opts[0]
         raise ConfigError(f"{why}: leave out {what}")
-
-
-def _is_typed(given: typer.Context, name: str) -> bool:
-    """Whether the parameter ``name`` is on the command line."""
-    return getattr(given.get_parameter_source(name), "name", "") == "COMMANDLINE"

@@ -8,10 +8,12 @@ from datetime import UTC, datetime
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
+from pydantic import ConfigDict, TypeAdapter
 
+from vflens.config import plan_table, validate
 from vflens.errors import ConfigError, DataError
 from vflens.experiments.audit.bench import Answer, Bench, Plan
 from vflens.experiments.audit.described import stated_tolerance, table_description
@@ -92,6 +94,28 @@ class Source:
         """
         asked = self.columns, self.id_column, self.encode, self.missing
         return table_description(path, *asked, label=self.label, label_kind=self.label_kind).spec
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditTable(Plan):
+    """The keys of ``[audit]``: a plan, and the kind of the label."""
+
+    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
+
+    label_kind: LabelKind | None = None
+
+
+def planned(source: Path) -> Document:
+    """What ``[audit]`` of the description ``source`` states, by the fields of :class:`AuditTable`; {} of
+    another source.
+
+    Raises:
+        ConfigError: an unknown key, a value out of its range, or two thresholds for the same.
+    """
+    stated = plan_table(source, "audit")
+    found = validate(TypeAdapter(AuditTable), stated, f"{source}: [audit]")
+    found.wanted()
+    return {name: getattr(found, name) for name in stated}
 
 
 def begun(files: Sequence[Path]) -> Document:

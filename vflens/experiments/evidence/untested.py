@@ -17,8 +17,8 @@ from vflens.experiments.results.record import RecordedRun
 from vflens.experiments.results.titles import named
 from vflens.experiments.results.verdict import failures, omissions
 from vflens.plugins.attack import is_blind
+from vflens.protocol.roles import ROLES
 from vflens.registry import ATTACKS
-from vflens.roles import ROLES
 from vflens.storage.metrics import Name
 from vflens.types import Facts, Phase
 

@@ -12,7 +12,7 @@ from vflens.experiments.results.folders import PartyRun
 from vflens.experiments.results.record import RecordedRun
 from vflens.experiments.results.titles import ranking
 from vflens.plugins.attack import up_to_affine
-from vflens.roles import ROLES
+from vflens.protocol.roles import ROLES
 from vflens.tables.pixels import pixel_places, too_wide
 from vflens.types import Array, Document
 

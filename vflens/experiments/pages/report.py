@@ -39,8 +39,8 @@ from vflens.models.family import (
     checked_model,
 )
 from vflens.plugins.attack import installed_attack, up_to_renaming
+from vflens.protocol.roles import SETTINGS
 from vflens.registry import ATTACKS
-from vflens.roles import SETTINGS
 from vflens.storage.metrics import Name
 from vflens.types import Document, Phase, Setting
 

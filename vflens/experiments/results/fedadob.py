@@ -22,7 +22,7 @@ from vflens.experiments.results.results import Result, final
 from vflens.models.family import checked_model
 from vflens.numerics.theory.fedadob import label_error_bound, log_recovery_probability, vacuous_error
 from vflens.plugins.defense import Defense, installed_defense
-from vflens.roles import ROLES
+from vflens.protocol.roles import ROLES
 from vflens.score.theory import statements
 from vflens.storage.files import load_arrays
 from vflens.storage.journal import Reader

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, WrapValidator
 from vflens.config import Limits, MemberRole
 from vflens.models.settings import Aggregator
 from vflens.names import HEX_64_OR_NONE
-from vflens.roles import ROLES
+from vflens.protocol.roles import ROLES
 from vflens.score.pictures import set_of
 from vflens.storage.files import read_arrays
 from vflens.storage.heads import LogHead

@@ -20,8 +20,8 @@ from vflens.errors import DataError, PluginError
 from vflens.experiments.results.files import ConfigFacts, FederationFile, File, Status, pictures_in
 from vflens.models.family import checked_model
 from vflens.protocol.acts import checked_metrics_of
+from vflens.protocol.roles import ROLES
 from vflens.recorded.crossings import Crossing, Logs
-from vflens.roles import ROLES
 from vflens.storage.files import UNREADABLE
 from vflens.storage.json_file import in_words, json_object
 from vflens.storage.metrics import Name, metric_rows, symmetric

@@ -10,8 +10,8 @@ from vflens.errors import printable, shortened
 from vflens.experiments.results.record import RecordedRun
 from vflens.experiments.results.titles import describe, labels
 from vflens.plugins.defense import GATE_HOOKS, installed_defense
+from vflens.protocol.roles import ROLES
 from vflens.recorded.crossings import Crossing
-from vflens.roles import ROLES
 from vflens.types import Document, Phase, Point
 
 if TYPE_CHECKING:  # only a terminal needs it

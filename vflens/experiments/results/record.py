@@ -61,7 +61,7 @@ from vflens.experiments.results.results import (
 )
 from vflens.experiments.results.theory import Comparison, Disorder, alarms, comparisons, disorders, milestones
 from vflens.experiments.results.utility import ClientAccuracy, clients, utility
-from vflens.roles import ROLES
+from vflens.protocol.roles import ROLES
 from vflens.words import counted
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from vflens.experiments.results.folders import PartyRuns
 from vflens.names import all_of
 from vflens.numerics.measures.intervals import least_first
-from vflens.roles import ROLES, SEATS
+from vflens.protocol.roles import ROLES, SEATS
 from vflens.types import Facts, Role
 
 if TYPE_CHECKING:

@@ -29,9 +29,9 @@ from vflens.experiments.outcome.finding import CASE, SITE
 from vflens.experiments.run.any_experiment import AnyPartiesExperiment, Data, Scenario, token
 from vflens.experiments.run.own_columns import names_by_party, scoring_of
 from vflens.plugins.dataset import Dataset
+from vflens.protocol.roles import ROLES
 from vflens.randomness import secret_from_seed, stream
 from vflens.registry import DEFENSES
-from vflens.roles import ROLES
 from vflens.services.folder import clear, exclusive
 from vflens.storage.private import write_private
 from vflens.tables.files import write_party_table

@@ -18,7 +18,7 @@ from vflens.coordinator.leader import Leader
 from vflens.errors import VflensError
 from vflens.member.suspicions import check_defenses
 from vflens.protocol.link import InProcessLink, Link
-from vflens.roles import ROLES
+from vflens.protocol.roles import ROLES
 from vflens.services.folder import write_status
 from vflens.services.members import data_party, leader
 from vflens.types import Progress

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from vflens.errors import INTERRUPTED, StorageError, UnavailableError, VflensError, by_exit_code, first_cause
 from vflens.models.family import ModelFamily
-from vflens.roles import ROLES
+from vflens.protocol.roles import ROLES
 from vflens.services.folder import state_of, write_status
 from vflens.services.forking.forks import Fork, Forks
 from vflens.services.lifeline import LAUNCHED

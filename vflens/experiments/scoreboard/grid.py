@@ -16,9 +16,9 @@ from vflens.config.compatibility import acts_among
 from vflens.datasets._resolve import dataset
 from vflens.plugins.attack import Attack, installed_attack, knowing
 from vflens.plugins.defense import installed_defense
+from vflens.protocol.roles import ROLES
 from vflens.randomness import secret_from_seed, stream
 from vflens.registry import ATTACKS, DEFENSES
-from vflens.roles import ROLES
 from vflens.tables.scaling import Scaler
 from vflens.types import Document, LabelKind, Role, Setting
 

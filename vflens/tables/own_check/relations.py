@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 
@@ -25,8 +26,8 @@ class Sketch:
     """What :func:`relations` looks at, so that memory need not hold the table.
 
     ``some``: column of the file → of each that it becomes, whether it is one-hot, and some values. ``drawn``
-    (n,): a random combination of all, which is equal where rows are; ``dealt`` (n,): of columns of the file
-    each of which was moved by another number of rows.
+    (n,): a random combination of all, which is equal where rows are; ``dealt`` (n,): of shuffled columns of
+    the file, each moved by another number of rows.
     """
 
     some: dict[str, list[tuple[bool, Array]]] = field(default_factory=dict)
@@ -49,12 +50,18 @@ class Sketch:
         part = np.random.default_rng([_SEED, self.width]).normal() * values
         self.some.setdefault(name, []).append((is_hot, np.array(values[:: -(-len(values) // _ROWS)], float)))
         moved = np.random.default_rng([_SEED, *name.encode()]).integers(max(1, len(values)))
-        self.drawn, self.dealt = self.drawn + part, self.dealt + np.roll(part, moved)
+        self.drawn, self.dealt = self.drawn + part, self.dealt + np.roll(part[_order(len(part))], moved)
 
     @property
     def width(self) -> int:
         """How many columns the table has."""
         return sum(map(len, self.some.values()))
+
+
+@lru_cache(maxsize=1)
+def _order(rows: int) -> Array:
+    """One order of so many rows, drawn: to draw one for each column takes longer."""
+    return np.random.default_rng(_SEED).permutation(rows)
 
 
 def relations(sketch: Sketch, columns: Sequence[str]) -> Iterator[Flaw]:

@@ -27,6 +27,22 @@ from vflens.words import counted
 _MOST_OF_ONE, _MOST_COLUMNS = 50, 40
 _CELLS = 1 << 24  # of a table that are read together: 128 MiB
 _ID = re.compile(r"(?:^|[^a-z])(?:id|ids|nr|key|uid|uuid|index|rownames|number|code|no)$")
+#: What the file may state too, with the defaults of the commands.
+_PLANS = (
+    "",
+    "# [audit]  # the plan of vflens audit; label_kind, tolerance, least_error and slow_rows go here too",
+    "# models = 10",
+    "# rows = 1000",
+    "# known = 50",
+    "# seed = 0",
+    "# most_leak = 0.2",
+    "# most_loss = 0.01",
+    '# training = "clear"',
+    "",
+    "# [release]  # the plan of vflens release",
+    '# mechanism = "gaussian"',
+    "# lambda = 1",
+)
 _UNLIKE = 0.95  # of the rows, in a column that once told rows apart
 #: Kinds of which the description takes one way, and the owner knows whether it is right.
 _ASKED = (
@@ -263,6 +279,7 @@ def _lines(found: Draft, folder: Path) -> Iterator[str]:
         for column, value in settings[name].items():
             shown = quoted(value) if isinstance(value, str) else f"[{', '.join(map(quoted, value))}]"
             yield f"{key(column)} = {shown}"
+    yield from _PLANS
 
 
 def _comment(flaw: Flaw) -> str:
