@@ -41,7 +41,9 @@ def serve_passive(config: PartyConfig, heard: list[str]) -> None:
     limits = config.limits.model_copy(update={"wait_seconds": 0.2})
     waiting = config.model_copy(update={"limits": limits})
     assert begin(waiting)
-    process._serve_data_party(waiting, heard.append, lambda stage, done, total: None, resumed=True)
+    process._serve_data_party(
+        waiting, heard.append, lambda stage, done, total: None, resumed=True, hosted=False
+    )
 
 
 def test_it_waits_for_the_coordinator_then_ends_well(tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ from typing import cast
 
 from vflens.errors import ProtocolError
 from vflens.names import has_controls
-from vflens.protos import vfl_pb2 as pb
 from vflens.protocol.roles import ROLES
+from vflens.protos import vfl_pb2 as pb
 from vflens.tables.pixels import too_wide
 from vflens.types import MAX_PIXEL, ColumnInfo, PartyInfo, Pixel, Role, Signature
 from vflens.wire.heads import decode_signature, encode_signature
