@@ -73,7 +73,7 @@ REFUSED: dict[str, tuple[str, tuple[str, ...], int, str]] = {
     "m not a number": ("a,b,y\n1,2,u\n2,1,v\n", ("--mechanism", "correlated", "--m", "nan"), 2,
         "--m nan: give a variance"),
     "semicolons": ("a;b;y\n1;2;u\n2;1;v\n", ("--lambda", "1"), 3,
-        "its header is one column, 'a;b;y': separate columns by commas"),
+        "its header is one column, with other marks than a comma: separate columns by commas"),
     "three classes": ("a,b,y\n1,2,u\n2,1,v\n0,0,w\n", ("--mechanism", "correlated", "--m", "1"), 2,
         "the label has more than two values"),
     "one column": ("a,y\n1,u\n2,v\n", ("--mechanism", "correlated", "--m", "1"), 2,

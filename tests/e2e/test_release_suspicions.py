@@ -139,4 +139,4 @@ def test_semicolons_without_a_label_are_named_too(vflens: Run, tmp_path: Path) -
     (tmp_path / "t.csv").write_text("a;b\n1;2\n2;1\n")
     code, _, err = vflens(tmp_path / "t.csv", "--lambda", "1", "--out", tmp_path / "o.csv")
     assert code == 3
-    assert "its header is one column, 'a;b': separate columns by commas" in err
+    assert "its header is one column, with other marks than a comma: separate columns by commas" in err

@@ -185,10 +185,10 @@ def check(
         described = describe(file, write)
         emit(json, described, lambda: "\n".join(described["lines"]))
         return
-    check_plans(file)
     tables: Document = {}
     with identified(show_ids):
         facts = check_file(file, lambda checks: tables.update(note_tables(checks)))
+    check_plans(file)
     emit(
         json,
         {**facts, "tables": tables},

@@ -21,6 +21,7 @@ def test_every_keyword_has_its_type() -> None:
         "classes",
         "delimiter",
         "encoding",
+        "header",
     }
     assert signature(vl.release).parameters["options"].annotation == Unpack[ReleaseKeys]
     assert signature(vl.audit).parameters["description"].annotation == Unpack[DataKeys]

@@ -9,7 +9,7 @@ import pytest
 import tomli_w
 from commandline import Run, strict
 
-CONSTANT = "x never varies, it is 1: leave x out of columns"
+CONSTANT = "x never varies: it holds one value: leave x out of columns"
 AUDIT = ("--classes", 2, "--models", 1, "--rows", 30, "--known", 5)
 
 

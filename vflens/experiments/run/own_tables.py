@@ -5,8 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from vflens.errors import ConfigError, DataError
-from vflens.experiments.audit.bench import Plan
-from vflens.experiments.audit.subject import FEWEST_ROWS
 from vflens.storage.files import write_whole
 from vflens.tables.cells import SUFFIXES
 from vflens.tables.description import PartyFile
@@ -34,6 +32,9 @@ def is_own_table(file: Path) -> bool:
 
 def few_rows(rows: int) -> str:
     """What an audit of so many ``rows`` needs beside its defaults, in words; "" of enough."""
+    from vflens.experiments.audit.bench import Plan
+    from vflens.experiments.audit.subject import FEWEST_ROWS
+
     if rows >= Plan.known + 2:
         return ""
     if rows < FEWEST_ROWS:
