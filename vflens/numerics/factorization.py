@@ -70,9 +70,9 @@ def factorize(
         misfit = _misfit(both, stacks, models) / spread
         if np.sqrt((misfit**2).mean()) < _EXACT:
             break
-        x = _white(_rows(x, own, stacks, places, models))
+        x = _whitened(_rows(x, own, stacks, places, models))
         done()
-    return Factors(_whitened(x), misfit)
+    return Factors(x, misfit)
 
 
 def _principal(steps: Sequence[tuple[Array, Array]], n: int, d: int, own: Array) -> Array:
@@ -101,22 +101,6 @@ def _whitened(x: Array) -> Array:
     """
     U, s, _ = np.linalg.svd(x - x.mean(axis=0), full_matrices=False)
     white: Array = U * np.sqrt(len(x)) * (s > _FAINT * s[0])
-    return white
-
-
-def _white(x: Array) -> Array:
-    """The same up to a rotation, which no sweep depends on: by Cholesky, where no column is near the span of
-    others.
-    """
-    centred = x - x.mean(axis=0)
-    try:
-        L = np.linalg.cholesky(centred.T @ centred / len(x))
-    except np.linalg.LinAlgError:
-        return _whitened(x)
-    steepness = np.diagonal(L)
-    if steepness.min() <= _STEEP * steepness.max():
-        return _whitened(x)
-    white: Array = np.linalg.solve(L, centred.T).T
     return white
 
 
@@ -195,8 +179,7 @@ def _rows(
         np.matmul(A.swapaxes(1, 2), A, out=M[some[0] : some[-1] + 1])
         right[some] = A.swapaxes(1, 2) @ seen[places.cells[some]].reshape(len(some), -1, 1)
     pull = _PULL * np.trace(M, axis1=1, axis2=2).mean()
-    M[:, range(d), range(d)] += pull
-    x: Array = np.linalg.solve(M, right + pull * before[..., None])[..., 0]
+    x: Array = np.linalg.solve(M + pull * np.eye(d), right + pull * before[..., None])[..., 0]
     return x
 
 
