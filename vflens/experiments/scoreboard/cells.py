@@ -93,8 +93,9 @@ def unchanged(grid: ScoreboardGrid, pool: Pool, only: Collection[str] = ()) -> R
 
 
 def _bits(rows: Rows) -> list[str]:
-    """What ``rows`` say, without their keys."""
-    figures = [{n: v for n, v in row.items() if n != "key" and v is not None} for row in rows]
+    """What ``rows`` say, without their keys and what a published file adds of their attacks."""
+    added = {"key", "estimates", "needs"}
+    figures = [{n: v for n, v in row.items() if n not in added and v is not None} for row in rows]
     return sorted(json.dumps(row, sort_keys=True) for row in figures)
 
 
