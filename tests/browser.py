@@ -16,8 +16,9 @@ def chromium() -> Iterator[Any]:
     """The browser, one for each module."""
     if not CHROMIUM.exists():
         pytest.skip("Chromium is not installed")
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=60_000)  # milliseconds, on a loaded machine
     with sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=CHROMIUM)
         yield browser

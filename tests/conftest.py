@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
+import numpy as np
 import pytest
 from commandline import finished_run, refused, vflens  # noqa: F401 - fixtures
 from gates import close_gates
@@ -36,6 +37,18 @@ def _one_numeric_thread() -> Iterator[None]:
     """Sums then have one order, whatever ran before; otherwise no two runs need be equal bit for bit."""
     with threadpool_limits(1):
         yield
+
+
+_BEGUN: dict[int, dict[str, object]] = {}  # the state of each generator that a module made
+
+
+@pytest.fixture(autouse=True)
+def _streams_begin_anew(request: pytest.FixtureRequest) -> None:
+    """What a test draws from its module's generator depends on no other test: they run in random order."""
+    for made in vars(getattr(request, "module", None) or object).values():
+        if isinstance(made, np.random.Generator):
+            stream = made.bit_generator
+            stream.state = _BEGUN.setdefault(id(made), dict(stream.state))
 
 
 @pytest.fixture(autouse=True)

@@ -11,6 +11,7 @@ from vflens.errors import DataError
 _MOST = 0.9  # of the cells of a column, which then are all numbers or dates
 _REPEATED = 3  # times at least that a category occurs on average
 _RUN = 4  # numbers that rise, as names of columns do
+_BEYOND = 0.1  # of the width of a column: how far the first row may lie outside the others
 _PLAIN = re.compile(r"[+−-]?\d+(?:[.,]\d+)?")
 
 
@@ -72,4 +73,5 @@ def _number(text: str) -> float:
 
 def _between(name: str, cells: Sequence[str]) -> bool:
     numbers = [_number(cell) for cell in cells]
-    return min(numbers) <= _number(name) <= max(numbers)
+    beyond = _BEYOND * (max(numbers) - min(numbers))
+    return min(numbers) - beyond <= _number(name) <= max(numbers) + beyond
