@@ -1,5 +1,6 @@
 """What a client gains: accuracy and AUC on its own prediction rows, with the others and alone."""
 
+import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -29,7 +30,8 @@ class Measured(Protocol):
 
 def record_utility(client: Measured, run: LocalRun, site: Site) -> None:
     """Add accuracy and AUC on the prediction rows: of the last parameters, and of a model of the same kind
-    that the client trains on its own rows for as many steps. Keep what the last parameters predict.
+    that the client trains on its own rows for as many steps. Keep what the last parameters predict, and
+    how long they take.
     """
     federation = run.federation
     train, predict = (federation.rows_of(client.name, phase) for phase in (Phase.TRAIN, Phase.PREDICT))
@@ -45,8 +47,10 @@ def record_utility(client: Measured, run: LocalRun, site: Site) -> None:
         rng=stream(client.secret, "alone"),
         steps=federation.epochs * federation.steps_of(client.name),
     )
+    began = time.perf_counter()
     inputs = client.chain.fold("on_batch", run.inputs[predict], exchange, predict)
     scores = run.model.log_scores(inputs, exchange)
+    client.metrics.add(Name.PREDICT_SECONDS, time.perf_counter() - began)
     save_predictions(client.folder, predict, scores)
     models = {
         (Name.ACCURACY, Name.AUC): scores,

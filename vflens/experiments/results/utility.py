@@ -46,11 +46,11 @@ def worth(utility: Mapping[str, float]) -> Name:
 
 def _mean(run: PartyRuns, metric: Name) -> float | None:
     """The last figure called ``metric`` of each party that measured it, on average."""
-    values = list(_by_party(run, metric).values())
+    values = list(figures_by_party(run, metric).values())
     return sum(values) / len(values) if values else None
 
 
-def _by_party(run: PartyRuns, metric: Name) -> dict[str, float]:
+def figures_by_party(run: PartyRuns, metric: Name) -> dict[str, float]:
     """Party → its last figure called ``metric``, of those that measured it."""
     return {p.name: m.value for p in run.parties for m in p.metrics if m.name == metric}
 
@@ -67,5 +67,5 @@ class ClientAccuracy(NamedTuple):
 
 def clients(run: PartyRuns) -> list[ClientAccuracy]:
     """Each client of a horizontal run, in name order."""
-    together, alone = _by_party(run, Name.ACCURACY), _by_party(run, Name.ACCURACY_ALONE)
+    together, alone = figures_by_party(run, Name.ACCURACY), figures_by_party(run, Name.ACCURACY_ALONE)
     return [ClientAccuracy(name, together[name], alone[name]) for name in run.alike if name in alone]

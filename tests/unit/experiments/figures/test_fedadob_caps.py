@@ -130,7 +130,9 @@ def test_a_method_is_timed_against_no_defence_of_its_own_turn() -> None:
     """Its first turn was refused: the second is not set against another method's first."""
     seconds = [(UNDEFENDED, 0, 1.0), (UNDEFENDED, 1, 2.0), (FEDADOB, 1, 3.0)]
     rows = [{"defense": d, "seed": s, "train": t, "infer": t / 10} for d, s, t in seconds]
-    assert times._times(rows, FEDADOB, "LeNet-MNIST")[:2] == ["3.000", "1.50"]
+    printed = {UNDEFENDED: (7.03, 1.48), FEDADOB: (7.05, 1.46)}
+    shown = ["3.000", "1.50", "1.00", "0.300", "1.50", "0.99"]
+    assert times._ratios(rows, FEDADOB, printed) == shown
 
 
 def test_intervals_are_students() -> None:

@@ -187,6 +187,8 @@ def test_every_page_is_whole(name: str, tiny: None, tmp_path: Path) -> None:
         paper = CAPS[column, "AlexNet-CIFAR10", UNDEFENDED].mean
         words = f"tiny: {column} as printed has CAP {alone:.3f} without a defence here, {paper:.3f} in"
         assert (words in text) == (alone > paper)
+    if name in ("fao-table7", "fao-table8"):
+        assert all(r["train"] > 0 and r["infer"] > 0 for r in read_rows(facts))
     if name == "fao-fig5":
         assert text.count("data:image/png;base64,") >= 6 * 3
 

@@ -20,6 +20,7 @@ from vflens.experiments.figures.fedadob.printed import (
 from vflens.experiments.figures.fedadob.studies import Study, studies
 from vflens.experiments.outcome.table import where, with_figures
 from vflens.experiments.pages.drawing import Drawing, TextTable
+from vflens.experiments.results.utility import figures_by_party
 from vflens.experiments.sweeps.pool import Cell, Rows
 from vflens.experiments.sweeps.sweep import finished, refusals
 from vflens.numerics.measures.intervals import spread
@@ -54,18 +55,20 @@ def table7(options: FigureOptions) -> Drawing:
 
 
 def table8(options: FigureOptions) -> Drawing:
-    """Seconds per round of horizontal training, of one local epoch at every client, method by method."""
+    """Seconds per round of horizontal training, of one local epoch at every client, and of predicting the
+    prediction rows of all clients, method by method.
+    """
     of = replace(study(options), seeds=_REPETITIONS[options.size])
     of = replace(of, horizontal={"rounds": _EPOCHS})
     rows = _in_turns(options, timed_round, cells(of, CLIENT_TIMED, options.seed, ()))
     found = with_figures(rows)
-    heads = ["method", "training, s a round", "ratio", "ratio, paper"]
-    table = TextTable(f"{of.name} beside {of.beside}", heads, [_round(found, m.title) for m in CLIENT_TIMED])
+    shown = [[m.title, *_ratios(found, m.title, HORIZONTAL_SECONDS)] for m in CLIENT_TIMED]
+    table = TextTable(f"{of.name} beside {of.beside}", _heads("a round"), shown)
     lead = (
         "Methods take turns, one federation in this process at a time, one numeric thread: clients work one "
         "after the other. Seconds are this machine's, so compare the ratios to no defence. Intervals are "
-        "95 % over repetitions (Student's t). A client predicts with its own whole model whatever the "
-        "method, so inference is not timed."
+        "95 % over repetitions (Student's t). A client predicts with its own whole model; the seconds of all "
+        "clients are added."
     )
     only = [m for m in HORIZONTAL_MODELS if m != of.beside]
     notes = [
@@ -88,21 +91,15 @@ def _in_turns(options: FigureOptions, work: Callable[..., Rows], wanted: Sequenc
 
 
 def timed_round(place: Document, settings: Document, *, scratch: str) -> Rows:
-    """Run one horizontal federation; one row with its seconds per round."""
+    """Run one horizontal federation; one row with its seconds per round, and of all clients' predictions."""
     try:
         with finished(settings, scratch) as done:
             train = done.value(Name.TRAIN_SECONDS)
+            infer = sum(figures_by_party(done, Name.PREDICT_SECONDS).values())
     except (ConfigError, DefenseError) as error:
         return [{**place, "refused": f"was refused: {error}"}]
     assert train is not None, "a finished run has trained"
-    return [{**place, "train": train / settings["horizontal"]["rounds"]}]
-
-
-def _round(rows: Rows, title: str) -> list[str]:
-    own, plain = ({r["seed"]: r["train"] for r in where(rows, defense=t)} for t in (title, UNDEFENDED))
-    paper = HORIZONTAL_SECONDS[title][0] / HORIZONTAL_SECONDS[UNDEFENDED][0]
-    ratios = [own[turn] / plain[turn] for turn in own if turn in plain]
-    return [title, spread([*own.values()]), spread(ratios, 2), f"{paper:.2f}"]
+    return [{**place, "train": train / settings["horizontal"]["rounds"], "infer": infer}]
 
 
 def timed(place: Document, settings: Document, *, scratch: str) -> Rows:
@@ -122,27 +119,30 @@ def _timed(study: Study, repetitions: int) -> Study:
 
 
 def _table(study: Study, rows: Rows) -> TextTable:
-    heads = [
-        "method",
-        "training, s an epoch",
-        "ratio",
-        "ratio, paper",
-        "inference, s",
-        "ratio",
-        "ratio, paper",
-    ]
-    shown = [[m.title, *_times(rows, m.title, study.beside)] for m in TIMED]
-    return TextTable(f"{study.name} beside {study.beside}", heads, shown)
+    first = 2 * MODELS.index(study.beside)
+    printed = {title: seconds[first : first + 2] for title, seconds in VERTICAL_SECONDS.items()}
+    shown = [[m.title, *_ratios(rows, m.title, printed)] for m in TIMED]
+    return TextTable(f"{study.name} beside {study.beside}", _heads("an epoch"), shown)
 
 
-def _times(rows: Rows, title: str, beside: str) -> list[str]:
+def _heads(turn: str) -> list[str]:
+    ratios = ["ratio", "ratio, paper"]
+    return ["method", f"training, s {turn}", *ratios, "inference, s", *ratios]
+
+
+def _ratios(rows: Rows, title: str, printed: Mapping[str, Sequence[float]]) -> list[str]:
+    """Seconds of training and of inference, each with its ratio to no defence, turn by turn, and the paper's
+    from its ``printed`` seconds.
+    """
     shown = []
     for k, what in enumerate(("train", "infer")):
         own, plain = ({r["seed"]: r[what] for r in where(rows, defense=t)} for t in (title, UNDEFENDED))
-        place = 2 * MODELS.index(beside) + k
-        paper = VERTICAL_SECONDS[title][place] / VERTICAL_SECONDS[UNDEFENDED][place]
         ratios = [own[turn] / plain[turn] for turn in own if turn in plain]
-        shown += [spread([*own.values()]), spread(ratios, 2), f"{paper:.2f}"]
+        shown += [
+            spread([*own.values()]),
+            spread(ratios, 2),
+            f"{printed[title][k] / printed[UNDEFENDED][k]:.2f}",
+        ]
     return shown
 
 
