@@ -175,7 +175,7 @@ def load_subject(
         DataError: a file that cannot be used.
     """
     path = Path(source)
-    of_table_only = {"--encode": encode, "--missing": missing, "--label": label, "--label-kind": label_kind}
+    of_table_only = {"--encode": encode, "--missing": missing, "--label": label, "label_kind": label_kind}
     if (flag := next((f for f, v in of_table_only.items() if v), None)) and not is_table(source):
         raise ConfigError(f"{flag} with {source!r}: it is no file of columns, leave it out")
     if path.is_dir():
@@ -270,7 +270,11 @@ def _checked(subject: AuditSubject, classes: int | None) -> AuditSubject:
 def check_rows(name: str, rows: int, known: int = 0) -> None:
     """Raise DataError of fewer ``rows`` than an audit needs, so many ``known`` to the adversary."""
     if rows < max(FEWEST_ROWS, known + 2):
-        more = f", and 2 more than --known {known}, give fewer" if known else ": add rows"
+        more = (
+            f", and 2 more than known = {known}, state fewer in [audit] of a description"
+            if known
+            else ": add rows"
+        )
         raise DataError(
             f"{name} has {counted(rows, 'row')} here: an audit needs at least {FEWEST_ROWS}{more}"
         )

@@ -1,0 +1,80 @@
+"""Messages and pages name what ``--help`` shows, or the key of a description: no hidden option."""
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+import typer
+
+from vflens.cli.main import app
+
+ROOT = Path(__file__).parents[3]
+SOURCES = sorted(
+    file
+    for folder in ("attacks", "clients", "coordinator", "defenses", "services", "vflens")
+    for file in (ROOT / folder).rglob("*.py")
+)
+TEMPLATES = sorted((ROOT / "vflens").rglob("*.j2"))
+PAGES = [ROOT / "README.md", *(p for p in sorted((ROOT / "docs").rglob("*.md")) if p.name != "history.md")]
+_FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]*")
+
+
+@cache
+def hidden() -> dict[str, set[str]]:
+    """The hidden options of each command; "": those that no command shows."""
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    found, shown = {}, set()
+    for name, command in commands.items():
+        options = {option: getattr(p, "hidden", False) for p in command.params for option in p.opts}
+        found[name] = {option for option, is_hidden in options.items() if is_hidden}
+        shown |= options.keys() - found[name]
+    return {**found, "": set().union(*found.values()) - shown}
+
+
+def named(text: str, place: str = "") -> set[str]:
+    """The hidden options in ``text``: of the command that it names, of that which ``place`` belongs to, or of
+    whichever command.
+    """
+    found = {"", *re.findall(r"vflens ([a-z-]+)", text), *re.split(r"\W|_", place)}
+    return set(_FLAG.findall(text)) & set().union(*(hidden().get(command, set()) for command in found))
+
+
+def texts(file: Path) -> Iterator[str]:
+    """The texts of a source that somebody may read: no docstring, no declaration of an option."""
+    tree = ast.parse(file.read_text("utf-8"))
+    declared = {
+        id(inner)
+        for node in ast.walk(tree)
+        if (isinstance(node, ast.Call) and ast.unparse(node.func).endswith("Option"))
+        or (isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant))
+        for inner in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in declared:
+            yield node.value
+        elif isinstance(node, ast.JoinedStr):
+            yield "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
+
+
+def test_options_are_hidden() -> None:
+    assert {"--known", "--slow-rows", "--excel-safe"} <= hidden()[""]
+    assert all((named("raise --known"), named("vflens audit --seed"), named("--rows 5", "audit/advice")))
+    assert not named("vflens release --seed --columns")
+
+
+def test_no_message_names_a_hidden_option() -> None:
+    for file in [*SOURCES, *TEMPLATES]:
+        place = str(file.relative_to(ROOT).with_suffix(""))
+        for text in texts(file) if file.suffix == ".py" else [file.read_text("utf-8")]:
+            assert not named(text, place), f"{file}: {text}"
+            hides = any(hidden().get(part) for part in re.split(r"\W|_", place) if part)
+            assert not (hides and "--{" in text), f"{file}: {text!r} makes a name of a value"
+
+
+def test_no_page_names_a_hidden_option() -> None:
+    for page in PAGES:
+        place = page.stem if page.parent.name == "docs" else ""
+        for line in page.read_text("utf-8").splitlines():
+            assert not named(line, place), f"{page}: {line}"
