@@ -73,7 +73,7 @@ def certificate_facts(
     facts["conversions"] = dict(plan.conversions)
     facts["undone_by_rounding"] = effect.undone
     # only here codes name their categories; one-hot columns also do in the released file
-    codes = [f"encodings.{n}.categories" for n, e in plan.encodings.items() if e.kind == "ordinal"]
+    codes = [f"encodings.{n}.categories" for n in plan.found if plan.encodings[n].kind == "ordinal"]
     facts["private"] += ["undone_by_rounding", "warnings", *codes]
     facts["not_protected"] = [*_of_labels(facts["not_protected"], plan), *_exposed(plan)]
     facts["warnings"] = [
@@ -95,8 +95,8 @@ def _exposed(plan: ReleasePlan) -> Iterator[str]:
             f"identifiers ({', '.join(plan.kept_ids)}): released as they are, "
             "they re-link every row to its person"
         )
-    if plan.encodings:
-        yield f"which categories occur in {', '.join(plan.encodings)}"
+    if plan.found:
+        yield f"which categories occur in {', '.join(plan.found)}"
 
 
 def _of_columns(plan: ReleasePlan, scan: Scan) -> Iterator[str]:

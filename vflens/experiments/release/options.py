@@ -19,6 +19,7 @@ from vflens.table_noise.parameters import (
     lambda_for_privacy,
     standardising_pi,
 )
+from vflens.tables.description import PartyFile
 from vflens.types import Array
 from vflens.words import counted
 
@@ -39,7 +40,9 @@ DROP_ROW = ("drop_row", "drop-row")  # as in a party's file; the second is the o
 
 @dataclass(frozen=True, kw_only=True)
 class ReleaseOptions:
-    """The flags of ``vflens release``, with the same names; None: absent."""
+    """The flags of ``vflens release``, with the same names; None: absent. ``described``: how the table is
+    written, and what it may hold.
+    """
 
     table: Path
     out: Path
@@ -65,6 +68,7 @@ class ReleaseOptions:
     force: bool = False
     excel_safe: bool = False
     verify: bool = False
+    described: PartyFile | None = None
 
     def __post_init__(self) -> None:
         if self.mechanism not in TAKES:
@@ -105,7 +109,7 @@ class ReleaseOptions:
 
     def as_key(self) -> list[str]:
         """All other inputs of the noise than secret and table, as text."""
-        plumbing = {"table", "out", "seed", "force", "excel_safe", "verify"}
+        plumbing = {"table", "out", "seed", "force", "excel_safe", "verify", "described"}
         return [f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if f.name not in plumbing]
 
     def _check_fit(self) -> None:

@@ -64,7 +64,7 @@ def release(options: ReleaseOptions, progress: Progress) -> Release:
     )
     outputs = [page, certificate, options.out]  # the table last: if it exists, so does its certificate
     _refuse_overwriting(options, outputs)
-    plan = plan_columns(OwnersTable(options.table), options, progress)
+    plan = plan_columns(OwnersTable(options.table, options.described), options, progress)
     rows = partial(blocks, plan, drop_missing=options.missing in DROP_ROW, progress=progress)
     prepare = _correlated if options.mechanism == "correlated" else _independent
     prepared = prepare(options, plan, rows)
