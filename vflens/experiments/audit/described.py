@@ -59,8 +59,8 @@ def labelled(spec: PartyFile, column: str | None, kind: LabelKind | None, where:
     bounds = {**spec.bounds, column: (low, high)}
     found = _with(spec, where, label_column=column, label_kind="number", bounds=bounds, classes=None)
     words = (
-        f"{column} holds {len(numbers):,} different numbers and is taken as a number from {low:g} to "
-        f"{high:g}, its least and largest: a description states other bounds, and label_kind = 'classes' "
+        f"{column} holds {len(numbers):,} different numbers and is taken as a number between its least and "
+        "largest: a description states other bounds, and label_kind = 'classes' "
         "in its [audit] takes each as a class."
     )
     return Labelled(found, words if assumed else "")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from vflens.tables.own_check.flaw import (
     quoted,
 )
 from vflens.tables.own_check.profile import MANY, ColumnProfile
+from vflens.tables.places import data_rows
 from vflens.tables.reading import WholeColumns
 from vflens.types import Array
 
@@ -34,7 +34,7 @@ _DIFFERENT, _REPEATS = 10, 3  # values beside a placeholder, and its own rows, a
 #: Seconds since 1970 of the years 2000 to 2037, and how many are in each unit of time.
 _FROM, _TO = 946_684_800, 2_145_916_800
 #: Days as a spreadsheet counts them, of the years 1990 to 2040; dates as whole numbers.
-_SPREADSHEET, _SERIALS = datetime(1899, 12, 30, tzinfo=UTC), (32_874, 51_501)
+_SERIALS = (32_874, 51_501)
 _DATE, _FIRST_DATE, _LAST_DATE = "date:%Y%m%d", 19_000_101, 21_001_231
 _NEARLY, _FEW = 0.8, 5  # of the cells are dates; other numbers that stand for none
 _IN_A_SECOND = {"seconds": 1, "milliseconds": 1_000, "microseconds": 1_000_000}
@@ -98,15 +98,14 @@ def _outlier(column: ColumnProfile, values: Array, low: float, high: float) -> I
     if first == last or part >= _NARROW:
         return
     share = float(np.mean((values >= first) & (values <= last)))
-    sentence = (
-        f"{100 * share:.4g} % of {column.name} lie in {100 * part:.2g} % of its range ({first:.7g} to "
-        f"{last:.7g} of {low:.7g} to {high:.7g}); the others decide the scale, and scaled errors say little"
-    )
     far = high if high - last > first - low else low
-    remedy = f"correct {far:.7g}, or leave such cells empty if it stands for a missing value"
-    yield a_flaw(
-        "outlier", column.name, sentence, remedy, {"share": share, "part": part, "first": first, "last": last}
+    rows = data_rows(np.flatnonzero(column.cells() == far) + 1)
+    sentence = (
+        f"{100 * share:.4g} % of {column.name} lie in {100 * part:.2g} % of its range; the others decide the "
+        f"scale, the farthest in {rows}, and scaled errors say little"
     )
+    remedy = "correct such cells, or leave them empty if they stand for a missing value"
+    yield a_flaw("outlier", column.name, sentence, remedy, {"share": share, "part": part})
 
 
 def _numbers_rows(values: Array) -> bool:
@@ -166,16 +165,11 @@ def _dates(column: ColumnProfile, values: Array, tries: WholeColumns) -> Flaw | 
 
 def _serials(values: Array, low: float, high: float) -> str:
     """What whole numbers count if they are days as a spreadsheet counts them; "" if they are none."""
-    if not _SERIALS[0] <= low <= high <= _SERIALS[1] or (values != np.rint(values)).any():
-        return ""
-    years = [(_SPREADSHEET + timedelta(days=end)).year for end in (low, high)]
-    return f"days of a spreadsheet since 1900, of the years {years[0]} to {years[1]}"
+    whole = _SERIALS[0] <= low <= high <= _SERIALS[1] and (values == np.rint(values)).all()
+    return "days of a spreadsheet since 1900" if whole else ""
 
 
 def _epoch(low: float, high: float) -> str:
     """What numbers from ``low`` to ``high`` count if they are times since 1970; "" if they are none."""
-    for unit, scale in _IN_A_SECOND.items():
-        if scale * _FROM <= low <= high <= scale * _TO:
-            years = [datetime.fromtimestamp(end / scale, UTC).year for end in (low, high)]
-            return f"{unit} since 1970, of the years {years[0]} to {years[1]}"
-    return ""
+    scales = _IN_A_SECOND.items()
+    return next((f"{u} since 1970" for u, scale in scales if scale * _FROM <= low <= high <= scale * _TO), "")

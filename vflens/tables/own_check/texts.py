@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _TRIED = 10_000  # different texts
 _WORDS = 20  # different texts among numbers or dates that may stand for a missing value
-_UNITS = 5  # that a sentence names
+_UNITS = 5  # at most, that a sentence names
 _CLOCKS = ("uhr", "am", "pm")  # words behind a time of day
 _NEARLY = 0.95
 _NUMBER = r"[+-]?\d+(?:[.,]\d+)?"
@@ -123,7 +123,8 @@ def _number(seen: SeenTexts) -> Flaw | None:
     if len(named) > 1:
         if all(len(unit) == 1 and unit.isalpha() for unit in named) or len(seen.texts) <= _WORDS:
             return None  # flats 1A, 1B
-        sentence = f"{name} holds numbers in {len(named)} units, {', '.join(named[:_UNITS])}"
+        units_named = f", {', '.join(named)}" if len(named) <= _UNITS else ""  # more are texts of persons
+        sentence = f"{name} holds numbers in {len(named)} units{units_named}"
         return a_flaw("several units", name, sentence, "give all cells one unit", refused=True)
     kinds = ["number" if how == next(iter(MARKS)) else f"number:{how}" for how in marks]
     what = f"holds numbers as text, such as {_masked(seen.marked)}"
