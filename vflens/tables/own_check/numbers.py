@@ -30,7 +30,8 @@ _TRIED = 10_000  # values, before all are
 _NARROW, _TAIL, _DRAWN = 0.05, 0.005, 1 << 16
 #: Numbers that people write for a missing value: nines, or -1.
 _NINES = re.compile(r"-1|-?9+|-?8+")
-_DIFFERENT, _REPEATS = 10, 3  # values beside a placeholder, and its own rows, at least
+#: So many different values are codes; rows that repeat a placeholder; one digit of few codes tells nothing.
+_DIFFERENT, _REPEATS, _SHORT = 10, 3, 9
 #: Seconds since 1970 of the years 2000 to 2037, and how many are in each unit of time.
 _FROM, _TO = 946_684_800, 2_145_916_800
 #: Days as a spreadsheet counts them, of the years 1990 to 2040; dates as whole numbers.
@@ -123,25 +124,50 @@ def _numbers_rows(values: Array) -> bool:
 
 
 def _placeholders(column: ColumnProfile, values: Array) -> Iterator[Flaw]:
-    """A number at an end of the range, repeated and far from all others, that stands for a missing value."""
+    """Numbers apart from all others that stand for a missing value."""
     if not any(_NINES.fullmatch(f"{end:.15g}") for end in (values.min(), values.max())):
         return
     different, counts = np.unique(values, return_counts=True)
-    if len(different) <= _DIFFERENT:
+    found = _below_zero(different, counts) or _at_an_end(different, counts)
+    if not found:
         return
+    shown = [f"{different[at]:.15g}" for at in found]
+    cells = of(int(counts[found].sum()), column.present, "cells")
+    which = "it" if len(found) == 1 else "they"
+    sentence = (
+        f"{column.name} is {' or '.join(shown)} in {cells}, apart from all others: {which} may stand for a "
+        "missing value"
+    )
+    remedy = f"empty.{key(column.name)} = [{', '.join(map(quoted, shown))}], and set missing"
+    numbers = {"values": [float(one) for one in shown], "cells": int(counts[found].sum())}
+    yield a_flaw("placeholder", column.name, sentence, remedy, numbers, mends={"empty": tuple(shown)})
+
+
+def _below_zero(different: Array, counts: Array) -> list[int]:
+    """The places of negative numbers such as -9 and -8 where all others are 0 or more: of a few codes, or
+    each repeated.
+    """
+    below = int((different < 0).sum())
+    others = different[below:]
+    coded = 2 <= len(others) <= _DIFFERENT and (others == np.rint(others)).all() and counts.sum() >= MANY
+    repeated = len(others) >= _DIFFERENT and counts[:below].min(initial=_REPEATS) >= _REPEATS
+    coded = coded and different[0] < -1
+    nines = all(_NINES.fullmatch(f"{value:.15g}") for value in different[:below].tolist())
+    return list(range(below)) if nines and (coded or repeated) else []
+
+
+def _at_an_end(different: Array, counts: Array) -> list[int]:
+    """The places of repeated numbers at the ends of the range, farther from all others than these lie apart;
+    among few codes they have two digits at least.
+    """
+    found = []
+    least = _SHORT if len(different) <= _DIFFERENT else 0
     for at, beside, others in ((0, 1, different[1:]), (-1, -2, different[:-1])):
         value, nearest = float(different[at]), float(different[beside])
-        far = abs(value - nearest) > abs(float(others[-1 - at]) - nearest) or value < 0 <= nearest
-        if _NINES.fullmatch(f"{value:.15g}") and far and counts[at] >= _REPEATS:
-            yield _placeholder(column, f"{value:.15g}", int(counts[at]))
-
-
-def _placeholder(column: ColumnProfile, value: str, cells: int) -> Flaw:
-    found = of(cells, column.present, "cells")
-    sentence = f"{column.name} is {value} in {found}, far from all others: it may stand for a missing value"
-    remedy = f"empty.{key(column.name)} = [{quoted(value)}], and set missing"
-    numbers = {"value": float(value), "cells": cells}
-    return a_flaw("placeholder", column.name, sentence, remedy, numbers, mends={"empty": (value,)})
+        far = abs(value - nearest) > abs(float(others[-1 - at]) - nearest) and len(others) > 1
+        if _NINES.fullmatch(f"{value:.15g}") and far and abs(value) > least and counts[at] >= _REPEATS:
+            found.append(at)
+    return found
 
 
 def _dates(column: ColumnProfile, values: Array, tries: WholeColumns) -> Flaw | None:
