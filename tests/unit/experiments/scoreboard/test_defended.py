@@ -105,6 +105,14 @@ def test_a_folder_of_other_tables_is_refused_in_a_sentence(
     assert [f.name for f in file.parent.iterdir()] == ["own.parquet"]
 
 
+def test_data_on_which_no_defence_runs_are_refused(tmp_path: Path, refused: Refused) -> None:
+    file = tmp_path / "silent_of_test.py"
+    file.write_text(SILENT.format(returned="log_c"))
+    words = refused(2, "scoreboard", "--defense", file, "--data", "diabetes")
+    assert words == "--data diabetes: the scoreboard runs no defence there, give bank or digits"
+    assert [*tmp_path.iterdir()] == [file]
+
+
 def test_the_rank_counts_published_defences_that_leave_a_larger_error() -> None:
     rows = made("ls", (0.1,) * 5) + made("ls", (0.3,) * 5, "mine") + made("ls", (0.9,) * 5, "fog")
     rows += made("gia", (0.2,) * 5, "fog") + made("ls", (0.3,) * 5, "mist") + made("ls", (0.5,) * 5, "haze")
