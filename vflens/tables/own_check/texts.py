@@ -334,7 +334,7 @@ def _nearly(texts: pa.Array, pattern: str) -> bool:
 
 
 def _share(texts: pa.Array, pattern: str) -> float:
-    """Of ``texts`` that match; 0 of none."""
+    """The share of ``texts`` that match; 0 of none."""
     import pyarrow.compute as pc
 
     return float(in_numpy(pc.match_substring_regex(texts, pattern)).mean()) if len(texts) else 0.0
