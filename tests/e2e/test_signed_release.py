@@ -219,7 +219,8 @@ def test_an_interrupted_release_is_begun_anew(
     if at == "unlink":
         release.main(*call)
     with monkeypatch.context() as patch:
-        patch.setattr(*((Path, at) if at == "unlink" else (release, at)), interrupted)
+        owner: object = Path if at == "unlink" else release
+        patch.setattr(owner, at, interrupted)
         with pytest.raises(KeyboardInterrupt):
             release.main(*call)
     release.main(*call)

@@ -43,7 +43,7 @@ def test_no_cell_of_a_person_is_printed(tmp_path: Path, vflens: Run, kind: str) 
     lines = [f'{i},"{cell}",{i % 7}.5,{i % 2}' for i, cell in enumerate(cells)]
     (tmp_path / "own.csv").write_text("\n".join(["id,x,y,z", *lines, ""]))
     quick = ("--models", 1, "--rows", 20, "--known", 5, "--training", "secure", "--out", tmp_path / "a.html")
-    lines = (
+    calls: tuple[tuple[object, ...], ...] = (
         ("check", "own.csv", "--write", "own.toml"),
         ("check", "own.csv", "--json"),
         ("check", "own.toml"),
@@ -65,7 +65,7 @@ def test_no_cell_of_a_person_is_printed(tmp_path: Path, vflens: Run, kind: str) 
         ),
     )
     paths = {name: tmp_path / name for name in ("own.csv", "own.toml", "r.csv")}
-    ended = [vflens(*(paths.get(str(part), part) for part in line)) for line in lines]
+    ended = [vflens(*(paths.get(str(part), part) for part in call)) for call in calls]
     printed = "\n".join(f"{one.out}{one.err}" for one in ended).replace(str(tmp_path), "")
     assert "own.csv" in printed
     assert not [tell for tell in ("Traceback", *TELLS) if tell in printed], printed
