@@ -79,7 +79,7 @@ def defence_errors() -> str:
     ]
     undefended = ("no defence", record.strongest.mse, f"{record.strongest.mse:.3f}")
     return bars(
-        "vflens audit wine --training secure: error of the strongest attack, and cost (dashed: "
+        "vflens audit wine, secure training: error of the strongest attack, and cost (dashed: "
         f"{record.blind_guess.replace('_', ' ')})",
         [undefended, *shown],
         record.blind_error,

@@ -25,6 +25,11 @@ class Fragment(NamedTuple):
     door: str
     text: str
 
+    @property
+    def line(self) -> str:
+        """It in CHANGELOG.md."""
+        return f"- {self.kind}: {self.text}"
+
 
 def releases(changelog: str) -> list[str]:
     """The versions that ``changelog`` has a section of, the newest first."""
@@ -69,7 +74,7 @@ def section(version: str, changes: list[Fragment]) -> str:
     for door, title in DOORS.items():
         of_door = sorted((c for c in changes if c.door == door), key=lambda c: KINDS.index(c.kind))
         if of_door:
-            parts.append("\n".join([f"### {title}\n", *(f"- {c.kind}: {c.text}" for c in of_door), ""]))
+            parts.append("\n".join([f"### {title}\n", *(c.line for c in of_door), ""]))
     return "\n".join(parts)
 
 
@@ -85,10 +90,13 @@ def gather(root: Path) -> None:
     log = root / "CHANGELOG.md"
     text = log.read_text(encoding="utf-8")
     version = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
-    if version in releases(text):
+    if version not in releases(text):
+        before, mark, after = text.partition("\n## ")
+        new = log.with_suffix(".new")  # whole or not at all
+        new.write_text(f"{before}\n{section(version, list(found.values()))}{mark}{after}", encoding="utf-8")
+        new.replace(log)
+    elif not all(c.line in text for c in found.values()):  # else an interrupted call goes on
         raise SystemExit(f"CHANGELOG.md has {version} already: raise the version in pyproject.toml first")
-    before, mark, after = text.partition("\n## ")
-    log.write_text(f"{before}\n{section(version, list(found.values()))}{mark}{after}", encoding="utf-8")
     for file in found:
         file.unlink()
     subprocess.run(["git", "add", "-A", "CHANGELOG.md", "changes"], cwd=root, check=True)

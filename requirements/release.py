@@ -240,7 +240,9 @@ def emptied(folder: Path) -> None:
     for file in held:
         if file.is_symlink() or not file.is_file() or file.name not in stated:
             raise SystemExit(f"{file} is of no former release: name another FOLDER, or empty this one")
-    shutil.rmtree(folder)
+    for file in sorted(held, key=lambda f: f.name == STATEMENT):  # last: an interrupted call is repeated
+        file.unlink()
+    folder.rmdir()
 
 
 def main(command: str, key: str, folder: Path) -> None:
@@ -254,12 +256,16 @@ def main(command: str, key: str, folder: Path) -> None:
     if _git(ROOT, "status", "--porcelain"):
         raise SystemExit("the checkout has changes that no commit has: commit or remove them")
     emptied(folder)
-    with tempfile.TemporaryDirectory() as home:
-        built(ROOT, _builder(Path(home)), folder)
-    for bill in sorted((ROOT / "build").glob("sbom-*.json")):
-        shutil.copy(bill, folder)
-    (folder / STATEMENT).write_bytes(sign(statement(ROOT, folder), signer))
-    verify(folder, signer.public_key())
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    # Whole or not at all: without its statement, the next call would take the folder for somebody's own.
+    with tempfile.TemporaryDirectory(prefix=f".{folder.name}-", dir=folder.parent) as home:
+        new = Path(home, "new")
+        built(ROOT, _builder(Path(home, "python")), new)
+        for bill in sorted((ROOT / "build").glob("sbom-*.json")):
+            shutil.copy(bill, new)
+        (new / STATEMENT).write_bytes(sign(statement(ROOT, new), signer))
+        verify(new, signer.public_key())
+        new.rename(folder)
     print(f"{folder}: {', '.join(f.name for f in sorted(folder.iterdir()))}")
 
 

@@ -54,7 +54,7 @@ class VerticalAdversary(Adversary):
 
         ``final`` keeps the estimates on disk, and reconstructs the training rows too.
         """
-        reconstruct = self._reconstruction()
+        reconstruct = self._reconstruction(final=final)
         for target in self._attacked():
             self._attack(target, Phase.PREDICT, rows, reconstruct, keep=final)
             if final:
@@ -76,9 +76,10 @@ class VerticalAdversary(Adversary):
         others = federation.passive if party.role is Role.ACTIVE else (federation.active,)
         return [other.name for other in others if other.name in party.links]
 
-    def _reconstruction(self) -> Reconstruct:
+    def _reconstruction(self, *, final: bool = True) -> Reconstruct:
         """:meth:`_reconstruct` with what all attacks on all targets share."""
-        return partial(self._reconstruct, own=self.own() if self.attacks else {}, joint=[])
+        own = self.own() if self.attacks else {}
+        return partial(self._reconstruct, own=own, joint=[], final=final)
 
     def _attack(
         self, target: str, scored: Phase, rows: Array, reconstruct: Reconstruct, *, keep: bool
@@ -165,6 +166,7 @@ class VerticalAdversary(Adversary):
         *,
         own: Mapping[str, Array],
         joint: Joint,
+        final: bool,
     ) -> Estimate | None:
         party = self._party
         see = partial(
@@ -180,7 +182,7 @@ class VerticalAdversary(Adversary):
             joint=joint,
             own_model=self.own_model if party.role is Role.PASSIVE else None,
         )
-        found, attack = self.estimated(name, target, see), self.attacks[name]
+        found, attack = self.estimated(name, target, see, final=final), self.attacks[name]
         if (
             found is not None
             and len(rows)

@@ -8,7 +8,7 @@ from vflens.types import Claim
 
 
 class TopScores(Defense):
-    """Parameters are fields; a hook returns a new array and draws the noise of its rows with ``ctx.draw()``."""
+    """Parameters are fields; a hook returns a new array. Noise of rows: ``ctx.draw(lambda rng, n: …)``."""
 
     keep: int = Field(1, ge=1, description="classes whose score is released")
 

@@ -63,7 +63,8 @@ def test_formulas_are_named_and_left_alone(vflens: Run, tmp_path: Path) -> None:
     facts = facts_of(vflens, *common, "--out", tmp_path / "o.csv")
     words = (
         "5 names or cells of the released file begin like a formula (=, +, -, @, tab): "
-        "a spreadsheet may run them, --excel-safe puts an apostrophe before each"
+        "a spreadsheet may run them, excel_safe = true in [release] of a description puts an apostrophe "
+        "before each"
     )
     assert words in facts["warnings"]
     released = pd.read_csv(tmp_path / "o.csv")
@@ -98,7 +99,7 @@ def test_excel_safe_puts_an_apostrophe_before_formulas_alone(vflens: Run, tmp_pa
     facts_of(vflens, *common, "--out", tmp_path / "plain.csv")
     assert pd.read_csv(tmp_path / "plain.csv")[HOSTILE].tolist() == released[f"'{HOSTILE}"].tolist()
     ended = vflens(*common, "--excel-safe", "--out", tmp_path / "o.parquet")
-    assert (ended.code, "--excel-safe: no spreadsheet runs what" in ended.err) == (2, True)
+    assert (ended.code, "excel_safe: no spreadsheet runs what" in ended.err) == (2, True)
 
 
 def test_excel_safe_keeps_the_classifier(vflens: Run, tmp_path: Path) -> None:

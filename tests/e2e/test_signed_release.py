@@ -191,3 +191,38 @@ def test_the_program_refuses_such_a_folder_before_it_builds(
     with pytest.raises(SystemExit, match="letter is of no former release"):
         release.main("build", "key", tmp_path)
     assert (tmp_path / "letter").exists()
+
+
+@pytest.mark.parametrize("at", ["built", "statement", "verify", "unlink"])
+def test_an_interrupted_release_is_begun_anew(
+    release: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    def built(root: Path, python: str, into: Path) -> None:
+        into.mkdir()
+        (into / "tiny.whl").write_bytes(b"wheel")
+        (into / "tiny.tar.gz").write_bytes(b"source")
+
+    def interrupted(*given: object) -> None:
+        if at == "built":
+            built(*given)  # type: ignore[arg-type]
+        if at == "unlink" and next(first, None):
+            whole(*given)  # type: ignore[arg-type]
+            return
+        raise KeyboardInterrupt
+
+    folder, first, whole = tmp_path / "build/release", iter([True]), Path.unlink
+    call = ("build", "key", folder)
+    monkeypatch.setattr(release, "_git", lambda root, *of: "" if "status" in of else "c0")
+    monkeypatch.setattr(release, "_key", lambda *of: Ed25519PrivateKey.generate())
+    monkeypatch.setattr(release, "_builder", lambda *of: sys.executable)
+    monkeypatch.setattr(release, "built", built)
+    if at == "unlink":
+        release.main(*call)
+    with monkeypatch.context() as patch:
+        owner: object = Path if at == "unlink" else release
+        patch.setattr(owner, at, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            release.main(*call)
+    release.main(*call)
+    assert sorted(f.name for f in folder.iterdir()) == ["provenance.intoto.json", "tiny.tar.gz", "tiny.whl"]
+    assert list(folder.parent.iterdir()) == [folder]

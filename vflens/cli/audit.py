@@ -22,7 +22,7 @@ from vflens.cli.decide.thresholds import (
 )
 from vflens.cli.output import Json, ShowIds, emit, grids, identified, note, note_tables
 from vflens.cli.screen.audit_page import Port, Serve, refuse_others, serve_audit
-from vflens.types import Document
+from vflens.types import Document, LabelKind
 
 if TYPE_CHECKING:
     from vflens.experiments.audit.bench import Plan
@@ -138,44 +138,62 @@ def audit(
 
     Example: vflens audit examples/bank_passive.csv --classes 2 --columns age,income,credit_score
     """
-    from vflens.experiments.audit.bench import Plan
-    from vflens.experiments.audit.given import Source as Asked
-    from vflens.experiments.audit.given import begun, linear_subject
-    from vflens.experiments.weights.linear import LinearModel
-    from vflens.experiments.weights.read import read_model
-
     if serve or port or source is None:
         serve_audit(given, serve=serve, port=port, json=json)
         return
     out = _writable(out)
     check_table(table)
-    kinds, gated = audit_flags.kinds(encode or []), gate(fail_if, fail_if_beats_blind, junit)
     planned = audit_flags.plan(given, source)
-    kind = planned.pop("label_kind", None)  # of a planned model
-    labelled = audit_flags.of_model(weights, inputs, label, label_kind if weights else kind)
-    mine, all_inputs = audit_flags.names(columns), audit_flags.names(inputs)
-    asked = Asked(source, classes, mine, id_column, all_inputs, kinds, missing, **labelled)
+    asked = _asked(given, source, planned.pop("label_kind", None))
     if batches:
         _audit_rounds(given, asked, planned.get("seed", 0))
         return
-    planned["tolerance"] = audit_flags.stated(planned.get("tolerance", {}), gated)
-    plan = Plan(**planned)
-    if plan.slow_rows is None and not gated.open:
-        plan = replace(plan, slow_rows=plan.rows)
-    plan.wanted()  # fail before, not after, the work
+    gated = gate(fail_if, fail_if_beats_blind, junit)
+    plan = _plan(planned, gated)
+    _audit(asked, plan, weights, _Output(out, {}, gated, table, json, details, yes), show_ids=show_ids)
+    note_replaced(given, "audit")
+
+
+def _asked(given: typer.Context, source: str, planned_kind: LabelKind | None) -> Asked:
+    """What the flags ask of ``source``; a trained model takes no kind of a label from the plan."""
+    from vflens.experiments.audit.given import Source as Asked
+
+    flags = given.params
+    kind = flags["label_kind"] if flags["weights"] else planned_kind
+    labelled = audit_flags.of_model(flags["weights"], flags["inputs"], flags["label"], kind)
+    mine, inputs = audit_flags.names(flags["columns"]), audit_flags.names(flags["inputs"])
+    kinds = audit_flags.kinds(flags["encode"] or [])
+    classes, id_column = flags["classes"], flags["id_column"]
+    return Asked(source, classes, mine, id_column, inputs, kinds, flags["missing"], **labelled)
+
+
+def _plan(planned: Document, gated: Gate) -> Plan:
+    """The plan, refused before the work and not after it."""
+    from vflens.experiments.audit.bench import Plan
+
+    tolerance = audit_flags.stated(planned.get("tolerance", {}), gated)
+    plan = Plan(**{**planned, "tolerance": tolerance})
+    plan.wanted()
+    return plan if gated.open or plan.slow_rows is not None else replace(plan, slow_rows=plan.rows)
+
+
+def _audit(asked: Asked, plan: Plan, weights: Path | None, output: _Output, *, show_ids: bool) -> None:
+    """Audit what was ``asked`` on simulated models, or on the one in ``weights``."""
+    from vflens.experiments.audit.given import begun, linear_subject
+    from vflens.experiments.weights.linear import LinearModel
+    from vflens.experiments.weights.read import read_model
+
     model = None if weights is None else read_model(weights)
     own = {"tables": _checked_table(asked), **begun([*asked.files(), *filter(None, [weights])])}
-    output = _Output(out, own, gated, table, json, details, yes)
-    if model is None:
+    output = output._replace(own=own)
+    if weights is None or model is None:
         with identified(show_ids):
-            subject = asked.subject(classes)
+            subject = asked.subject(asked.classes)
         _audit_regression(subject, plan, output)
     elif isinstance(model, LinearModel):
         _audit_regression(linear_subject(asked, model), plan, output)
     else:
-        assert weights is not None
         _audit_given(asked, model, weights, plan, output)
-    note_replaced(given, "audit")
 
 
 _SHOWN = 20  # columns in the terminal

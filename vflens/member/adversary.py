@@ -62,10 +62,15 @@ class Adversary:
         self._noted: set[tuple[Name, str, str]] = set()
 
     def estimated(
-        self, name: str, target: str, see: Callable[[Attack], AdversaryView | ServerView]
+        self,
+        name: str,
+        target: str,
+        see: Callable[[Attack], AdversaryView | ServerView],
+        *,
+        final: bool = True,
     ) -> Estimate | None:
         """What the attack called ``name`` makes of the view that ``see`` gives; None where it lacks knowledge
-        or fails, which is recorded.
+        or fails, which is recorded. What it lacks may come before the ``final`` view.
         """
         attack = self.attacks[name]
         try:
@@ -75,7 +80,8 @@ class Adversary:
                 self._note_granted(name, target, view)
             return found
         except KnowledgeError as error:
-            self._note(Name.SKIPPED, name, target, str(error))
+            if final:
+                self._note(Name.SKIPPED, name, target, str(error))
         except (PluginError, ConfigError) as error:  # an attack must not end the run
             self._note(Name.FAILED, name, target, str(error))
         return None

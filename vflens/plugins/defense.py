@@ -151,7 +151,7 @@ class Defense(BaseModel):
 
     A hook receives and returns arrays with a leading row axis of the same length, float64 (only
     ``wrap_model`` and ``penalty`` take a model), and never writes into its argument. Noise of rows comes from
-    ``ctx.draw()``, any other draw from ``ctx.stream()``.
+    ``ctx.draw(lambda rng, n: …)``, any other draw from ``ctx.stream()``.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")

@@ -41,8 +41,12 @@ def read_party_table(spec: PartyFile, base: Path = Path()) -> Table:
 
 def opened(spec: PartyFile, path: Path) -> TableFile:
     """The cells in ``path``, written as ``spec`` says."""
-    written = spec.model_dump(include={"delimiter", "encoding", "header", "empty"})
-    return TableFile(path, **written)
+    return TableFile(path, **written_as(spec))
+
+
+def written_as(spec: PartyFile) -> dict[str, Any]:
+    """How the file of ``spec`` is written, by the arguments of :class:`vflens.tables.cells.TableFile`."""
+    return spec.model_dump(include={"delimiter", "encoding", "header", "empty"})
 
 
 def digest_of(file: Path) -> dict[str, str]:

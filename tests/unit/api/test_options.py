@@ -13,7 +13,7 @@ from vflens.tables.description import PartyFile
 
 
 def test_every_keyword_has_its_type() -> None:
-    released = {f.name for f in fields(ReleaseOptions)} - {"table", "out", "force", "excel_safe"}
+    released = {f.name for f in fields(ReleaseOptions)} - {"table", "out", "force", "excel_safe", "described"}
     assert set(get_type_hints(ReleaseKeys)) == released
     assert set(get_type_hints(DataKeys)) == {*PartyFile.model_fields} - {
         "file",

@@ -128,7 +128,7 @@ def test_fragments_become_the_section_of_their_release(tmp_path: Path) -> None:
     )
     assert [f.name for f in (root / "changes").iterdir()] == ["README.md"]
     gatherer.gather(root)  # nothing is left to gather
-    (root / "changes/late.md").write_text(added)
+    (root / "changes/late.md").write_text(added.replace("x", "y"))
     with pytest.raises(SystemExit, match=r"has 0\.4\.0 already: raise the version"):
         gatherer.gather(root)
 
@@ -229,3 +229,26 @@ def test_no_test_of_hypothesis_has_a_deadline() -> None:
     files = {f: f.read_text(encoding="utf-8") for f in (ROOT / "tests").rglob("*.py")}
     by_hand = re.compile(r"settings\([^)]*\bdeadline *=")
     assert [f.name for f, text in files.items() if by_hand.search(text)] == []
+
+
+@pytest.mark.parametrize("at", ["replace", "unlink", "run"])
+def test_fragments_whose_gathering_was_interrupted_are_gathered_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    root = _project(tmp_path, a="Added, table\nA.\n", b="Added, table\nB.\n")
+    gatherer = _gatherer()
+
+    def interrupted(*given: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(subprocess if at == "run" else Path, at, interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            gatherer.gather(root)
+    if at == "run":  # all are in CHANGELOG.md, which is to be committed
+        gatherer.gather(root)
+    else:
+        with pytest.raises(SystemExit, match=r"has the changes of 0\.4\.0 now: commit it"):
+            gatherer.gather(root)
+    assert (root / "CHANGELOG.md").read_text().count("- Added: B.") == 1
+    assert [*(root / "changes").iterdir()] == []

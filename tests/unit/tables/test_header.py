@@ -90,7 +90,7 @@ def test_what_check_writes_reads_every_row(tmp_path: Path, mark: str) -> None:
     assert len(read_party_table(believed.model_copy(update={"encode": {}})).ids) == ROWS - 1
 
 
-@pytest.mark.parametrize(("rows", "words"), [(9, "needs 10 rows"), (20, "needs --known 10"), (52, "")])
+@pytest.mark.parametrize(("rows", "words"), [(9, "needs 10 rows"), (20, "needs known = 10"), (52, "")])
 def test_a_table_too_small_for_an_audit_says_so(tmp_path: Path, rows: int, words: str) -> None:
     lines = [f"r{i},{i * 37 % 61 / 4}" for i in range(rows)]
     (tmp_path / "own.csv").write_text("\n".join(["id,x", *lines, ""]))

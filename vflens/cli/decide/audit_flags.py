@@ -47,7 +47,7 @@ def kinds(texts: Sequence[str]) -> dict[str, str]:
 
 
 def stated(widths: Mapping[str, float], gated: Gate) -> dict[str, float]:
-    """The tolerances of --tolerance and of the thresholds.
+    """The tolerances of the plan, ``widths``, and of the thresholds.
 
     Raises:
         ConfigError: two of one column differ.
@@ -55,7 +55,7 @@ def stated(widths: Mapping[str, float], gated: Gate) -> dict[str, float]:
     for column, own in widths.items():
         if gated.tolerance.get(column, own) != own:
             raise ConfigError(
-                f"--tolerance {column}={own:g}, and a threshold states {gated.tolerance[column]:g}: "
+                f"tolerance.{column} = {own:g}, and a threshold states {gated.tolerance[column]:g}: "
                 "state one distance"
             )
     return {**widths, **gated.tolerance}
@@ -72,7 +72,7 @@ def widths(texts: Sequence[str]) -> dict[str, float]:
             found[column] = 0.0
         if not (column and 0 < found[column] < math.inf):
             raise ConfigError(
-                f"--tolerance {text!r}: give COLUMN=WIDTH with a width above 0, such as income=500"
+                f"tolerance {text!r}: give COLUMN=WIDTH with a width above 0, such as income=500"
             )
     return found
 

@@ -25,6 +25,7 @@ _BYTES, _LOADED = 24, 280  # of a cell while it is read; MiB of the program
 _KEPT, _MOST_KEPT = 2800, 125_000  # bytes of a cell that models have, and cells
 _MOST_MADE = 3  # columns of the file
 _SECURE = "These figures hold only if nobody sees the messages of training."
+_PLANNED = "training = 'secure' in [audit] of a description"
 _NAMED = 3  # defences in a sentence
 
 
@@ -92,7 +93,9 @@ def doubts(record: AuditRecord) -> str:
     needed = max(f.rows_needed for f in unread)
     if needed > record.table_rows:
         return f"{names} {hardly}{deciding(needed, record.table_rows)}"
-    return f"{names} {hardly} of {record.table_rows:,}, --rows {needed} would decide"
+    return (
+        f"{names} {hardly} of {record.table_rows:,}, rows = {needed} in [audit] of a description would decide"
+    )
 
 
 def headline(record: AuditRecord) -> str:
@@ -148,7 +151,7 @@ def recommendation(record: AuditRecord) -> str:
     if clear and not record.of_training:
         return (
             "Nothing can be recommended while it was not measured what training in the clear gives away: "
-            f"name at most {MOST_COLUMNS} columns, or give --training secure if nobody sees its messages."
+            f"name at most {MOST_COLUMNS} columns, or state {_PLANNED} if nobody sees its messages."
         )
     if doubts(record):
         advised = "Nothing can be recommended before more rows were read."
@@ -171,7 +174,7 @@ def _none(record: AuditRecord) -> str:
         advised = (
             f"While training is in the clear no installed defence {what}: protect training "
             "(training.protection = 'shares'), share fewer columns, or stay out. What helps once training is "
-            "protected: --training secure."
+            f"protected: state {_PLANNED}."
         )
     else:
         advised = f"No installed defence {what}: share fewer columns, ask for less, or stay out."
@@ -265,5 +268,5 @@ def check_advice(subject: AuditSubject, plan: Plan) -> None:
     raise ConfigError(
         f"{subject.name} has {counted(columns, 'column', ',')}, training in the clear is measured up to "
         f"{MOST_COLUMNS}{f' ({made})' if made else ''}, and without it no advice follows: name fewer with "
-        "--columns, or give --training secure if nobody sees its messages; --yes goes on all the same"
+        f"--columns, or state {_PLANNED} if nobody sees its messages; --yes goes on all the same"
     )

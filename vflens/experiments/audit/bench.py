@@ -91,7 +91,7 @@ class Plan:
             ConfigError: it asks for both.
         """
         if self.most_leak is not None and self.least_error is not None:
-            raise ConfigError("--most-leak and --least-error are two thresholds for the same: give one")
+            raise ConfigError("most_leak and least_error are two thresholds for the same: state one")
         leak = _MOST_LEAK if self.most_leak is None else self.most_leak
         return Wanted(leak if self.least_error is None else None, self.least_error, self.most_loss)
 

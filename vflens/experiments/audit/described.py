@@ -40,7 +40,7 @@ def labelled(spec: PartyFile, column: str | None, kind: LabelKind | None, where:
     """
     column = column or spec.label_column
     if column is None and kind is not None:
-        raise ConfigError(f"--label-kind {kind} without --label: name the column of the label")
+        raise ConfigError(f"label_kind = {kind!r} without --label: name the column of the label")
     if column is None or (column == spec.label_column and kind is None):
         return Labelled(spec)
     if column in (spec.id_column, spec.split_column):
@@ -50,7 +50,8 @@ def labelled(spec: PartyFile, column: str | None, kind: LabelKind | None, where:
     if kind is None and len(texts) > _MOST_VALUES:
         raise DataError(
             f"--label {column}: it holds {len(texts):,} different texts: read numbers with marks or a unit "
-            f"by --encode {column}=number, or take each text as a class by --label-kind classes"
+            f"by --encode {column}=number, or take each text as a class by label_kind = "
+            "'classes' in [audit] of a description"
         )
     if not (assumed or kind == "number"):
         return Labelled(_with(spec, where, label_column=column, label_kind="classes"))
@@ -58,9 +59,9 @@ def labelled(spec: PartyFile, column: str | None, kind: LabelKind | None, where:
     bounds = {**spec.bounds, column: (low, high)}
     found = _with(spec, where, label_column=column, label_kind="number", bounds=bounds, classes=None)
     words = (
-        f"{column} holds {len(numbers):,} different numbers and is taken as a number from {low:g} to "
-        f"{high:g}, its least and largest: --label-kind classes takes each as a class, and a "
-        ".toml file states other bounds."
+        f"{column} holds {len(numbers):,} different numbers and is taken as a number between its least and "
+        "largest: a description states other bounds, and label_kind = 'classes' "
+        "in its [audit] takes each as a class."
     )
     return Labelled(found, words if assumed else "")
 

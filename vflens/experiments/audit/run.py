@@ -170,7 +170,7 @@ def tolerance_of(bench: Bench) -> Tolerance:
     names = [c.name for c in subject.columns]
     if unknown := next((name for name in stated if name not in names), None):
         raise ConfigError(
-            f"--tolerance names {unknown!r}: it is no column of {subject.name}"
+            f"tolerance names {unknown!r}: it is no column of {subject.name}"
             f"{did_you_mean(unknown, names) or ', name one of its columns'}"
         )
     units = np.ones(len(names)) if subject.units is None else subject.units

@@ -4,7 +4,7 @@ run.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from vflens.array import ScaledColumns
 from vflens.config import load_party
 from vflens.datasets._resolve import dataset
 from vflens.errors import ConfigError, DataError
-from vflens.experiments.audit.described import passive, stated_tolerance, table_description
+from vflens.experiments.audit.described import Labelled, passive, stated_tolerance, table_description
 from vflens.experiments.results.folders import read_party
 from vflens.experiments.weights.linear import RAW_OUTPUTS
 from vflens.models.families.linear_regression import LINEAR_REGRESSION
@@ -175,35 +175,35 @@ def load_subject(
         DataError: a file that cannot be used.
     """
     path = Path(source)
-    of_table_only = {"--encode": encode, "--missing": missing, "--label": label, "--label-kind": label_kind}
-    if (flag := next((f for f, v in of_table_only.items() if v), None)) and not is_table(source):
-        raise ConfigError(f"{flag} with {source!r}: it is no file of columns, leave it out")
+    of_table_only = {"--encode": encode, "--missing": missing, "--label": label, "label_kind": label_kind}
+    if (given := next((f for f, v in of_table_only.items() if v), None)) and not is_table(source):
+        raise ConfigError(f"{given} with {source!r}: it is no file of columns, leave it out")
     if path.is_dir():
-        if columns is not None:
-            raise ConfigError("--columns with a run folder: its columns are those of the run, leave it out")
-        subject = _of_run(path)
+        subject = _of_run(path, columns)
     elif source in DATASETS.names() or source.startswith("openml:"):
         subject = _of_dataset(source, columns)
     elif is_table(source):
-        described = partial(table_description, path, label=label, label_kind=label_kind)
-        spec, assumed = described(columns, id_column, encode, missing)
-        table = _party_table(spec)
-        tolerance = stated_tolerance(
-            path, table, lambda: _party_table(described(None, id_column, encode, missing).spec)
+        settings: Document = {"id_column": id_column, "encode": encode, "missing": missing}
+        described = partial(table_description, path, **settings, label=label, label_kind=label_kind)
+        subject = _of_file(
+            path, described(columns=columns), lambda: _party_table(described(columns=None).spec), classes
         )
-        if path.suffix == ".toml" and not (classes or table.n_classes or table.label):
-            classes, assumed = (
-                2,
-                "No label is named, a model of two classes is assumed: give --classes or --label.",
-            )
-        subject = of_table(path.name, table, table.n_classes or classes or 0)
-        subject = replace(subject, tolerance=tolerance, assumed=assumed)
     else:
         raise ConfigError(
             f"{source!r} is no file, run folder or data set: give a {', '.join(SUFFIXES)} or .toml file, "
             f"a passive party's run folder, or one of {', '.join(DATASETS.names())}"
         )
     return _checked(subject, classes)
+
+
+def _of_file(path: Path, chosen: Labelled, whole: Callable[[], Table], classes: int | None) -> AuditSubject:
+    table, assumed = _party_table(chosen.spec), chosen.assumed
+    tolerance = stated_tolerance(path, table, whole)
+    if path.suffix == ".toml" and not (classes or table.n_classes or table.label):
+        classes = 2
+        assumed = "No label is named, a model of two classes is assumed: give --classes or --label."
+    subject = of_table(path.name, table, table.n_classes or classes or 0)
+    return replace(subject, tolerance=tolerance, assumed=assumed)
 
 
 def read_columns(
@@ -261,8 +261,7 @@ def _checked(subject: AuditSubject, classes: int | None) -> AuditSubject:
     if subject.classes > _MOST_CLASSES:
         raise ConfigError(
             f"--classes {subject.classes}: an audit simulates models of 2 to {_MOST_CLASSES:,} classes, give "
-            "fewer "
-            f"({subject.x.shape[1] + 1} already determine your columns)"
+            f"fewer ({subject.x.shape[1] + 1} already determine your columns)"
         )
     return subject
 
@@ -270,7 +269,11 @@ def _checked(subject: AuditSubject, classes: int | None) -> AuditSubject:
 def check_rows(name: str, rows: int, known: int = 0) -> None:
     """Raise DataError of fewer ``rows`` than an audit needs, so many ``known`` to the adversary."""
     if rows < max(FEWEST_ROWS, known + 2):
-        more = f", and 2 more than --known {known}, give fewer" if known else ": add rows"
+        more = (
+            f", and 2 more than known = {known}, state fewer in [audit] of a description"
+            if known
+            else ": add rows"
+        )
         raise DataError(
             f"{name} has {counted(rows, 'row')} here: an audit needs at least {FEWEST_ROWS}{more}"
         )
@@ -314,9 +317,11 @@ def _of_dataset(name: str, columns: Sequence[str] | None) -> AuditSubject:
     return replace(subject, other=of_table(name, table.take(others), 0).x) if others else subject
 
 
-def _of_run(folder: Path) -> AuditSubject:
+def _of_run(folder: Path, columns: Sequence[str] | None) -> AuditSubject:
     from vflens.services.members import resumed  # loads every kind of party: only a run has one
 
+    if columns is not None:
+        raise ConfigError("--columns with a run folder: its columns are those of the run, leave it out")
     config = passive(load_party(folder / "config.toml"), f"{folder} belongs to")
     with exclusive(config.out):  # two writers would spoil its logs
         federation = read_party(config.out).federation

@@ -196,7 +196,7 @@ def _of_column(t: Threshold, e: Findings) -> Outcome:
         remedy = _NO_SHARE if any(f.high is None for f in undecided) else remedy
     if state is State.UNDECIDED and e.capped.get(at.attack) == at.rows and remedy != _ALLOW:
         words += f"; {at.attack} tried these rows only{_needed(t)}"
-        remedy = "raise --slow-rows, or allow more"
+        remedy = "raise slow_rows in [audit] of a description, or allow more"
     return _outcome(t.text, e, state, words, remedy)
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from vflens.config import load_party
+from vflens.config import PartyConfig, load_party
 from vflens.errors import ConfigError, KnowledgeError
 from vflens.experiments.offline.command import configured, scored_phase
 from vflens.experiments.offline.horizontal import attack_client
@@ -69,34 +69,35 @@ def attack_recorded(
     federation = AGREEMENTS[setting_in(folder)].load(folder)
     config = load_party(folder / "config.toml")
     attack = configured(config.own_attacks, name, parameters or {})
-    _check_setting(attack, name, config.facts.setting)
-    if breaks_protocol(type(attack)) and not config.breaks_protocol:
-        raise KnowledgeError(
-            f"party {config.party!r} followed the protocol: run the federation with malicious = true, "
-            f"and with {name!r}"
-        )
+    _check_able(attack, name, config)
     if verify:
         check_verifiable(name, attack)
-    return ATTACKED[config.facts.setting](
-        Request(
-            attack=attack,
-            name=name,
-            folder=folder,
-            together=tuple(together),
-            federation=federation,
-            config=config,
-            target=target,
-            out=out,
-            scored=scored_phase(attack, name, scored),
-            verify=verify,
-            progress=progress,
-        )
+    asked = Request(
+        attack=attack,
+        name=name,
+        folder=folder,
+        together=tuple(together),
+        federation=federation,
+        config=config,
+        target=target,
+        out=out,
+        scored=scored_phase(attack, name, scored),
+        verify=verify,
+        progress=progress,
     )
+    return ATTACKED[config.facts.setting](asked)
 
 
-def _check_setting(attack: Attack, name: str, setting: Setting) -> None:
+def _check_able(attack: Attack, name: str, config: PartyConfig) -> None:
+    """Refuse an ``attack`` that the party of ``config`` cannot have run."""
+    setting = config.facts.setting
     if setting not in attack.made_for():
         raise ConfigError(
             f"attack {name!r} is made for {' and '.join(sorted(attack.made_for()))} federations: this "
             f"folder is of a {setting} one"
+        )
+    if breaks_protocol(type(attack)) and not config.breaks_protocol:
+        raise KnowledgeError(
+            f"party {config.party!r} followed the protocol: run the federation with malicious = true, "
+            f"and with {name!r}"
         )

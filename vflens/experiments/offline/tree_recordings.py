@@ -60,7 +60,8 @@ def read_spaces(file: Path | str, given: Mapping[str, Array]) -> Spaces:
             "numbers of some rows"
         )
     if labels.max(initial=0) >= classes:
-        raise DataError(f"'labels' of {file} has {labels.max()}: give classes from 0 to {classes - 1}")
+        last = classes - 1
+        raise DataError(f"'labels' of {file} has a class beyond {last}: give classes from 0 to {last}")
     nodes = _of_nodes(file, spaces)
     return Spaces(spaces=nodes, tree=tree, classes=classes, known=known, labels=labels)
 

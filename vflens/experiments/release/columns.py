@@ -10,11 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from vflens.errors import ConfigError, DataError
+from vflens.experiments.release.declared import refuse_numbers, refuse_texts
 from vflens.experiments.release.file import OwnersTable
 from vflens.experiments.release.options import ReleaseOptions
 from vflens.names import repeated
 from vflens.storage.arrow import in_numpy, numbers
 from vflens.tables.cells import of_file
+from vflens.tables.description import PartyFile
 from vflens.tables.encodings import (
     MISSING,
     MOST_CATEGORIES,
@@ -60,7 +62,8 @@ class Encoding:
 class ReleasePlan:
     """The plan of a release: ``features`` in file order, ``kept`` the copied columns.
 
-    ``encodings`` are of categories, ``conversions`` the kinds of texts that are numbers or dates.
+    ``encodings`` are of categories, ``conversions`` the kinds of texts that are numbers or dates. Cells are
+    as ``described``.
     """
 
     file: OwnersTable
@@ -69,11 +72,18 @@ class ReleasePlan:
     kept_ids: tuple[str, ...]
     encodings: Mapping[str, Encoding]
     conversions: Mapping[str, str]
+    described: PartyFile | None = None
 
     @property
     def kept(self) -> tuple[str, ...]:
         """The copied columns."""
         return (*(() if self.label is None else (self.label,)), *self.kept_ids)
+
+    @property
+    def found(self) -> list[str]:
+        """The columns whose categories nobody declared: they are those of the table."""
+        declared = {} if self.described is None else self.described.categories
+        return [name for name in self.encodings if name not in declared]
 
     @property
     def names(self) -> list[str]:
@@ -145,8 +155,9 @@ def plan_columns(file: OwnersTable, options: ReleaseOptions, progress: Progress)
         features,
         label,
         ids if options.keep_ids else (),
-        encodings=_categories(file, grouped, progress),
+        encodings=_categories(file, grouped, options.described, progress),
         conversions={name: kind for name, kind in kinds.items() if name not in grouped},
+        described=options.described,
     )
     twice = repeated(plan.schema().names)
     if twice is not None:
@@ -197,7 +208,17 @@ def _complete(plan: ReleasePlan, block: Block, rows: Array, *, drop_missing: boo
         kept = {name: column.take(whole) for name, column in block.kept.items()}
         block = Block(block.features[~missing], kept)
     _refuse_large(plan, block.features, rows[~missing])
+    if plan.described is not None:
+        _refuse_undeclared(plan, plan.described, block, rows[~missing])
     return block
+
+
+def _refuse_undeclared(plan: ReleasePlan, spec: PartyFile, block: Block, rows: Array) -> None:
+    numbers = {name: block.features[:, at.start] for name, at in plan.groups() if name not in plan.encodings}
+    refuse_numbers(spec, numbers, rows)
+    if plan.label is not None and plan.label == spec.label_column and spec.classes:
+        what = f"label_column {plan.label!r}"
+        refuse_texts(what, block.kept[plan.label], "classes", spec.classes, rows)
 
 
 def _nulls(column: pa.Array) -> Array:
@@ -248,22 +269,33 @@ def _kinds(
     return {f: kinds[f] for f in features if f in kinds}
 
 
-def _categories(file: OwnersTable, kinds: Mapping[str, str], progress: Progress) -> dict[str, Encoding]:
+def _categories(
+    file: OwnersTable, kinds: Mapping[str, str], described: PartyFile | None, progress: Progress
+) -> dict[str, Encoding]:
+    declared = {} if described is None else described.categories
+    last = {name: (MISSING,) if kind == "one_hot:missing" else () for name, kind in kinds.items()}
     found: dict[str, set[str]] = {name: set() for name in kinds}
+    row = 0
     for block in file.blocks((), list(kinds), "categories", progress):
         for name, seen in found.items():
+            if name in declared:
+                rows = np.arange(len(block[name])) + row + 1
+                texts = (*declared[name], *last[name])
+                refuse_texts(f"column {name!r}", block[name], f"categories.{name}", texts, rows)
             seen.update(pc.unique(block[name].cast(pa.string()).drop_null()).to_pylist())
             if len(seen) > MOST_CATEGORIES:
                 raise DataError(
                     f"{file.path}: column {name!r} holds more than {MOST_CATEGORIES} different texts: if it "
                     f"identifies rows leave it out with --id {quote(name)}, else group them"
                 )
+        row += len(block[name])
     empty = next((name for name, seen in found.items() if not seen), None)
     if empty is not None:
         raise DataError(
             f"{file.path}: column {empty!r} holds no text in any row: leave it out with --id {quote(empty)}"
         )
-    last = {name: (MISSING,) if kind == "one_hot:missing" else () for name, kind in kinds.items()}
+    all_of = {name: declared.get(name) or in_order(found[name]) for name in kinds}
     return {
-        n: Encoding(kind, (*in_order(found[n].difference(last[n])), *last[n])) for n, kind in kinds.items()
+        n: Encoding(kind, (*(c for c in all_of[n] if c not in last[n]), *last[n]))
+        for n, kind in kinds.items()
     }

@@ -73,7 +73,7 @@ def certificate_facts(
     facts["conversions"] = dict(plan.conversions)
     facts["undone_by_rounding"] = effect.undone
     # only here codes name their categories; one-hot columns also do in the released file
-    codes = [f"encodings.{n}.categories" for n, e in plan.encodings.items() if e.kind == "ordinal"]
+    codes = [f"encodings.{n}.categories" for n in plan.found if plan.encodings[n].kind == "ordinal"]
     facts["private"] += ["undone_by_rounding", "warnings", *codes]
     facts["not_protected"] = [*_of_labels(facts["not_protected"], plan), *_exposed(plan)]
     facts["warnings"] = [
@@ -95,8 +95,8 @@ def _exposed(plan: ReleasePlan) -> Iterator[str]:
             f"identifiers ({', '.join(plan.kept_ids)}): released as they are, "
             "they re-link every row to its person"
         )
-    if plan.encodings:
-        yield f"which categories occur in {', '.join(plan.encodings)}"
+    if plan.found:
+        yield f"which categories occur in {', '.join(plan.found)}"
 
 
 def _of_columns(plan: ReleasePlan, scan: Scan) -> Iterator[str]:
@@ -116,7 +116,7 @@ def _of_columns(plan: ReleasePlan, scan: Scan) -> Iterator[str]:
     if left_out := [name for name in plan.file.index if name not in plan.kept]:
         yield (
             f"the index that pandas wrote ({_some(left_out)}) is left out: to release it as it is, name it "
-            "with --id and give --keep-ids"
+            "with --id and state keep_ids = true in [release] of a description"
         )
     if plan.kept_ids:
         yield (
@@ -156,7 +156,7 @@ def _of_formulas(options: ReleaseOptions, effect: Effect) -> Iterator[str]:
     else:
         yield (
             f"{effect.formulas} {begins}: a spreadsheet may run them, "
-            "--excel-safe puts an apostrophe before each"
+            "excel_safe = true in [release] of a description puts an apostrophe before each"
         )
 
 
@@ -173,5 +173,5 @@ def _of_noise(options: ReleaseOptions, mechanism: Mechanism, classifier: Classif
         yield (
             "this release is not classifier-preserving: solved again, the classifier moves by "
             f"{classifier.preserving.change:.1e}, "
-            "and 1e-6 is allowed: choose a smaller --m or rescale the columns"
+            "and 1e-6 is allowed: choose a smaller m or rescale the columns"
         )

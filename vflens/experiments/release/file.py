@@ -8,24 +8,27 @@ import pyarrow as pa
 
 from vflens.errors import DataError
 from vflens.tables import cells
+from vflens.tables.description import PartyFile
 from vflens.tables.encodings import Conversion
 from vflens.tables.exact_numbers import as_floats
+from vflens.tables.files import written_as
 from vflens.types import Progress
 
 _BLOCK_BYTES, _BLOCK_ROWS = 1 << 19, 1 << 14  # released bytes follow them
 
 
 class OwnersTable:
-    """A table on disk; ``names`` are its columns in their order.
+    """A table on disk, written as ``described``; ``names`` are its columns in their order.
 
     Raises:
         DataError: it cannot be read, has no columns, or repeats a name.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, described: PartyFile | None = None) -> None:
         self.path = path
+        written = {} if described is None else written_as(described)
         with cells.of_file(path):
-            self._file = cells.TableFile(path, _BLOCK_BYTES, _BLOCK_ROWS, as_stored=True)
+            self._file = cells.TableFile(path, _BLOCK_BYTES, _BLOCK_ROWS, as_stored=not written, **written)
             if not self._file.names:
                 raise DataError("it has no columns")
         self.names = tuple(self._file.names)

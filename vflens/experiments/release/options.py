@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +19,19 @@ from vflens.table_noise.parameters import (
     lambda_for_privacy,
     standardising_pi,
 )
+from vflens.tables.description import PartyFile
 from vflens.types import Array
 from vflens.words import counted
 
-#: The options that each mechanism reads; others are refused.
+_SIZES = ("--lambda", "target_mse", "--epsilon")
+#: The options that each mechanism reads; others are refused. Without dashes: what ``[release]`` alone has.
 TAKES = {
-    "gaussian": ("lambda", "target-mse", "epsilon", "pi"),
-    "laplace": ("lambda", "target-mse", "epsilon", "pi", "matched"),
-    "bounded": ("lambda", "pi", "lower", "upper"),
+    "gaussian": (*_SIZES, "--pi"),
+    "laplace": (*_SIZES, "--pi", "matched"),
+    "bounded": ("--lambda", "--pi", "lower", "upper"),
     "correlated": ("m", "theta", "rho"),
 }
-NEEDS = {"bounded": ("lambda", "lower", "upper"), "correlated": ("m", "label")}
+NEEDS = {"bounded": ("--lambda", "lower", "upper"), "correlated": ("m", "--label")}
 MATCHED = ("cramer-rao", "variance")
 
 
@@ -37,7 +40,9 @@ DROP_ROW = ("drop_row", "drop-row")  # as in a party's file; the second is the o
 
 @dataclass(frozen=True, kw_only=True)
 class ReleaseOptions:
-    """The flags of ``vflens release``, with the same names; None: absent."""
+    """The flags of ``vflens release``, with the same names; None: absent. ``described``: how the table is
+    written, and what it may hold.
+    """
 
     table: Path
     out: Path
@@ -63,6 +68,7 @@ class ReleaseOptions:
     force: bool = False
     excel_safe: bool = False
     verify: bool = False
+    described: PartyFile | None = None
 
     def __post_init__(self) -> None:
         if self.mechanism not in TAKES:
@@ -72,20 +78,21 @@ class ReleaseOptions:
             near = did_you_mean(self.missing, ("refuse", "drop_row"))
             raise ConfigError(f"--missing {self.missing!r}: choose refuse or drop_row{near}")
         if self.matched not in (None, *MATCHED):
-            raise ConfigError(f"--matched {self.matched!r}: choose {' or '.join(MATCHED)}")
+            raise ConfigError(f"matched = {self.matched!r}: choose {' or '.join(MATCHED)}")
         if self.seed == "":
             raise ConfigError("--seed is empty, which anyone guesses: give a secret, or leave it out")
         if self.keep_ids and not self.ids:
-            raise ConfigError("--keep-ids keeps nothing: name the identifiers with --id")
+            raise ConfigError("keep_ids keeps nothing: name the identifiers with --id")
         if self.verify and self.mechanism != "correlated":
             raise ConfigError(
-                f"--verify solves a classifier again, --mechanism {self.mechanism} has none: leave it out"
+                f"verify solves a classifier again, --mechanism {self.mechanism} has none: leave it out"
             )
         self._check_fit()
 
-    def given(self, flag: str) -> Any:
-        """The value of ``--flag``, or None."""
-        return getattr(self, {"lambda": "lambda_"}.get(flag, flag.replace("-", "_")))
+    def given(self, option: str) -> Any:
+        """The value of ``option``, one of :data:`TAKES`, or None."""
+        name = option.removeprefix("--")
+        return getattr(self, {"lambda": "lambda_"}.get(name, name))
 
     @property
     def pi_from_data(self) -> bool:
@@ -95,33 +102,35 @@ class ReleaseOptions:
     def span(self, width: int) -> Array | None:
         """The public diameter (p,), or None."""
         return (
-            None if self.diameter is None else positive("diameter", numbers("diameter", self.diameter, width))
+            None
+            if self.diameter is None
+            else positive("diameter", numbers("--diameter", self.diameter, width))
         )
 
     def as_key(self) -> list[str]:
         """All other inputs of the noise than secret and table, as text."""
-        plumbing = {"table", "out", "seed", "force", "excel_safe", "verify"}
+        plumbing = {"table", "out", "seed", "force", "excel_safe", "verify", "described"}
         return [f"{f.name}={getattr(self, f.name)!r}" for f in fields(self) if f.name not in plumbing]
 
     def _check_fit(self) -> None:
         takes = TAKES[self.mechanism]
-        for flag in dict.fromkeys(f for options in TAKES.values() for f in options):
-            if self.given(flag) is not None and flag not in takes:
-                listed = ", ".join(f"--{f}" for f in takes)
+        for option in dict.fromkeys(chain.from_iterable(TAKES.values())):
+            if self.given(option) is not None and option not in takes:
                 raise ConfigError(
-                    f"--{flag} does not go with --mechanism {self.mechanism}: it takes {listed}"
+                    f"{option} does not go with --mechanism {self.mechanism}: it takes {', '.join(takes)}"
                 )
-        for flag in NEEDS.get(self.mechanism, ()):
-            if self.given(flag) is None:
-                raise ConfigError(f"--mechanism {self.mechanism} needs --{flag}: give it")
+        for option in NEEDS.get(self.mechanism, ()):
+            if self.given(option) is None:
+                where = "give it" if option.startswith("--") else "state it in [release] of a description"
+                raise ConfigError(f"--mechanism {self.mechanism} needs {option}: {where}")
         if self.m is not None and not (np.isfinite(self.m) and self.m > 0):
-            raise ConfigError(f"--m {self.m:g}: give a variance, a finite number above 0")
+            raise ConfigError(f"m = {self.m:g}: give a variance, a finite number above 0")
         if self.mechanism in ("gaussian", "laplace"):
-            sizes = [f for f in ("lambda", "target-mse", "epsilon") if self.given(f) is not None]
+            sizes = [option for option in _SIZES if self.given(option) is not None]
             if len(sizes) != 1:
                 raise ConfigError(
-                    f"{' and '.join(f'--{s}' for s in sizes) or 'no size of the noise'} given: choose "
-                    "exactly one of --lambda, --target-mse and --epsilon"
+                    f"{' and '.join(sizes) or 'no size of the noise'} given: choose "
+                    "exactly one of --lambda, --epsilon and, in [release] of a description, target_mse"
                 )
         if self.epsilon is not None and self.diameter is None:
             raise ConfigError(
@@ -152,7 +161,7 @@ def mechanism_for(options: ReleaseOptions, moments: TableMoments, names: Sequenc
     )
 
 
-def numbers(flag: str, text: str, width: int) -> Array:
+def numbers(option: str, text: str, width: int) -> Array:
     """``text`` as ``width`` numbers: one for all columns, or one each with commas between them.
 
     Raises:
@@ -161,10 +170,10 @@ def numbers(flag: str, text: str, width: int) -> Array:
     try:
         values = np.array([float(part) for part in text.split(",")])
     except ValueError:
-        raise ConfigError(f"--{flag} {text!r}: give a number, or numbers with commas between them") from None
+        raise ConfigError(f"{option} {text!r}: give a number, or numbers with commas between them") from None
     if len(values) not in (1, width):
         raise ConfigError(
-            f"--{flag} has {counted(len(values), 'number')}, the table {counted(width, 'column')}: give one "
+            f"{option} has {counted(len(values), 'number')}, the table {counted(width, 'column')}: give one "
             "each, or one for all"
         )
     return np.broadcast_to(values, (width,)).copy()

@@ -12,7 +12,9 @@ from vflens.errors import ConfigError
 from vflens.experiments.release.file import OwnersTable
 from vflens.experiments.release.options import ReleaseOptions
 from vflens.names import did_you_mean
+from vflens.tables.cells import ROW_NUMBER, of_file
 from vflens.tables.description import PartyFile
+from vflens.tables.reading import feature_names
 from vflens.types import Document
 
 #: The settings of ``[release]``; all else is the table's own, or secret.
@@ -20,7 +22,6 @@ SETTINGS = (
     *("mechanism", "lambda", "target_mse", "epsilon", "delta", "diameter", "pi", "matched", "lower", "upper"),
     *("m", "theta", "rho", "keep_ids", "excel_safe", "verify"),
 )
-_UNREAD = ("delimiter", "encoding", "empty")
 
 
 def options_for(source: Path, out: Path, given: Document) -> ReleaseOptions:
@@ -58,15 +59,10 @@ def _stated(source: Path) -> Document:
     if "lambda" in stated:
         stated["lambda_"] = stated.pop("lambda")
     spec = _spec(source)
-    for name in _UNREAD:
-        if getattr(spec, name) != PartyFile.model_fields[name].default:
-            raise ConfigError(
-                f"{source}: {name} = {getattr(spec, name)!r}: a release reads CSV with commas in UTF-8 and "
-                "empty cells for none, write the table so or as .parquet"
-            )
-    names = OwnersTable(spec.file).names
-    special = (spec.id_column, spec.label_column, spec.split_column)
-    kept = set(spec.columns if spec.columns is not None else set(names).difference(special))
+    names = OwnersTable(spec.file, spec).names
+    known = spec if spec.id_column in names else spec.model_copy(update={"id_column": ROW_NUMBER})
+    with of_file(spec.file):
+        kept = feature_names(known, names)
     left = [name for name in names if name not in {*kept, spec.label_column}]
     if stated.get("keep_ids") and set(left) - {spec.id_column}:
         raise ConfigError(
@@ -74,7 +70,13 @@ def _stated(source: Path) -> Document:
             "remove keep_ids"
         )
     encode = [f"{column}={kind}" for column, kind in spec.encode.items() if column in kept]
-    own = {"ids": left, "label": spec.label_column, "encode": encode, "missing": spec.missing}
+    own = {
+        "ids": left,
+        "label": spec.label_column,
+        "encode": encode,
+        "missing": spec.missing,
+        "described": spec,
+    }
     return {**own, "table": spec.file, **stated}
 
 

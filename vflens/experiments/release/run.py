@@ -64,7 +64,7 @@ def release(options: ReleaseOptions, progress: Progress) -> Release:
     )
     outputs = [page, certificate, options.out]  # the table last: if it exists, so does its certificate
     _refuse_overwriting(options, outputs)
-    plan = plan_columns(OwnersTable(options.table), options, progress)
+    plan = plan_columns(OwnersTable(options.table, options.described), options, progress)
     rows = partial(blocks, plan, drop_missing=options.missing in DROP_ROW, progress=progress)
     prepare = _correlated if options.mechanism == "correlated" else _independent
     prepared = prepare(options, plan, rows)
@@ -135,7 +135,7 @@ def _correlated(
     def check(written: Path, progress: Progress) -> Classifier:
         names = as_shown(strings(plan.names)).to_pylist() if options.excel_safe else plan.names
         released = _features(OwnersTable(written), names, progress)
-        with _solving(f"the noise drowns it: choose a smaller --m than {m:g}"):
+        with _solving(f"the noise drowns it: choose a smaller m than {m:g}"):
             found = check_preserved(released, y, mechanism, solution, theta=theta, rho=rho)
         return Classifier(found, theta, rho, positive, verified=verified)
 
@@ -162,7 +162,7 @@ def _text(column: Any) -> Array:
 
 def _refuse_overwriting(options: ReleaseOptions, outputs: Sequence[Path]) -> None:
     if suffix(options.out) == ".parquet" and options.excel_safe:
-        raise ConfigError(f"--excel-safe: no spreadsheet runs what {options.out} holds, leave it out")
+        raise ConfigError(f"excel_safe: no spreadsheet runs what {options.out} holds, leave it out")
     if options.out.resolve() == options.table.resolve():
         raise ConfigError(f"--out {options.out} is the table itself: name another file")
     folder = next((o for o in outputs if o.is_dir()), None)

@@ -39,7 +39,10 @@ def few_rows(rows: int) -> str:
         return ""
     if rows < FEWEST_ROWS:
         return f"an audit needs {FEWEST_ROWS} rows at least, this table has {rows}"
-    return f"an audit of {counted(rows, 'row')} needs --known {rows // 2}, {rows - 2} at most"
+    return (
+        f"an audit of {counted(rows, 'row')} needs known = {rows // 2} in [audit] of its description, "
+        f"{rows - 2} at most"
+    )
 
 
 def describe(table: Path, to: Path | None) -> Document:

@@ -17,7 +17,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from vflens.errors import VflensError
+from vflens.errors import ConfigError, VflensError
 from vflens.experiments.pages.cost import use_of
 from vflens.experiments.run.loading import experiment_kind
 from vflens.experiments.run.run import begun
@@ -135,14 +135,28 @@ def _runs_of(attacks: Keyed) -> Iterator[Keyed]:
 
 
 def by_key(folder: Path) -> dict[str, Rows]:
-    """Key → the rows of its result, from one of the files that have it."""
+    """Key → the rows of its result, from one of the files that have it.
+
+    Raises:
+        ConfigError: a file holds something else.
+    """
     found: dict[str, Rows] = {}
     for file in sorted(folder.glob("*.parquet")):
         own: dict[str, Rows] = {}
-        for row in parquet_rows(file):
+        for row in _rows_of(file):
             own.setdefault(row["key"], []).append(row)
         found |= own
     return found
+
+
+def _rows_of(file: Path) -> Rows:
+    try:
+        rows = parquet_rows(file)
+    except (OSError, ValueError, ArithmeticError):
+        rows = [{}]
+    if not all(isinstance(row.get("key"), str) and "seed" in row for row in rows):
+        raise ConfigError(f"{file} holds no results of a scoreboard: choose another folder, or remove it")
+    return rows
 
 
 def measured(place: Place, attacks: Keyed, *, scratch: str) -> Rows:

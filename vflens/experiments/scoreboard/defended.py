@@ -64,6 +64,8 @@ def hidden_by(file: Path, data: str, folder: Path, progress: Callable[[int, int]
     if folder.exists() and not folder.is_dir():
         raise ConfigError(f"--folder {folder} is a file: give a folder, new or of an earlier call")
     grid = grid_of(data, [f for f, cast in FEDERATIONS.items() if cast.defenses is None])
+    if not [*grid.sections()]:
+        raise ConfigError(f"--data {data}: the scoreboard runs no defence there, give bank or digits")
     with DEFENSES.entered_file(file) as name, _blamed(file):
         _check_strengths(name)
         own = scored(replace(grid, defenses=[name]), Pool(folder, progress=progress), [name])

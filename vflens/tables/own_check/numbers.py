@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from vflens.tables.own_check.flaw import (
     quoted,
 )
 from vflens.tables.own_check.profile import MANY, ColumnProfile
+from vflens.tables.places import data_rows
 from vflens.tables.reading import WholeColumns
 from vflens.types import Array
 
@@ -30,11 +30,12 @@ _TRIED = 10_000  # values, before all are
 _NARROW, _TAIL, _DRAWN = 0.05, 0.005, 1 << 16
 #: Numbers that people write for a missing value: nines, or -1.
 _NINES = re.compile(r"-1|-?9+|-?8+")
-_DIFFERENT, _REPEATS = 10, 3  # values beside a placeholder, and its own rows, at least
+#: So many different values are codes; rows that repeat a placeholder; one digit of few codes tells nothing.
+_DIFFERENT, _REPEATS, _SHORT = 10, 3, 9
 #: Seconds since 1970 of the years 2000 to 2037, and how many are in each unit of time.
 _FROM, _TO = 946_684_800, 2_145_916_800
 #: Days as a spreadsheet counts them, of the years 1990 to 2040; dates as whole numbers.
-_SPREADSHEET, _SERIALS = datetime(1899, 12, 30, tzinfo=UTC), (32_874, 51_501)
+_SERIALS = (32_874, 51_501)
 _DATE, _FIRST_DATE, _LAST_DATE = "date:%Y%m%d", 19_000_101, 21_001_231
 _NEARLY, _FEW = 0.8, 5  # of the cells are dates; other numbers that stand for none
 _IN_A_SECOND = {"seconds": 1, "milliseconds": 1_000, "microseconds": 1_000_000}
@@ -98,15 +99,14 @@ def _outlier(column: ColumnProfile, values: Array, low: float, high: float) -> I
     if first == last or part >= _NARROW:
         return
     share = float(np.mean((values >= first) & (values <= last)))
-    sentence = (
-        f"{100 * share:.4g} % of {column.name} lie in {100 * part:.2g} % of its range ({first:.7g} to "
-        f"{last:.7g} of {low:.7g} to {high:.7g}); the others decide the scale, and scaled errors say little"
-    )
     far = high if high - last > first - low else low
-    remedy = f"correct {far:.7g}, or leave such cells empty if it stands for a missing value"
-    yield a_flaw(
-        "outlier", column.name, sentence, remedy, {"share": share, "part": part, "first": first, "last": last}
+    rows = data_rows(np.flatnonzero(column.cells() == far) + 1)
+    sentence = (
+        f"{100 * share:.4g} % of {column.name} lie in {100 * part:.2g} % of its range; the others decide the "
+        f"scale, the farthest in {rows}, and scaled errors say little"
     )
+    remedy = "correct such cells, or leave them empty if they stand for a missing value"
+    yield a_flaw("outlier", column.name, sentence, remedy, {"share": share, "part": part})
 
 
 def _numbers_rows(values: Array) -> bool:
@@ -124,25 +124,50 @@ def _numbers_rows(values: Array) -> bool:
 
 
 def _placeholders(column: ColumnProfile, values: Array) -> Iterator[Flaw]:
-    """A number at an end of the range, repeated and far from all others, that stands for a missing value."""
+    """Numbers apart from all others that stand for a missing value."""
     if not any(_NINES.fullmatch(f"{end:.15g}") for end in (values.min(), values.max())):
         return
     different, counts = np.unique(values, return_counts=True)
-    if len(different) <= _DIFFERENT:
+    found = _below_zero(different, counts) or _at_an_end(different, counts)
+    if not found:
         return
+    shown = [f"{different[at]:.15g}" for at in found]
+    cells = of(int(counts[found].sum()), column.present, "cells")
+    which = "it" if len(found) == 1 else "they"
+    sentence = (
+        f"{column.name} is {' or '.join(shown)} in {cells}, apart from all others: {which} may stand for a "
+        "missing value"
+    )
+    remedy = f"empty.{key(column.name)} = [{', '.join(map(quoted, shown))}], and set missing"
+    numbers = {"values": [float(one) for one in shown], "cells": int(counts[found].sum())}
+    yield a_flaw("placeholder", column.name, sentence, remedy, numbers, mends={"empty": tuple(shown)})
+
+
+def _below_zero(different: Array, counts: Array) -> list[int]:
+    """The places of negative numbers such as -9 and -8 where all others are 0 or more: of a few codes, or
+    each repeated.
+    """
+    below = int((different < 0).sum())
+    others = different[below:]
+    coded = 2 <= len(others) <= _DIFFERENT and (others == np.rint(others)).all() and counts.sum() >= MANY
+    repeated = len(others) >= _DIFFERENT and counts[:below].min(initial=_REPEATS) >= _REPEATS
+    coded = coded and different[0] < -1
+    nines = all(_NINES.fullmatch(f"{value:.15g}") for value in different[:below].tolist())
+    return list(range(below)) if nines and (coded or repeated) else []
+
+
+def _at_an_end(different: Array, counts: Array) -> list[int]:
+    """The places of repeated numbers at the ends of the range, farther from all others than these lie apart;
+    among few codes they have two digits at least.
+    """
+    found = []
+    least = _SHORT if len(different) <= _DIFFERENT else 0
     for at, beside, others in ((0, 1, different[1:]), (-1, -2, different[:-1])):
         value, nearest = float(different[at]), float(different[beside])
-        far = abs(value - nearest) > abs(float(others[-1 - at]) - nearest) or value < 0 <= nearest
-        if _NINES.fullmatch(f"{value:.15g}") and far and counts[at] >= _REPEATS:
-            yield _placeholder(column, f"{value:.15g}", int(counts[at]))
-
-
-def _placeholder(column: ColumnProfile, value: str, cells: int) -> Flaw:
-    found = of(cells, column.present, "cells")
-    sentence = f"{column.name} is {value} in {found}, far from all others: it may stand for a missing value"
-    remedy = f"empty.{key(column.name)} = [{quoted(value)}], and set missing"
-    numbers = {"value": float(value), "cells": cells}
-    return a_flaw("placeholder", column.name, sentence, remedy, numbers, mends={"empty": (value,)})
+        far = abs(value - nearest) > abs(float(others[-1 - at]) - nearest) and len(others) > 1
+        if _NINES.fullmatch(f"{value:.15g}") and far and abs(value) > least and counts[at] >= _REPEATS:
+            found.append(at)
+    return found
 
 
 def _dates(column: ColumnProfile, values: Array, tries: WholeColumns) -> Flaw | None:
@@ -166,16 +191,11 @@ def _dates(column: ColumnProfile, values: Array, tries: WholeColumns) -> Flaw | 
 
 def _serials(values: Array, low: float, high: float) -> str:
     """What whole numbers count if they are days as a spreadsheet counts them; "" if they are none."""
-    if not _SERIALS[0] <= low <= high <= _SERIALS[1] or (values != np.rint(values)).any():
-        return ""
-    years = [(_SPREADSHEET + timedelta(days=end)).year for end in (low, high)]
-    return f"days of a spreadsheet since 1900, of the years {years[0]} to {years[1]}"
+    whole = _SERIALS[0] <= low <= high <= _SERIALS[1] and (values == np.rint(values)).all()
+    return "days of a spreadsheet since 1900" if whole else ""
 
 
 def _epoch(low: float, high: float) -> str:
     """What numbers from ``low`` to ``high`` count if they are times since 1970; "" if they are none."""
-    for unit, scale in _IN_A_SECOND.items():
-        if scale * _FROM <= low <= high <= scale * _TO:
-            years = [datetime.fromtimestamp(end / scale, UTC).year for end in (low, high)]
-            return f"{unit} since 1970, of the years {years[0]} to {years[1]}"
-    return ""
+    scales = _IN_A_SECOND.items()
+    return next((f"{u} since 1970" for u, scale in scales if scale * _FROM <= low <= high <= scale * _TO), "")

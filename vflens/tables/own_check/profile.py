@@ -87,9 +87,13 @@ class ColumnProfile:
 
     def numbers(self) -> Array:
         """The finite numbers, float64 (n,), in the order of the file."""
-        found = np.concatenate(self._numbers) if self._numbers else np.zeros(0)
+        found = self.cells()
         finite: Array = found[np.isfinite(found)]
         return finite
+
+    def cells(self) -> Array:
+        """The numbers of all rows, float64 (n,), NaN where missing; of a column without texts."""
+        return np.concatenate(self._numbers) if self._numbers else np.zeros(0)
 
     def forget(self) -> None:
         """Give the numbers and texts back; what is counted of them stays."""

@@ -24,11 +24,13 @@ if TYPE_CHECKING:
 
 _TRIED = 10_000  # different texts
 _WORDS = 20  # different texts among numbers or dates that may stand for a missing value
-_UNITS = 5  # that a sentence names
+_UNITS = 5  # at most, that a sentence names
 _CLOCKS = ("uhr", "am", "pm")  # words behind a time of day
 _NEARLY = 0.95
 _NUMBER = r"[+-]?\d+(?:[.,]\d+)?"
 _RANGE = rf"^\s*({_NUMBER})\s*(?:[-/–]|to|bis|à)\s*{_NUMBER}\s*$"
+#: What programs write for a missing number: Stata and SAS . and .a to .z, others -, ? or ..
+_GAP = r"^\s*(?:\.[a-zA-Z_]?|\.\.+|[-–—?*…]+)\s*$"
 _NEVER = r"^\s*(9999-12-31|31[./]12[./]9999|12/31/9999|0000-00-00|00[./]00[./]0000)"
 #: Texts that point at a person or a thing, by what they are.
 _CODES = {
@@ -123,7 +125,8 @@ def _number(seen: SeenTexts) -> Flaw | None:
     if len(named) > 1:
         if all(len(unit) == 1 and unit.isalpha() for unit in named) or len(seen.texts) <= _WORDS:
             return None  # flats 1A, 1B
-        sentence = f"{name} holds numbers in {len(named)} units, {', '.join(named[:_UNITS])}"
+        units_named = f", {', '.join(named)}" if len(named) <= _UNITS else ""  # more are texts of persons
+        sentence = f"{name} holds numbers in {len(named)} units{units_named}"
         return a_flaw("several units", name, sentence, "give all cells one unit", refused=True)
     kinds = ["number" if how == next(iter(MARKS)) else f"number:{how}" for how in marks]
     what = f"holds numbers as text, such as {_masked(seen.marked)}"
@@ -202,7 +205,7 @@ RECOGNISERS: tuple[Callable[[SeenTexts], Flaw | None], ...] = (
 def _words(seen: SeenTexts) -> Flaw:
     """A column whose texts are no numbers and no dates."""
     column, name, different = seen.column, seen.column.name, len(seen.texts)
-    if column.texts < column.present / 2:
+    if column.texts < column.present / 2 or _are_gaps(seen):
         return _some_text(seen)
     if different == column.present >= MANY:
         return id_like(name, "holds another text in each row", refused=True)
@@ -263,9 +266,16 @@ def _some_text(seen: SeenTexts) -> Flaw:
     texts = of(column.texts, column.present, "cells")
     sentence = f"{name} holds numbers, but text in {texts}, first in data row {column.first_text}"
     remedy = "correct these cells, or leave them empty and set missing"
+    if _are_gaps(seen):
+        remedy = f"empty.{key(name)} = [{', '.join(map(quoted, seen.odd.to_pylist()))}], and set missing"
     mends = {"empty": tuple(seen.odd.to_pylist())} if len(seen.odd) <= _WORDS else {}
     found = {"texts": column.texts}
     return a_flaw("text among numbers", name, sentence, remedy, found, refused=True, mends=mends)
+
+
+def _are_gaps(seen: SeenTexts) -> bool:
+    """Whether all texts beside numbers are marks of a missing value."""
+    return (seen.column.mixed or len(seen.odd) < len(seen.texts)) and _share(seen.odd, _GAP) == 1
 
 
 def many_texts(column: ColumnProfile, different: int) -> Flaw:
@@ -320,9 +330,14 @@ def _has(texts: pa.Array, pattern: str) -> bool:
 
 
 def _nearly(texts: pa.Array, pattern: str) -> bool:
+    return _share(texts, pattern) >= _NEARLY
+
+
+def _share(texts: pa.Array, pattern: str) -> float:
+    """The share of ``texts`` that match; 0 of none."""
     import pyarrow.compute as pc
 
-    return bool(len(texts) and in_numpy(pc.match_substring_regex(texts, pattern)).mean() >= _NEARLY)
+    return float(in_numpy(pc.match_substring_regex(texts, pattern)).mean()) if len(texts) else 0.0
 
 
 def _masked(texts: pa.Array) -> str:

@@ -130,14 +130,11 @@ def test_columns_that_a_description_leaves_out_are_not_released(
 
 
 def test_a_release_refuses_what_it_does_not_read_of_a_description(table: Path, vflens: Run) -> None:
-    for more, words in (
-        ('delimiter = ";"\n', "delimiter = ';'"),
-        ('empty.x = ["-9"]\n', "empty = {'x': ('-9',)}"),
-        ('missing = "mean"\n', "choose refuse or drop_row"),
-    ):
-        ended = vflens("release", _described(table, "[release]\nlambda = 1\n", more), "--out", "r.csv")
-        assert ended.code == 2
-        assert words in ended.err.replace("\n", " ")
+    ended = vflens(
+        "release", _described(table, "[release]\nlambda = 1\n", 'missing = "mean"\n'), "--out", "r.csv"
+    )
+    assert ended.code == 2
+    assert "choose refuse or drop_row" in ended.err.replace("\n", " ")
 
 
 def test_a_list_of_bounds_is_one_for_each_column(table: Path, tmp_path: Path, vflens: Run) -> None:

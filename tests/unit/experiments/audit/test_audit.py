@@ -384,5 +384,5 @@ def test_the_table_names_the_strongest_first(record: AuditRecord) -> None:
 
 
 def test_more_known_rows_than_there_are_is_refused() -> None:
-    with pytest.raises(DataError, match=r"mine\.csv has 150 rows here: .* 2 more than --known 149"):
+    with pytest.raises(DataError, match=r"mine\.csv has 150 rows here: .* 2 more than known = 149"):
         audit(_subject(), Plan(known=149), _silent)

@@ -160,7 +160,7 @@ def test_many_different_numbers_are_taken_as_a_number_and_it_is_said(tmp_path: P
     assert mine.labels is not None
     np.testing.assert_allclose(20 + 101.5 * mine.labels, np.array(PRICES, float))
     assert mine.assumed.startswith(
-        "price holds 30 different numbers and is taken as a number from 20 to 121.5"
+        "price holds 30 different numbers and is taken as a number between its least and largest:"
     )
     text = _load(tmp_path / "own.csv", label="price", label_kind="number")
     assert (text.assumed, text.label) == ("", mine.label)
@@ -198,7 +198,7 @@ def test_marks_and_units_of_a_label_are_read(tmp_path: Path) -> None:
 REFUSED: list[tuple[list[str], dict[str, Any], type[Exception], str]] = [
     (PRICES, {"label": "cost"}, DataError, "column 'cost' is missing: the file has id, a, b, price"),
     (PRICES, {"label": "id"}, ConfigError, "--label id: this column names or splits the rows"),
-    (PRICES, {"label_kind": "number"}, ConfigError, "--label-kind number without --label: name the column"),
+    (PRICES, {"label_kind": "number"}, ConfigError, "label_kind = 'number' without --label: name the column"),
     (
         PRICES,
         {"label": "price", "classes": 2},

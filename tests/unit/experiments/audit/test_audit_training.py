@@ -252,7 +252,8 @@ def test_whether_to_join_in_every_case(record: AuditRecord, words: str) -> None:
         ({"rows": 20}, "No advice yet: 20 rows attacked decide nothing, at least 50 do."),
         (
             {"varies": False, "deciding": 12_000},
-            "No advice yet: income hardly varies in the 100 rows read of 200,000, --rows 12000 would decide.",
+            "No advice yet: income hardly varies in the 100 rows read of 200,000, rows = 12000 in [audit] "
+            "of a description would decide.",
         ),
     ],
 )

@@ -195,12 +195,12 @@ def test_the_command_tells_worst_cases_and_keeps_the_rows(tmp_path: Path, vflens
 )
 def test_a_tolerance_is_a_column_and_a_width(refused: Refused, flag: str) -> None:
     sentence = refused(2, "audit", "x.csv", "--tolerance", flag)
-    assert sentence == (f"--tolerance {flag!r}: give COLUMN=WIDTH with a width above 0, such as income=500")
+    assert sentence == (f"tolerance {flag!r}: give COLUMN=WIDTH with a width above 0, such as income=500")
 
 
 def test_a_tolerance_of_an_unknown_column_is_refused() -> None:
     with pytest.raises(
-        ConfigError, match=r"--tolerance names 'incom': it is no column of mine\.csv, did you mean income\?"
+        ConfigError, match=r"^tolerance names 'incom': it is no column of mine\.csv, did you mean income\?"
     ):
         audit(_subject(), replace(PLAN, tolerance={"incom": 5}), _silent)
     with pytest.raises(ConfigError, match=r"'q': it is no column of mine\.csv, name one of its columns"):

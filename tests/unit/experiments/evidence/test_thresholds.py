@@ -121,7 +121,8 @@ def test_an_attack_that_tries_some_rows_says_how_many_decide() -> None:
     assert outcome.state is State.UNDECIDED
     assert outcome.sentence.endswith("rcc1 tried these rows only, and 36 rows at least decide it")
     assert 1 - 0.025 ** (1 / 36) <= 0.1 < 1 - 0.025 ** (1 / 35)
-    assert "1 threshold is not decided: raise --slow-rows, or allow more" in str(refusal([outcome]))
+    remedy = "1 threshold is not decided: raise slow_rows in [audit] of a description, or allow more"
+    assert remedy in str(refusal([outcome]))
     (free,) = judge([read_threshold("income > 10 %")], False, [evidence_of(a_share(0, 20, attack="rcc1"))])
     assert "tried these rows only" not in free.sentence
     assert "predict and score more rows, or allow more" in str(refusal([free]))

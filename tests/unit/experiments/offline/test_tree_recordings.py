@@ -74,7 +74,7 @@ def test_known_labels_name_the_classes_and_are_not_scored(tmp_path: Path, vflens
         ("'known' of .* a row twice", {"known": np.zeros(2), "labels": np.zeros(2)}),
         ("'known' of .* another one than 0 to 299", {"known": [300], "labels": [0]}),
         ("'known' of .* all rows", {"known": np.arange(300), "labels": TRAINING.y}),
-        ("'labels' of .* has 2: give classes from 0 to 1", {"known": [0], "labels": [2]}),
+        ("'labels' of .* has a class beyond 1: give classes from 0 to 1", {"known": [0], "labels": [2]}),
         ("'labels' of .* has shape \\(2,\\): give \\(m = 1\\)", {"known": [0], "labels": [0, 1]}),
         ("'tree' of .* finite numbers", {"tree": np.full(len(SEEN["tree"]), np.nan)}),
     ],

@@ -6,8 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from commandline import Run
+from commandline import Refused, Run
 
 from vflens.errors import ConfigError, PluginError
 from vflens.experiments.scoreboard import cells, defended
@@ -80,6 +82,35 @@ def test_a_defence_of_a_stranger_gets_a_rank_among_published_ones_and_is_not_run
     assert "Vertical, softmax regression, digits: columns: rank " in str(found)
     assert hidden_by(mine, "digits", tmp_path / "kept", nothing) == [found]
     assert len(ran) == 16
+
+
+FOREIGN: dict[str, Any] = {
+    "another table": {"age": [31, 40]},
+    "a key of its own": {"key": [1, 2], "seed": [1, 2]},
+    "a key alone": {"key": ["a", "b"]},
+    "days that nobody counts": {"key": pa.array([2**40], pa.timestamp("s"))},
+    "no table": None,
+}
+
+
+@pytest.mark.parametrize("kind", FOREIGN)
+def test_a_folder_of_other_tables_is_refused_in_a_sentence(
+    mine: Path, tmp_path: Path, kind: str, refused: Refused
+) -> None:
+    file = tmp_path / "kept" / "own.parquet"
+    file.parent.mkdir()
+    file.write_bytes(b"PAR1") if FOREIGN[kind] is None else pq.write_table(pa.table(FOREIGN[kind]), file)
+    words = refused(2, "scoreboard", "--defense", mine, "--folder", file.parent)
+    assert words == f"{file} holds no results of a scoreboard: choose another folder, or remove it"
+    assert [f.name for f in file.parent.iterdir()] == ["own.parquet"]
+
+
+def test_data_on_which_no_defence_runs_are_refused(tmp_path: Path, refused: Refused) -> None:
+    file = tmp_path / "silent_of_test.py"
+    file.write_text(SILENT.format(returned="log_c"))
+    words = refused(2, "scoreboard", "--defense", file, "--data", "diabetes")
+    assert words == "--data diabetes: the scoreboard runs no defence there, give bank or digits"
+    assert [*tmp_path.iterdir()] == [file]
 
 
 def test_the_rank_counts_published_defences_that_leave_a_larger_error() -> None:
