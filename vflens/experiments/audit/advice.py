@@ -100,7 +100,7 @@ def headline(record: AuditRecord) -> str:
     best = record.by_column[0]
     if best.state is State.FOUND:
         return f"{title(best)} "
-    if best.state is State.UNDECIDED:
+    if any(f.state is State.UNDECIDED for f in record.by_column):
         return "Whether an attack that ran beats a guess is not decided. "
     return "No attack that ran finds a column better than a guess. "
 
