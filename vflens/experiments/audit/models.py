@@ -119,7 +119,7 @@ class World:
             Released(
                 "passive", _exchange(Phase.DISCLOSE), Point.PARAMETERS, _NO_ROWS, tensors=self.parameters
             ),
-            *self.sent,
+            *(self.sent if Phase.TRAIN in attack.phases else ()),
         ]
         if len(known):
             features = {"features": subject.x[known]}
@@ -150,6 +150,11 @@ class World:
     def tested(self) -> Array:
         """The rows that did not train it, int32: what it is worth is measured on them."""
         return np.setdiff1d(np.arange(len(self.labels), dtype=np.int32), self.trained)
+
+    @cached_property
+    def worth(self) -> dict[str, float]:
+        """:meth:`figures` of its own scores."""
+        return self.figures(self.released)
 
     def figures(self, scores: Array) -> dict[str, float]:
         """Accuracy and AUC of ``scores`` (n, k) on the tested rows; of a number R², and RMSE in its unit."""
@@ -234,11 +239,6 @@ class _Draft:
         targets = as_targets(self._labels, self._subject.classes)
         return Course(both, targets, self._drawn, self._rng, own=d)
 
-    def leaves(self, exchange: Exchange, rows: Array, seen: Array) -> None:
-        """Note the batch's partial logits (m, k) of ``rows`` int32 (m,), as others have ``seen`` them."""
-        sent = Released("coordinator", exchange, Point.EMBEDDING, rows, tensors={"embedding": seen})
-        self.sent.append(sent)
-
     def world(self, weight: Array, bias: Array) -> World:
         """It, with the model of ``weight`` (k, d + m) and ``bias`` (k,)."""
         subject, d = self._subject, self._inputs.shape[1]
@@ -311,11 +311,12 @@ def _seen(drafts: Sequence[_Draft], z: Array, rows: Sequence[Array]) -> Array:
     noise, *others = chains[0][0].defenses or (None,)
     if isinstance(noise, RowNoise) and not others:
         contexts = [chain.context(0, hook, exchange, of) for chain, of in chains]
-        z = noise.on_embedding(z.reshape(-1, z.shape[2]), Together(contexts)).reshape(z.shape)
+        several: Any = Together(contexts)
+        z = noise.on_embedding(z.reshape(-1, z.shape[2]), several).reshape(z.shape)
     elif chains[0][0].overrides(hook):
         z = np.stack([c.fold(hook, own, exchange, of) for own, (c, of) in zip(z, chains, strict=True)])
-    for draft, *sent in zip(drafts, rows, z, strict=True):
-        draft.leaves(exchange, *sent)
+    for draft, of, own in zip(drafts, rows, z, strict=True):
+        draft.sent.append(Released("coordinator", exchange, Point.EMBEDDING, of, {"embedding": own}))
     return z
 
 
