@@ -80,15 +80,15 @@ def chosen(names: Sequence[str]) -> list[Guarded]:
 
 
 def measure(
-    sides: Mapping[str, Path], place: Path, minutes: float, wanted: Sequence[Guarded] = GUARDED
+    sides: Mapping[str, Path], place: Path, minutes: float, wanted: Sequence[Guarded] = ()
 ) -> tuple[list[dict[str, Seconds]], list[str]]:
-    """Rounds of the ``wanted`` commands for both sides; a line for each that the earlier one refuses."""
+    """Rounds of the ``wanted`` commands, or all, for both; a line for each that the earlier one refuses."""
     rounds: list[dict[str, Seconds]] = []
     refused: dict[str, str] = {}
     began = monotonic()
     while len(rounds) < LEAST_ROUNDS or (monotonic() - began) * (1 + 1 / len(rounds)) < 60 * minutes:
         rounds.append({side: {} for side in sides})
-        for guarded in wanted:
+        for guarded in wanted or GUARDED:
             if guarded.name in refused or guarded.less in refused:
                 continue
             seconds = _pair(guarded, sides, place)

@@ -17,8 +17,8 @@ from vflens.score.service import MIN_ROWS
 from vflens.types import Phase
 from vflens.words import counted
 
-#: Seconds of a core: of the program; for 1,000 rows of all defences, each column of theirs, a simulated model,
-#: each column of it, and the squared columns of a training that is read; of a cell of the table.
+#: Seconds of a core: of the program; for 1,000 rows of all defences, each column of theirs, a simulated
+#: model, each column of it, and the squared columns of a training that is read; of a cell of the table.
 _START, _DEFENCES, _WIDER, _MODEL, _COLUMN, _READ, _CELL = 3.5, 8.0, 0.1, 0.1, 0.002, 0.003, 5e-6
 _BYTES, _LOADED = 24, 280  # of a cell while it is read; MiB of the program
 _KEPT, _MOST_KEPT = 2800, 125_000  # bytes of a cell that models have, and cells
