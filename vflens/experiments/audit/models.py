@@ -52,7 +52,8 @@ from vflens.types import (
     Role,
 )
 
-_EPOCHS: Document = {"epochs": 30, "batch_size": 64}
+EPOCHS = 30
+_EPOCHS: Document = {"epochs": EPOCHS, "batch_size": 64}
 _TRAINING: Mapping[LabelKind, Training] = {
     "classes": Training(**_EPOCHS, learning_rate=0.05),
     "number": Training(**_EPOCHS, learning_rate=0.01),  # larger steps lose some R² at the end
