@@ -100,5 +100,5 @@ def _message(*names: str | int) -> bytes:
 
 
 def _in_json(name: str | int) -> str:
-    """As :data:`_JSON` has it; a text without the encoder that a list would need."""
+    """A name as JSON: for a text alone nobody makes an encoder."""
     return encode_basestring(name) if type(name) is str else _JSON.encode(name)

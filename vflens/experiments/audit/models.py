@@ -317,7 +317,8 @@ def _seen(drafts: Sequence[_Draft], z: Array, rows: Sequence[Array]) -> Array:
     elif chains[0][0].overrides(hook):
         z = np.stack([c.fold(hook, own, exchange, of) for own, (c, of) in zip(z, chains, strict=True)])
     for draft, of, own in zip(drafts, rows, z, strict=True):
-        draft.sent.append(Released("coordinator", exchange, Point.EMBEDDING, of, {"embedding": own}))
+        sent = Released("coordinator", exchange, Point.EMBEDDING, of, tensors={"embedding": own})
+        draft.sent.append(sent)
     return z
 
 
