@@ -260,8 +260,8 @@ docs: $(VENV)/.docs     ## the site, with the tutorials executed, into build/sit
 # The last commit of 0.1.0: whoever releases names the new one here.
 RELEASE := ff8a747
 
-bench-guard: $(VENV)/.dev ## what costs over 1.15 times the processor time of the last release, or of AGAINST=COMMIT or a wheel; 5 minutes
-	$(BIN)/python -m benchmarks.guard --against $(or $(AGAINST),$(RELEASE))
+bench-guard: $(VENV)/.dev ## what costs over 1.15 times the processor time of the last release, or of AGAINST=COMMIT or a wheel; ONLY='audit-40 …'; 5 minutes
+	$(BIN)/python -m benchmarks.guard --against $(or $(AGAINST),$(RELEASE)) $(if $(ONLY),--only $(ONLY))
 
 scoreboard: $(VENV)/.dev ## every attack against every defence: docs/scoreboard.md; resumes, JOBS=1 for one process
 	nice $(BIN)/python docs/scoreboard.py --jobs $(or $(JOBS),2)

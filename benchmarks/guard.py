@@ -34,7 +34,8 @@ def main() -> None:
     arguments = _arguments()
     with tempfile.TemporaryDirectory() as place:
         sides = {"earlier": _unpacked(arguments.against, Path(place)), "now": ROOT}
-        rounds, refused = measure(sides, Path(place), arguments.minutes)
+        wanted = chosen(arguments.only)
+        rounds, refused = measure(sides, Path(place), arguments.minutes, wanted)
     lines, slower = judge(rounds, arguments.limit)
     print("\n".join([*lines, *refused]))
     print(f"medians of {len(rounds)} pairs; the earlier one is {arguments.against}")
@@ -48,6 +49,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="make bench-guard", description=__doc__)
     parser.add_argument("--against", required=True, help="a commit, a tag, or the path of a wheel")
     parser.add_argument("--minutes", type=float, default=5, help=f"at least {LEAST_ROUNDS} rounds are run")
+    parser.add_argument("--only", nargs="*", default=[], metavar="NAME", help="figures, such as audit-40")
     parser.add_argument("--limit", type=float, default=1.15, help="of the ratio now over earlier")
     return parser.parse_args()
 
@@ -69,16 +71,24 @@ def _unpacked(against: str, place: Path) -> Path:
     return folder
 
 
+def chosen(names: Sequence[str]) -> list[Guarded]:
+    """The commands behind the figures ``names``, all where there are none: what one subtracts runs too."""
+    if unknown := sorted(set(names) - {guarded.name for guarded in GUARDED}):
+        sys.exit(f"--only names {unknown[0]!r}, which is no figure: {', '.join(g.name for g in GUARDED)}")
+    less = {guarded.less for guarded in GUARDED if guarded.name in names}
+    return [guarded for guarded in GUARDED if not names or guarded.name in {*names, *less}]
+
+
 def measure(
-    sides: Mapping[str, Path], place: Path, minutes: float
+    sides: Mapping[str, Path], place: Path, minutes: float, wanted: Sequence[Guarded] = ()
 ) -> tuple[list[dict[str, Seconds]], list[str]]:
-    """Rounds of all commands for both sides; a line for each command that the earlier one refuses."""
+    """Rounds of the ``wanted`` commands, or all, for both; a line for each that the earlier one refuses."""
     rounds: list[dict[str, Seconds]] = []
     refused: dict[str, str] = {}
     began = monotonic()
     while len(rounds) < LEAST_ROUNDS or (monotonic() - began) * (1 + 1 / len(rounds)) < 60 * minutes:
         rounds.append({side: {} for side in sides})
-        for guarded in GUARDED:
+        for guarded in wanted or GUARDED:
             if guarded.name in refused or guarded.less in refused:
                 continue
             seconds = _pair(guarded, sides, place)

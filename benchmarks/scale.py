@@ -31,7 +31,7 @@ class Size(NamedTuple):
 
 def sizes(folder: Path) -> Iterator[Size]:
     """What is measured, the small ones first."""
-    for rows, columns in ((1_000, 4), (1_000, 16), (10_000, 16)):
+    for rows, columns in (*((1_000, d) for d in (5, 10, 20, 40, 80)), (10_000, 20)):
         table = folder / f"{rows}_{columns}.csv"
         values = np.random.default_rng(1).normal(size=(rows, columns))
         names = ",".join(["id", *(f"c{j}" for j in range(columns))])

@@ -8,6 +8,7 @@ average.
 import hashlib
 import json
 from functools import lru_cache
+from json.encoder import encode_basestring
 from typing import Any
 
 import numpy as np
@@ -95,4 +96,9 @@ def secret_from_seed(seed: int | str, *names: str | int) -> bytes:
 
 @lru_cache(maxsize=4096, typed=True)  # names only, no secret: one exchange of several models has one message
 def _message(*names: str | int) -> bytes:
-    return _JSON.encode(names).encode()
+    return f"[{','.join(map(_in_json, names))}]".encode()
+
+
+def _in_json(name: str | int) -> str:
+    """A name as JSON: for a text alone nobody makes an encoder."""
+    return encode_basestring(name) if type(name) is str else _JSON.encode(name)

@@ -16,7 +16,8 @@ from vflens.models.settings import Training
 from vflens.models.softmax_regression import batches
 from vflens.numerics.optimizer import OPTIMIZERS
 
-Sees = Callable[[Array, Array], Array]  # of a batch's partial logits (m, k) and its rows int32 (m,)
+#: What becomes of all models' partial logits (M, m, k) of a batch, of rows int32 (m,) each.
+Sees = Callable[[Array, Sequence[Array]], Array]
 MOST = 16  # models side by side: more hardly save anything
 
 
@@ -24,7 +25,7 @@ MOST = 16  # models side by side: more hardly save anything
 class Course:
     """One model to train on ``rows`` int32 of both parties' columns ``x`` (n, d) and ``targets`` (n, k).
 
-    The logits of the first ``own`` columns, None: all, go through ``sees``; None: through nothing.
+    The logits of the first ``own`` columns, None: all, are what others see.
     """
 
     x: Array
@@ -32,7 +33,6 @@ class Course:
     rows: Array
     rng: np.random.Generator
     own: int | None = None
-    sees: Sees | None = None
 
     def steps(self, training: Training) -> Iterator[Array]:
         """The rows of each batch, in order."""
@@ -50,7 +50,10 @@ def side_by_side(count: int, most: int = MOST) -> Iterator[range]:
 
 
 def fit(
-    courses: Sequence[Course], training: Training, loss_of: Callable[[Array, Array], tuple[float, Array]]
+    courses: Sequence[Course],
+    training: Training,
+    loss_of: Callable[[Array, Array], tuple[float, Array]],
+    sees: Sees = lambda z, rows: z,
 ) -> tuple[Array, Array]:
     """The weights (M, k, d) and biases (M, k) of M ``courses`` of one size, each on as many rows."""
     (first, *_), count = courses, len(courses)
@@ -60,9 +63,7 @@ def fit(
     for rows in zip(*(course.steps(training) for course in courses), strict=True):
         at = of_model, np.stack(rows)
         x, y = whole[at], targets[at].reshape(-1, k)
-        z = models.logits(x, slice(own)) + models.bias[:, None]
-        if any(course.sees for course in courses):
-            z = np.stack([c.sees(*of) if c.sees else of[0] for c, *of in zip(courses, z, rows, strict=True)])
+        z = sees(models.logits(x, slice(own)) + models.bias[:, None], rows)
         if own is not None:
             z = z + models.logits(x, slice(own, None))
         gradient = loss_of(z.reshape(-1, k), y)[1].reshape(z.shape)

@@ -170,7 +170,7 @@ class DefenseChain:
 
     def _apply(self, position: int, hook: str, value: Any, exchange: Exchange, rows: Array) -> Any:
         defense = self.defenses[position]
-        context = self._context(position, hook, exchange, rows)
+        context = self.context(position, hook, exchange, rows)
         try:
             result = getattr(defense, hook)(value, context)
         except SystemExit as error:  # a plug-in must not end the process
@@ -191,11 +191,12 @@ class DefenseChain:
         """The defences that override ``hook``, which is not called exchange by exchange."""
         nothing = np.zeros(0, np.int32)
         return [
-            (position, self.defenses[position], self._context(position, hook, exchange, nothing))
+            (position, self.defenses[position], self.context(position, hook, exchange, nothing))
             for position in self._by_hook.get(hook, ())
         ]
 
-    def _context(self, position: int, hook: str, exchange: Exchange, rows: Array) -> Context:
+    def context(self, position: int, hook: str, exchange: Exchange, rows: Array) -> Context:
+        """What the defence at ``position`` gets in its ``hook``."""
         kept = self.memory.before(position, _number(hook, exchange)) if hook in _REMEMBERING else {}
         report = partial(self._report, self.named[position][0], exchange)
         return Context(

@@ -58,6 +58,13 @@ def test_more_processor_time_is_found_and_a_refusal_is_left_out(
         guard.measure(sides, tmp_path, minutes=0)
 
 
+def test_figures_are_chosen_by_name_with_what_they_subtract() -> None:
+    assert [g.name for g in guard.chosen(["audit-40", "step"])] == ["run-in-process", "step", "audit-40"]
+    assert guard.chosen([]) == list(GUARDED)
+    with pytest.raises(SystemExit, match="--only names 'audit-41', which is no figure: start, "):
+        guard.chosen(["audit-41"])
+
+
 def test_an_unknown_commit_is_refused_in_words(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match="AGAINST is 'nowhere', which git does not know here"):
         guard._unpacked("nowhere", tmp_path)

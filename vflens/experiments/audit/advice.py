@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from vflens.errors import ConfigError
-from vflens.experiments.audit.bench import MOST_COLUMNS, Plan
-from vflens.experiments.audit.defenses import Defended
+from vflens.experiments.audit.bench import FEW_COLUMNS, MOST_COLUMNS, Plan
+from vflens.experiments.audit.defenses import ATTACKED_MODELS, Defended
+from vflens.experiments.audit.models import EPOCHS
 from vflens.experiments.audit.outcomes import AttackOutcome
 from vflens.experiments.audit.record import AuditRecord
 from vflens.experiments.audit.subject import AuditSubject
@@ -17,10 +18,9 @@ from vflens.score.service import MIN_ROWS
 from vflens.types import Phase
 from vflens.words import counted
 
-#: Seconds of a core, measured on 10 models and 1,000 rows: of all, of each model, of a column of a model, and
-#: of a cell that is read.
-_BASE, _MODEL, _COLUMN, _CELL = 18.0, 0.2, 0.005, 5e-6
-_SHARES = 1.5  # of the work that training in the clear adds
+#: Seconds of a core: of the program; for 1,000 rows of all defences, each column of theirs, a simulated
+#: model, each column of it, and the squared columns of a training that is read; of a cell of the table.
+_START, _DEFENCES, _WIDER, _MODEL, _COLUMN, _READ, _CELL = 3.0, 13.0, 0.075, 0.12, 0.002, 0.0035, 5e-6
 _BYTES, _LOADED = 24, 280  # of a cell while it is read; MiB of the program
 _KEPT, _MOST_KEPT = 2800, 125_000  # bytes of a cell that models have, and cells
 _MOST_MADE = 3  # columns of the file
@@ -103,7 +103,7 @@ def headline(record: AuditRecord) -> str:
     best = record.by_column[0]
     if best.state is State.FOUND:
         return f"{title(best)} "
-    if best.state is State.UNDECIDED:
+    if any(f.state is State.UNDECIDED for f in record.by_column):
         return "Whether an attack that ran beats a guess is not decided. "
     return "No attack that ran finds a column better than a guess. "
 
@@ -242,16 +242,25 @@ def _beside(share: float, allowed: float) -> str:
 def cost(subject: AuditSubject, plan: Plan) -> str:
     """How many columns, models, minutes of a core and MiB, about."""
     rows, columns = subject.x.shape
-    clear = plan.training == "clear" and columns <= MOST_COLUMNS
-    part = min(rows, plan.rows) / 1000 * (1 + _SHARES * clear)
-    seconds = _BASE + plan.models * (_MODEL + _COLUMN * columns) * part + _CELL * rows * columns
     kept = _KEPT * min(min(rows, plan.rows) * columns, _MOST_KEPT)
     mib = _LOADED + (rows * columns * _BYTES + kept) / 2**20
-    minutes = counted(max(1, round(seconds / 60)), "minute")
+    minutes = counted(max(1, round(seconds(rows, columns, subject.classes, plan) / 60)), "minute")
     return (
         f"{counted(columns, 'column', ',')}, {counted(2 * plan.models, 'model', ',')}, about {minutes} of a "
         f"core and {mib:,.0f} MiB"
     )
+
+
+def seconds(rows: int, columns: int, classes: int, plan: Plan) -> float:
+    """How many of a core an audit of a table takes, about: docs/performance.md says how far off it was.
+
+    As many logits of a training row as columns, or fewer, fit any columns: reading them ends at once.
+    """
+    read = min(ATTACKED_MODELS if columns <= FEW_COLUMNS else 1, plan.models)
+    swept = plan.training == "clear" and columns < EPOCHS * classes and columns <= MOST_COLUMNS
+    each = plan.models * (_MODEL + _COLUMN * columns) + swept * read * _READ * columns**2
+    tried = _DEFENCES + _WIDER * columns
+    return _START + min(rows, plan.rows) / 1000 * (tried + each) + _CELL * rows * columns
 
 
 def check_advice(subject: AuditSubject, plan: Plan) -> None:

@@ -27,7 +27,7 @@ Tell: TypeAlias = Callable[[str], None]
 
 #: Of attacks on training in the clear: their work grows with the cube of the columns, minutes from here on.
 MOST_COLUMNS = 128
-_FEW_COLUMNS = 16
+FEW_COLUMNS = 16
 _MOST_LEAK = 0.2
 _CELLS, _KEPT = 2_000_000, 3  # of models made side by side; so many times as many are kept
 #: What the adversary of an audit has: scores, disclosed parameters, some rows, and its own data.
@@ -268,7 +268,7 @@ class Bench:
         here. Worlds that trained alike, as under a defence of predictions, are attacked once. Of more than 16
         columns one model is: it takes seconds.
         """
-        if model and len(self.subject.columns) > _FEW_COLUMNS:
+        if model and len(self.subject.columns) > FEW_COLUMNS:
             return []
         if world.training not in self.read:
             rows = np.setdiff1d(world.trained, self.known)

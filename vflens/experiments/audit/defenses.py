@@ -144,7 +144,7 @@ def try_defenses(bench: Bench, progress: Progress) -> tuple[tuple[Defended, ...]
             trial.train(models, tell)
         for i, world, scores in zip(models, plain, own, strict=True):
             by_itself = {f"{name}_alone": figure for name, figure in world.figures(scores).items()}
-            worth.append({**world.figures(world.released), **by_itself})
+            worth.append({**world.worth, **by_itself})
             for j, trial in enumerate(trials, i * len(trials)):
                 trial.on(world, by_itself, i, running(progress, stage, j, total))
     progress(stage, total, total)
@@ -210,7 +210,7 @@ class _Trial:
 
     def _price(self, plain: World, world: World, alone: Facts) -> None:
         scores, classes = (plain.released, world.released), self._bench.subject.classes
-        before, after = map(plain.figures, scores)
+        before, after = plain.worth, plain.figures(world.released)
         measure, undefended = use_of({**before, **alone}, classes)
         _, defended = use_of({**after, **alone}, classes)
         assert undefended is not None

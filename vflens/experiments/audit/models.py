@@ -11,13 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
 from vflens.array import ScaledColumns
+from vflens.defenses._row_noise import RowNoise
 from vflens.experiments.audit.subject import AuditSubject
 from vflens.member.adversary import reconstructed
 from vflens.models.part import Keys, Site, plain
@@ -31,6 +32,7 @@ from vflens.plugins.chain import DefenseChain
 from vflens.plugins.defense import NamedDefense
 from vflens.plugins.findings import Joint
 from vflens.plugins.steps import silent
+from vflens.plugins.together import Together
 from vflens.plugins.views.vertical import AdversaryView
 from vflens.storage.journal import Messages
 from vflens.storage.metrics import Name
@@ -50,7 +52,8 @@ from vflens.types import (
     Role,
 )
 
-_EPOCHS: Document = {"epochs": 30, "batch_size": 64}
+EPOCHS = 30
+_EPOCHS: Document = {"epochs": EPOCHS, "batch_size": 64}
 _TRAINING: Mapping[LabelKind, Training] = {
     "classes": Training(**_EPOCHS, learning_rate=0.05),
     "number": Training(**_EPOCHS, learning_rate=0.01),  # larger steps lose some R² at the end
@@ -117,7 +120,7 @@ class World:
             Released(
                 "passive", _exchange(Phase.DISCLOSE), Point.PARAMETERS, _NO_ROWS, tensors=self.parameters
             ),
-            *self.sent,
+            *(self.sent if Phase.TRAIN in attack.phases else ()),
         ]
         if len(known):
             features = {"features": subject.x[known]}
@@ -148,6 +151,11 @@ class World:
     def tested(self) -> Array:
         """The rows that did not train it, int32: what it is worth is measured on them."""
         return np.setdiff1d(np.arange(len(self.labels), dtype=np.int32), self.trained)
+
+    @cached_property
+    def worth(self) -> dict[str, float]:
+        """:meth:`figures` of its own scores."""
+        return self.figures(self.released)
 
     def figures(self, scores: Array) -> dict[str, float]:
         """Accuracy and AUC of ``scores`` (n, k) on the tested rows; of a number R², and RMSE in its unit."""
@@ -189,7 +197,7 @@ def simulate_several(
     drafts = [_Draft(subject, kind, rng, defenses) for rng in rngs]
     parameters = [(draft.weight, draft.bias) for draft in drafts]
     if kind == "trained":
-        parameters = _fitted(subject, [draft.course for draft in drafts])
+        parameters = _fitted(subject, [draft.course for draft in drafts], drafts)
     return [draft.world(*trained) for draft, trained in zip(drafts, parameters, strict=True)]
 
 
@@ -219,8 +227,8 @@ class _Draft:
         self.weight, self.bias = _teacher(both, subject.classes, rng)
         self._labels = _labels(subject, kind, both @ self.weight.T + self.bias, rng)
         self._secret: bytes = rng.bytes(32)
-        self._defended, self._sent = _Defended(subject, defenses, self._secret), list[Released]()
-        self._inputs = self._defended.fold("on_inputs", subject.x, Phase.TRAIN)
+        self.defended, self.sent = _Defended(subject, defenses, self._secret), list[Released]()
+        self._inputs = self.defended.fold("on_inputs", subject.x, Phase.TRAIN)
         self._drawn, self._rng = _NO_ROWS, rng
         if kind == "trained":
             self._drawn = rng.permutation(np.arange(n, dtype=np.int32))[: math.ceil(_TRAINING_SHARE * n)]
@@ -230,14 +238,7 @@ class _Draft:
         """The training of its model: the party's partial logits leave as the defences leave them."""
         both, d = np.hstack([self._inputs, self._other]), self._inputs.shape[1]
         targets = as_targets(self._labels, self._subject.classes)
-        return Course(both, targets, self._drawn, self._rng, own=d, sees=self._leaves)
-
-    def _leaves(self, partial: Array, rows: Array) -> Array:
-        exchange = Exchange("audit", Phase.TRAIN, 1, len(self._sent))
-        seen: Array = self._defended.chain.fold("on_embedding", partial, exchange, rows)
-        sent = Released("coordinator", exchange, Point.EMBEDDING, rows, tensors={"embedding": seen})
-        self._sent.append(sent)
-        return seen
+        return Course(both, targets, self._drawn, self._rng, own=d)
 
     def world(self, weight: Array, bias: Array) -> World:
         """It, with the model of ``weight`` (k, d + m) and ``bias`` (k,)."""
@@ -250,13 +251,13 @@ class _Draft:
             self._inputs,
             mine,
             bias,
-            **self._defended.releases(self._inputs, mine, bias, others),
+            **self.defended.releases(self._inputs, mine, bias, others),
             other=self._other,
             own_weight=weight[:, d:],
             labels=self._labels,
             secret=self._secret,
             trained=np.sort(self._drawn),
-            sent=tuple(self._sent),
+            sent=tuple(self.sent),
         )
 
 
@@ -285,16 +286,40 @@ class _Defended:
         }
 
 
-def _fitted(subject: AuditSubject, courses: Sequence[Course]) -> list[tuple[Array, Array]]:
-    """The weight and the bias of the planned model after each of ``courses``."""
+def _fitted(
+    subject: AuditSubject, courses: Sequence[Course], drafts: Sequence[_Draft] = ()
+) -> list[tuple[Array, Array]]:
+    """The weight and the bias of the planned model after each of ``courses``, those of ``drafts``."""
     training = _TRAINING[subject.family.label_kind]
     size: Document = {"features": 0, "classes": subject.classes}  # of a block that has the loss alone
     site = Site("audit", (), training=training, keys=Keys.under(bytes(32)), wrap=plain, **size)
     block = subject.family.active_part(site)
     assert isinstance(block, LinearBlock)
     several = side_by_side(len(courses))
-    parts = [fit(courses[of.start : of.stop], training, block.loss_of) for of in several]
+    parts = [
+        fit(courses[of.start : of.stop], training, block.loss_of, partial(_seen, drafts[of.start : of.stop]))
+        for of in several
+    ]
     return [parameters for part in parts for parameters in zip(*part, strict=True)]
+
+
+def _seen(drafts: Sequence[_Draft], z: Array, rows: Sequence[Array]) -> Array:
+    """What others see of partial logits (M, m, k) of ``rows`` int32 (m,) each, as each draft defends it."""
+    if not drafts:
+        return z
+    hook, exchange = "on_embedding", Exchange("audit", Phase.TRAIN, 1, len(drafts[0].sent))
+    chains = [(draft.defended.chain, of) for draft, of in zip(drafts, rows, strict=True)]
+    noise, *others = chains[0][0].defenses or (None,)
+    if isinstance(noise, RowNoise) and not others:
+        contexts = [chain.context(0, hook, exchange, of) for chain, of in chains]
+        several: Any = Together(contexts)
+        z = noise.on_embedding(z.reshape(-1, z.shape[2]), several).reshape(z.shape)
+    elif chains[0][0].overrides(hook):
+        z = np.stack([c.fold(hook, own, exchange, of) for own, (c, of) in zip(z, chains, strict=True)])
+    for draft, of, own in zip(drafts, rows, z, strict=True):
+        sent = Released("coordinator", exchange, Point.EMBEDDING, of, tensors={"embedding": own})
+        draft.sent.append(sent)
+    return z
 
 
 def _teacher(features: Array, classes: int, rng: np.random.Generator) -> tuple[Array, Array]:

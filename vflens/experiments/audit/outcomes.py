@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Sized
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -11,7 +11,7 @@ from vflens.experiments.audit.bench import Answer
 from vflens.experiments.audit.subject import AuditSubject, category
 from vflens.experiments.outcome import words
 from vflens.experiments.outcome.decide import State
-from vflens.experiments.outcome.finding import Finding, Quantity
+from vflens.experiments.outcome.finding import Finding, Findings, Quantity
 from vflens.numerics.entropy import conditional_entropy, nearest_letters
 from vflens.numerics.measures.advantage import exact
 from vflens.numerics.measures.intervals import half_width
@@ -260,12 +260,14 @@ def shares(errors: Array, blind: Array) -> Array:
     return np.maximum(taken, 0.0)
 
 
-def by_column(reached: Sequence[AttackOutcome], subject: AuditSubject) -> tuple[Finding, ...]:
-    """Each whole column under the attack that takes most of it, of two alike that which errs less; the most
-    exposed first.
+def by_column(
+    reached: Sequence[AttackOutcome], subject: AuditSubject, failed: Iterable[str] = ()
+) -> tuple[Finding, ...]:
+    """Each whole column under its worst attack, as :meth:`Findings.best` has it while some ``failed``; the
+    most exposed first.
     """
-    found = [[_finding(r, j, len(reached), subject) for r in reached] for j in range(len(subject.whole))]
-    return tuple(sorted((max(of, key=_most) for of in found), key=_most, reverse=True))
+    every = (_finding(r, j, len(reached), subject) for j in range(len(subject.whole)) for r in reached)
+    return tuple(sorted(Findings(found=tuple(every), failed=tuple(failed)).best(), key=_most, reverse=True))
 
 
 def _most(finding: Finding) -> tuple[bool, float, float]:

@@ -169,7 +169,7 @@ class AuditRecord:
             blind_guess=bench.blind_guess,
             column_blind=tuple(column_blind(bench.truth, bench.guesses(bench.rows)).tolist()),
             attacks=tuple(attacks),
-            by_column=by_column(_counting(attacks, len(bench.rows)), subject),
+            by_column=by_column(_counting(attacks, len(bench.rows)), subject, bench.failed),
             wanted=plan.wanted(),
             plan=plan,
             **own,

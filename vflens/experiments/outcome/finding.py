@@ -295,7 +295,8 @@ def sound(found: Sequence[Finding]) -> list[Finding]:
 
 
 def _severity(f: Finding) -> tuple[bool, int, float]:
-    return not f.is_misled, -list(State).index(f.state), f.gain
+    gain = round(f.gain, 9)  # of exact ones rounding decides nothing
+    return not f.is_misled, -list(State).index(f.state), gain
 
 
 def with_tries(found: Iterable[Finding]) -> tuple[Finding, ...]:

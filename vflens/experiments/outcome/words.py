@@ -159,7 +159,9 @@ def reached(finding: Finding) -> str:
     state = finding.state
     if state is State.NOT_FOUND:
         return "not better than a guess" if finding.varies else "it never varies"
-    return f"{_not_decided(finding)}" if state is State.UNDECIDED else error(finding)
+    if state is State.UNTESTED:
+        return state.value
+    return _not_decided(finding) if state is State.UNDECIDED else error(finding)
 
 
 def guessed(finding: Finding) -> str:

@@ -13,8 +13,11 @@ import messytables
 import numpy as np
 import pytest
 
+from vflens.array import ScaledColumns
 from vflens.attacks import clear_features
+from vflens.defenses._row_noise import RowNoise
 from vflens.defenses.dp_gaussian import DPGaussian
+from vflens.defenses.dp_laplace import DPLaplace
 from vflens.defenses.label_only import LabelOnly
 from vflens.experiments.audit import defenses, models
 from vflens.experiments.audit.bench import Plan, audited
@@ -27,8 +30,10 @@ from vflens.experiments.run.own_tables import describe
 from vflens.models.stacked import Course, fit, side_by_side
 from vflens.numerics.factorization import factorize
 from vflens.plugins.attack import LinearAttack
+from vflens.plugins.chain import DefenseChain
+from vflens.plugins.together import Together
 from vflens.registry import ATTACKS, DEFENSES
-from vflens.types import Array, ColumnInfo, Phase
+from vflens.types import Array, ColumnInfo, Exchange, Owner, Phase
 
 DEFENDED: Any = ("dp_gaussian", {"level": 0.5}, DPGaussian), ("label_only", {}, LabelOnly)
 PLAN = Plan(models=3, known=15, rows=200, seed=3)
@@ -113,6 +118,37 @@ def test_models_side_by_side_have_the_bits_that_each_has_alone(number: bool, def
     assert all(
         np.array_equal(z, alone([w], [rng])[0]) for z, w, rng in zip(together, single, rngs(), strict=True)
     )
+
+
+@pytest.mark.parametrize("kind", [DPGaussian, DPLaplace])
+def test_rows_of_several_have_the_noise_of_each(kind: type[RowNoise]) -> None:
+    x = np.random.default_rng(2).normal(size=(3, 40, 2))
+    owner, defense = Owner("passive", ScaledColumns(x[0]), None, 2, parameters={}), kind()
+    chains = [DefenseChain(lambda: owner, [("noise", defense)], bytes([i]) * 32) for i in range(3)]
+    exchange = Exchange("audit", Phase.TRAIN, 1, 7)
+    rows = [np.roll(np.arange(40, dtype=np.int32), i) for i in range(3)]
+    several: Any = Together(
+        [c.context(0, "on_embedding", exchange, r) for c, r in zip(chains, rows, strict=True)]
+    )
+    together = defense.on_embedding(x.reshape(-1, 2), several).reshape(x.shape)
+    for chain, own, seen, at in zip(chains, x, together, rows, strict=True):
+        assert np.array_equal(seen, chain.fold("on_embedding", own, exchange, at))
+
+
+def test_noise_is_drawn_once_for_all_models_of_a_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes = list[int]()
+    plain = RowNoise.on_embedding
+
+    def counted(self: RowNoise, h: Array, ctx: Any) -> Array:
+        sizes.append(len(h))
+        return plain(self, h, ctx)
+
+    monkeypatch.setattr(RowNoise, "on_embedding", counted)
+    worlds = simulate_several(
+        _subject(), "trained", [PLAN.rng("trained", i) for i in range(4)], [("dp", DPGaussian())]
+    )
+    in_training = sizes[: len(worlds[0].sent)]
+    assert sum(in_training) == sum(len(sent.rows) for world in worlds for sent in world.sent)
 
 
 def test_a_sweep_solves_stacks_however_many_steps_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
