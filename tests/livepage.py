@@ -62,4 +62,4 @@ def watching(*folders: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
             yield process, json.loads(process.stdout.readline())["address"]
         finally:
             process.terminate()
-            process.wait(20)
+            process.wait(60)

@@ -166,6 +166,7 @@ def test_grpc_and_restarts_change_no_bit(tmp_path: Path, place: str) -> None:
     assert restarted(again, tmp_path / "again", steps=5) == expected
 
 
+@pytest.mark.usefixtures("one_start")
 def test_processes_give_the_bits_of_one_process_and_the_folder_the_same_answer(tmp_path: Path) -> None:
     found = []
     for name in ("processes", "one"):

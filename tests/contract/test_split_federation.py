@@ -67,6 +67,7 @@ SEVERAL = {
         "side by side",
     ],
 )
+@pytest.mark.usefixtures("one_start")
 def test_processes_give_the_bits_of_one_process(tmp_path: Path, settings: dict[str, Any]) -> None:
     found = []
     for name in ("processes", "one"):

@@ -260,7 +260,7 @@ runpy.run_module("vflens.cli.main", run_name="__main__", alter_sys=True)
         running.stdout.readline()
         time.sleep(seconds)
         running.send_signal(signal.SIGINT)
-        _, sentence = running.communicate(timeout=30)
+        _, sentence = running.communicate(timeout=100)
         if running.returncode == 130:
             assert sentence == "interrupted: files written so far are kept\n"
         else:
@@ -283,7 +283,7 @@ runpy.run_module("vflens.cli.main", run_name="__main__", alter_sys=True)
         )
         eventually(lambda: psutil.Process(running.pid).memory_info().rss > 400e6)
         running.send_signal(signal.SIGINT)
-        _, sentence = running.communicate(timeout=30)
+        _, sentence = running.communicate(timeout=100)
         assert running.returncode == 130
         assert sentence == "interrupted: files written so far are kept\n"
         assert not (tmp_path / "runs/tiny/report.html").exists()
