@@ -67,7 +67,7 @@ def test_a_score_defence_does_not_touch_training(tmp_path: Path, optimizer: str)
     assert found[0][1] != found[1][1]
 
 
-@pytest.mark.parametrize("parties", PARTIES, ids=["one", "three"])
+@pytest.mark.parametrize("parties", [pytest.param({}, marks=pytest.mark.facts), THREE], ids=["one", "three"])
 @pytest.mark.usefixtures("one_start")
 def test_processes_give_the_bits_of_one_process(tmp_path: Path, parties: dict[str, Any]) -> None:
     found = []
