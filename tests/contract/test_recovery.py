@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from laboratory import (
     trained,
 )
 from oneprocess import LocalFederation
+from thinned import thinned
 
 from vflens.clients.vertical.passive import PassiveParty
 from vflens.config import PassiveConfig, load_party
@@ -67,8 +69,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     return outcome(local, home)
 
 
-@pytest.mark.parametrize("who", REBUILD)
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize(("moment", "who"), thinned(product(MOMENTS, REBUILD), 3))
 def test_a_party_rebuilt_in_training_changes_nothing(
     tmp_path: Path, undisturbed: Outcome, who: str, moment: int
 ) -> None:
