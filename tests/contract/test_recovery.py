@@ -181,7 +181,7 @@ def test_early_stopping_remembers_across_a_restart(tmp_path: Path) -> None:
     undisturbed = run(tmp_path / "undisturbed", None)
     last = undisturbed[0]
     assert 12 < last < 159, "it does stop, and early"
-    for moment in (3, 4, last - 5, last - 2, last - 1, last):  # the last epoch without progress among them
+    for moment in (3, last - 2, last):  # the last epoch without progress among them
         assert run(tmp_path / str(moment), moment) == undisturbed
 
 
