@@ -80,7 +80,8 @@ def refused(vflens: Run) -> Refused:
 @pytest.fixture
 def one_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs in processes fork them from the tests' own, which has loaded everything once."""
-    monkeypatch.setattr("vflens.experiments.run.run.prepared", lambda models: nullcontext(forks()))
+    for room in ("run", "resume"):
+        monkeypatch.setattr(f"vflens.experiments.run.{room}.prepared", lambda models: nullcontext(forks()))
 
 
 @pytest.fixture(scope="module")
