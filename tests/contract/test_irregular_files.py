@@ -50,7 +50,7 @@ def replaced(finished_run: Path, tmp_path: Path) -> Iterator[Path]:
 
 
 def _one_of_each_name(home: Path) -> list[Path]:
-    """Of the files that every party has, one: who reads one party's reads another's by the same code."""
+    """One file of each name: who reads one party's reads another's by the same code."""
     parties: dict[tuple[str, ...], list[Path]] = {}
     for file in _files(home):
         parties.setdefault(file.relative_to(home).parts[1:], []).append(file)
