@@ -169,7 +169,7 @@ def _run(name: str, view: AdversaryView, **settings: Any) -> Any:
 
 def _begun(name: str, view: AdversaryView) -> Any:
     """What it estimates after a few steps: of what it reads, and in which shapes, they decide nothing."""
-    most = {"starts": 1, "rounds": 5, "steps": 20, "learning_steps": 20, "draws": 40}
+    most = {"rounds": 5, "steps": 20, "learning_steps": 20, "draws": 40}
     fields = {n: f.default for n, f in CLASSES[name].model_fields.items() if n in most}
     return _run(name, view, **{n: min(usual, most[n]) for n, usual in fields.items()})
 
