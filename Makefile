@@ -97,7 +97,7 @@ test-dearest: $(VENV)/.dev  ## the hundred dearest tests and what each proves: t
 	$(IN_MEMORY) PYTHONPATH=tests $(BIN)/pytest -q -n $(or $(WORKERS),2) --dist worksteal -m "not facts" -p dearest $(PATHS)
 	PYTHONPATH=tests $(BIN)/python tests/dearest.py
 
-facts: $(VENV)/.dev     ## slow facts: whole data sets, oracles on many systems, half of the faults
+facts: $(VENV)/.dev     ## slow facts: whole data sets, oracles on many systems, most faults
 	$(IN_MEMORY) $(BIN)/pytest -n 2 --dist worksteal -m facts
 
 truth: $(VENV)/.dev     ## forty tables whose leak is known: what audits, runs, documents and thresholds say, beside what is true

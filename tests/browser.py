@@ -34,7 +34,7 @@ def page(chromium: Any) -> Iterator[Any]:
         complaints.append(dialog.message)
         dialog.dismiss()
 
-    window.set_default_timeout(30_000)  # a loaded machine
+    window.set_default_timeout(60_000)  # a loaded machine
     # Of a refusal, which the page then shows, a browser writes that a resource failed to load.
     window.on("console", lambda text: None if "status of 422" in text.text else complaints.append(text.text))
     window.on("pageerror", lambda error: complaints.append(str(error)))

@@ -7,12 +7,14 @@ import re
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from processes import experiment_file
+from terminals import forks
 from typer.main import get_command
 
 from vflens.cli import main
@@ -73,6 +75,13 @@ def refused(vflens: Run) -> Refused:
         return sentence.rstrip("\n")
 
     return run
+
+
+@pytest.fixture
+def one_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs in processes fork them from the tests' own, which has loaded everything once."""
+    for room in ("run", "resume"):
+        monkeypatch.setattr(f"vflens.experiments.run.{room}.prepared", lambda models: nullcontext(forks()))
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from pathlib import Path
 import hypothesis
 import numpy as np
 import pytest
-from commandline import finished_run, refused, vflens  # noqa: F401 - fixtures
+from commandline import finished_run, one_start, refused, vflens  # noqa: F401 - fixtures
 from gates import close_gates
 from laboratory import NOISY, close, federation, let_go
 from oneprocess import LocalFederation

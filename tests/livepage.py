@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
+import signal
+import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -12,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from processes import ENVIRONMENT, VFLENS
+import terminals
+from processes import eventually
 
 from vflens.experiments.watch.access import Access
 from vflens.experiments.watch.app import LivePage, live_app
+from vflens.services.forking.forks import Fork
 
 PORT = 1  # of the cookie; no socket is opened
 
@@ -53,13 +56,22 @@ class Browser:
 
 
 @contextmanager
-def watching(*folders: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
+def watching(*folders: Path) -> Iterator[tuple[Fork, str]]:
     """The process of a page, and its address; it is ended by SIGTERM."""
-    command = [*VFLENS, "watch", *map(str, folders), "--json"]
-    with subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) as process:
+    with addressed("watch", *map(str, folders), "--json") as found:
+        yield found
+
+
+@contextmanager
+def addressed(*command: str) -> Iterator[tuple[Fork, str]]:
+    """The process of a command that prints where its page is, and the address; it is ended by SIGTERM."""
+    with tempfile.TemporaryDirectory() as words:
+        out = Path(words, "out")
+        process = terminals.start([*command], out, errors=Path(words, "err"))
         try:
-            assert process.stdout is not None
-            yield process, json.loads(process.stdout.readline())["address"]
+            eventually(lambda: "\n" in out.read_text(encoding="utf-8"))
+            first = out.read_text(encoding="utf-8").partition("\n")[0]
+            yield process, json.loads(first)["address"]
         finally:
-            process.terminate()
-            process.wait(20)
+            process.send_signal(signal.SIGTERM)
+            process.wait(60)

@@ -72,7 +72,7 @@ def ask(address: str, tls: Counterpart | None, caller: str = "coordinator") -> a
 def raw_call(channel: grpc.Channel) -> None:
     """A call with neither name nor token."""
     method: Any = channel.unary_unary("/vflens.DataParty/Stop")
-    method(b"", timeout=5)
+    method(b"", timeout=60)
 
 
 @contextmanager

@@ -39,7 +39,7 @@ def experiment_file(folder: Path, **changes: Any) -> Path:
         "split": {"kind": "fraction", "fraction": 0.5},
         "training": {"epochs": 3, "batch_size": 20},
         "attacks": [{"name": "half"}],
-        "limits": {"wait_seconds": 30, "call_seconds": 10, "step_seconds": 10, "epochs": SLOW["epochs"]},
+        "limits": {"wait_seconds": 60, "call_seconds": 60, "step_seconds": 60, "epochs": SLOW["epochs"]},
         "network": {"transport": "unix"},
     }
     file = folder / "experiment.toml"
@@ -80,7 +80,7 @@ class Federation:
             serve = ["serve", self.roles[party], "--config", str(self.config(party)), *flags]
             self.processes[party] = terminals.start(serve, self.home / party / "output.log", **how)
 
-    def codes(self, seconds: float = 40) -> dict[str, int]:
+    def codes(self, seconds: float = 100) -> dict[str, int]:
         """Everybody's exit code, once all have ended."""
         deadline = time.monotonic() + seconds
         return {p: c.wait(max(0.1, deadline - time.monotonic())) for p, c in self.processes.items()}
@@ -104,7 +104,7 @@ class Federation:
             process.wait()
 
 
-def eventually(true: Callable[[], bool], seconds: float = 60) -> None:
+def eventually(true: Callable[[], bool], seconds: float = 100) -> None:
     """Wait until ``true()``; files that are not there yet count as false."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:

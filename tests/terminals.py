@@ -13,6 +13,7 @@ import tempfile
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 from vflens.services.forking.forks import Fork, Forks
 
@@ -48,11 +49,11 @@ def start(
         "environment": dict(environment or {}),
     }
     with output.open("ab") as words:
-        return _forks().start(arguments, words.fileno(), {_TOLD: json.dumps(order)})
+        return forks().start(arguments, words.fileno(), {_TOLD: json.dumps(order)})
 
 
 @cache
-def _forks() -> Forks:
+def forks() -> Forks:
     """One for all tests of this process."""
     made = Forks(*_LOADED, entry="terminals", environment={"PYTHONPATH": str(Path(__file__).parent)})
     atexit.register(made.__exit__)
@@ -61,7 +62,14 @@ def _forks() -> Forks:
 
 def main() -> None:
     """Be the command; signals are as a terminal has them, even where the tests run in the background."""
-    order = json.loads(os.environ[_TOLD])
+    from vflens.cli import main as program
+
+    if _TOLD in os.environ:  # else a launcher's party
+        _as_ordered(json.loads(os.environ[_TOLD]))
+    program.main()
+
+
+def _as_ordered(order: dict[str, Any]) -> None:
     for name in [name for name in os.environ if name.startswith("VFLENS")]:
         del os.environ[name]
     os.environ.update(order["environment"])
@@ -74,6 +82,3 @@ def main() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (order["file_bytes"], order["file_bytes"]))
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
-    from vflens.cli import main as program
-
-    program.main()

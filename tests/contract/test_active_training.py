@@ -118,7 +118,7 @@ def test_requests_overlap_where_the_active_party_asks(
 
     def side_by_side(*args: Any) -> list[Released]:
         found = ask(*args)
-        both_asked.wait(20)
+        both_asked.wait(60)
         return found
 
     monkeypatch.setattr("vflens.clients.vertical.predictions.predicted_embeddings", side_by_side)

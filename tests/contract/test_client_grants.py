@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -90,17 +92,32 @@ def _configured(name: str) -> tuple[dict[str, Any], dict[str, Any]]:
     return {"name": name}, {}
 
 
+@pytest.fixture(scope="module")
+def granted_by(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str | None], Granted]:
+    """What a client with this defence, or without any, granted."""
+
+    @cache
+    def of(name: str | None) -> Granted:
+        defense, method = ({}, {}) if name is None else _configured(name)
+        local = _run(tmp_path_factory.mktemp("run"), *([defense] if defense else []), **method)
+        found = _granted(local)
+        close(local)
+        return found
+
+    return of
+
+
 def test_there_are_such_defences() -> None:
     assert len(ON_BATCHES) >= 3
     assert len(IN_MODELS) >= 3
 
 
 @pytest.mark.parametrize("name", ON_BATCHES)
-def test_a_grant_is_of_the_batch_that_the_defence_leaves(tmp_path: Path, name: str) -> None:
+def test_a_grant_is_of_the_batch_that_the_defence_leaves(
+    granted_by: Callable[[str | None], Granted], name: str
+) -> None:
     """A defence is known by its hooks alone: of inputs, of labels, or both."""
-    defense, method = _configured(name)
-    local = _run(tmp_path, defense, **method)
-    granted, hooks = _granted(local), CLASSES[name].hooks()
+    granted, hooks = granted_by(name), CLASSES[name].hooks()
     fold, rows = granted.client.chain.fold, granted.rows
     x, y = fold("on_batch", granted.x, BATCH, rows), fold("on_batch_labels", granted.y, BATCH, rows)
     p = granted.probabilities
@@ -108,27 +125,25 @@ def test_a_grant_is_of_the_batch_that_the_defence_leaves(tmp_path: Path, name: s
     np.testing.assert_allclose(granted.gradients["top.3.bias"], y.sum(axis=1)[:, None] * p - y, atol=1e-9)
     assert (np.abs(x - granted.x).max() > 0.1) == ("on_batch" in hooks)
     assert (np.abs(y - granted.y).max() > 0.1) == ("on_batch_labels" in hooks)
-    close(local)
 
 
 @pytest.mark.parametrize("defense", [None, *IN_MODELS, *ON_BATCHES])
-def test_embeddings_and_gradients_are_of_one_batch(tmp_path: Path, defense: str | None) -> None:
+def test_embeddings_and_gradients_are_of_one_batch(
+    granted_by: Callable[[str | None], Granted], defense: str | None
+) -> None:
     """The top model's gradient shows what it read: the granted embedding, with the same draws."""
-    configured, method = ({}, {}) if defense is None else _configured(defense)
-    local = _run(tmp_path, *([configured] if configured else []), **method)
-    granted = _granted(local)
+    granted = granted_by(defense)
     read, _ = layer_input(granted.gradients["top.1.weight"], granted.gradients["top.1.bias"])
     np.testing.assert_allclose(read, np.maximum(granted.h, 0), atol=1e-9)
-    close(local)
 
 
 @pytest.mark.parametrize("name", IN_MODELS)
-def test_layers_of_training_alone_act_on_what_is_granted(tmp_path: Path, name: str) -> None:
-    local = _run(tmp_path, {"name": name})
-    granted = _granted(local)
+def test_layers_of_training_alone_act_on_what_is_granted(
+    granted_by: Callable[[str | None], Granted], name: str
+) -> None:
+    granted = granted_by(name)
     predicted = granted.client.run.model.embeddings(granted.x, Exchange("tiny/run", Phase.PREDICT, 1, 0))
     assert np.abs(granted.h - predicted).max() > 1e-3
-    close(local)
 
 
 def test_rows_have_noise_and_dropout_of_their_own(tmp_path: Path) -> None:

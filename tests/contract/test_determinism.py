@@ -67,7 +67,8 @@ def test_a_score_defence_does_not_touch_training(tmp_path: Path, optimizer: str)
     assert found[0][1] != found[1][1]
 
 
-@pytest.mark.parametrize("parties", PARTIES, ids=["one", "three"])
+@pytest.mark.parametrize("parties", [pytest.param({}, marks=pytest.mark.facts), THREE], ids=["one", "three"])
+@pytest.mark.usefixtures("one_start")
 def test_processes_give_the_bits_of_one_process(tmp_path: Path, parties: dict[str, Any]) -> None:
     found = []
     for name in ("processes", "one"):
@@ -79,6 +80,7 @@ def test_processes_give_the_bits_of_one_process(tmp_path: Path, parties: dict[st
     assert len(found[0][3]) == 2 + len(parties.get("passive", ["passive"]))
 
 
+@pytest.mark.usefixtures("one_start")
 def test_protected_training_over_mutual_tls_gives_the_bits_of_one_process(tmp_path: Path) -> None:
     found = {}
     attacks = [{"name": name} for name in ("half_star", "zero")]

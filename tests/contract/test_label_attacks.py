@@ -142,7 +142,7 @@ def test_an_attack_on_labels_may_record_logits_of_its_own(
     assert stated == {"train", "predict"}
 
 
-@pytest.mark.parametrize("aggregator", ["coordinator", "active"])
+@pytest.mark.parametrize("aggregator", ["coordinator", pytest.param("active", marks=pytest.mark.facts)])
 def test_a_thief_completes_its_model_behind_its_own_passport(tmp_path: Path, aggregator: str) -> None:
     """Its keys and its autoencoder are no secret from itself: its embeddings of prediction rows are those
     that it sent.

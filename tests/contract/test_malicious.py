@@ -79,6 +79,8 @@ def test_grpc_and_restarts_change_no_bit_of_what_it_sends(tmp_path: Path, place:
     assert restarted(again, tmp_path / "again", steps=5) == expected
 
 
+@pytest.mark.facts
+@pytest.mark.usefixtures("one_start")
 def test_processes_give_the_bits_of_one_process(tmp_path: Path) -> None:
     found = []
     for name in ("processes", "one"):

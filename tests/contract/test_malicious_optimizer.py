@@ -166,7 +166,9 @@ def test_grpc_and_restarts_change_no_bit(tmp_path: Path, place: str) -> None:
     assert restarted(again, tmp_path / "again", steps=5) == expected
 
 
-def test_processes_give_the_bits_of_one_process_and_the_folder_the_same_answer(tmp_path: Path) -> None:
+@pytest.mark.facts
+@pytest.mark.usefixtures("one_start")
+def test_processes_give_the_bits_of_one_process(tmp_path: Path) -> None:
     found = []
     for name in ("processes", "one"):
         what = experiment(tmp_path / name, **AMC, network={"transport": "unix"})
@@ -175,11 +177,16 @@ def test_processes_give_the_bits_of_one_process_and_the_folder_the_same_answer(t
         found.append((estimates(home), transcripts(home), facts))
     assert found[0] == found[1]
     assert {"active.amc.npz", "active.amc.train.npz"} == set(found[0][0])
-    attack_recorded(home / "passive", "amc", None, tmp_path / "again.npz")
-    with np.load(tmp_path / "again.npz") as one, np.load(home / "passive/estimates/active.amc.npz") as other:
+
+
+def test_the_folder_gives_the_same_answer(tmp_path: Path) -> None:
+    federation(tmp_path / "run", **AMC).run()
+    home, again = tmp_path / "run/passive", tmp_path / "again.npz"
+    attack_recorded(home, "amc", None, again)
+    with np.load(again) as one, np.load(home / "estimates/active.amc.npz") as other:
         assert one["values"].tobytes() == other["values"].tobytes()
     tuned = {"fine_tune": True, "fine_tune_steps": 2}
-    attack_recorded(home / "passive", "amc", None, tmp_path / "tuned.npz", parameters=tuned)
+    attack_recorded(home, "amc", None, tmp_path / "tuned.npz", parameters=tuned)
 
 
 def test_the_folder_of_an_honest_run_is_refused(tmp_path: Path) -> None:

@@ -87,11 +87,11 @@ def test_calls_their_bytes_and_refused_callers_are_counted(local: LocalFederatio
 def test_the_page_is_served_on_loopback_and_nothing_else_is(local: LocalFederation) -> None:
     passive = local.passive["passive"]
     with metrics_page(passive, Calls()) as port:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=60) as answer:
             assert answer.headers["Content-Type"].startswith("text/plain; version=0.0.4")
             assert samples(answer.read().decode())["vflens_training_steps_done"] == 0
         with pytest.raises(urllib.error.HTTPError, match="404") as refused:
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=10)
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=60)
         refused.value.close()
         taken = passive.config.model_copy(update={"metrics": MetricsPage(port=port)})
         passive.config = taken
@@ -105,7 +105,7 @@ def test_the_page_is_served_on_loopback_and_nothing_else_is(local: LocalFederati
 
 def connect(port: int, sent: bytes) -> socket.socket:
     """A client that has sent ``sent``."""
-    client = socket.create_connection(("127.0.0.1", port), timeout=10)
+    client = socket.create_connection(("127.0.0.1", port), timeout=60)
     with suppress(ConnectionError):  # refused already
         client.sendall(sent)
     return client
@@ -152,7 +152,7 @@ def test_a_request_has_a_deadline_however_much_comes(
     with metrics_page(local.passive["passive"], Calls()) as port:
         thread = threading.Thread(target=drip, args=(connect(port, BEGUN),))
         thread.start()
-        closed = ended.wait(20)
+        closed = ended.wait(60)
         ended.set()
         thread.join()
     assert closed
@@ -181,7 +181,7 @@ def test_a_client_that_resets_shows_nothing(
         assert reply(connect(port, WHOLE)).startswith(b"HTTP/1.0 200 ")
     for thread in threading.enumerate():
         if "process_request" in thread.name:
-            thread.join(10)
+            thread.join(60)
     assert capfd.readouterr().err == ""
     close(local)
 

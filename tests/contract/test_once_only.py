@@ -150,7 +150,7 @@ def test_requests_that_overlap_release_each_row_once(
 
     def side_by_side(*args: Any) -> list[Released]:
         found = ask(*args)
-        both_asked.wait(20)  # each has the embeddings of rows 3 to 5 before the other has released them
+        both_asked.wait(60)  # each has the embeddings of rows 3 to 5 before the other has released them
         return found
 
     monkeypatch.setattr("vflens.coordinator.vertical.answers.predicted_embeddings", side_by_side)

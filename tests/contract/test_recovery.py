@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from laboratory import (
     trained,
 )
 from oneprocess import LocalFederation
+from thinned import thinned
 
 from vflens.clients.vertical.passive import PassiveParty
 from vflens.config import PassiveConfig, load_party
@@ -67,8 +69,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Outcome:
     return outcome(local, home)
 
 
-@pytest.mark.parametrize("who", REBUILD)
-@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize(("moment", "who"), thinned(product(MOMENTS, REBUILD), 3))
 def test_a_party_rebuilt_in_training_changes_nothing(
     tmp_path: Path, undisturbed: Outcome, who: str, moment: int
 ) -> None:
@@ -180,7 +181,7 @@ def test_early_stopping_remembers_across_a_restart(tmp_path: Path) -> None:
     undisturbed = run(tmp_path / "undisturbed", None)
     last = undisturbed[0]
     assert 12 < last < 159, "it does stop, and early"
-    for moment in (3, 4, last - 5, last - 2, last - 1, last):  # the last epoch without progress among them
+    for moment in (3, last - 2, last):  # the last epoch without progress among them
         assert run(tmp_path / str(moment), moment) == undisturbed
 
 

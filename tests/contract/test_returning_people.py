@@ -113,6 +113,7 @@ def test_protected_training_hides_nothing_of_what_is_answered(tmp_path: Path) ->
     assert u.pvalue < 1e-4
 
 
+@pytest.mark.facts
 def test_few_columns_hide_in_softmax_regression_what_a_network_learns_by_heart(tmp_path: Path) -> None:
     """By the labels, the better attack: 5 standard deviations of a guess against 3."""
     linear = found_by(vl.run(FEW, out=tmp_path / "linear"))
@@ -147,9 +148,11 @@ def test_who_comes_back_is_no_part_of_the_utility(done: vl.Run) -> None:
     assert right[back].mean() > right[~back].mean() + 0.2
 
 
-def test_processes_and_the_command_find_the_same(done: vl.Run, tmp_path: Path) -> None:
-    apart = vl.run(ROWS, out=tmp_path / "apart", in_process=False)
-    assert found_by(apart) == found_by(done)
+@pytest.mark.usefixtures("one_start")
+def test_processes_and_the_command_find_the_same(tmp_path: Path) -> None:
+    short = {**ROWS, "training": {**ROWS["training"], "epochs": 10}}
+    apart = vl.run(short, out=tmp_path / "apart", in_process=False)
+    assert found_by(apart) == found_by(vl.run(short, out=tmp_path / "here"))
     home = apart.folder / "run/active"
     before = sorted(f.name for f in home.iterdir())
     out = tmp_path / "e.npz"

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
 from accidents import REBUILD, Outcome, outcome, rebuild, train_until
 from laboratory import federation
+from thinned import thinned
 
 from vflens.storage import journal
 from vflens.types import Point
@@ -43,8 +45,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Out
     return run
 
 
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("who", ["passive", "active", "everybody"])
+@pytest.mark.parametrize(("place", "who"), thinned(product(PLACES, ("passive", "active", "everybody"))))
 def test_a_party_rebuilt_in_training_changes_nothing(
     tmp_path: Path, undisturbed: Callable[[str], Outcome], place: str, who: str
 ) -> None:

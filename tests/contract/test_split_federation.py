@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from nonempty import nonempty
 from oneprocess import LocalFederation
 from splitcases import CONCATENATED, DIRECT, MODEL, PLACES, SETTINGS, STALE
 from stubparty import short_folder
+from thinned import thinned
 
 from vflens.clients.vertical.aligned_run import AlignedRun
 from vflens.clients.vertical.party import VerticalParty
@@ -67,6 +69,7 @@ SEVERAL = {
         "side by side",
     ],
 )
+@pytest.mark.usefixtures("one_start")
 def test_processes_give_the_bits_of_one_process(tmp_path: Path, settings: dict[str, Any]) -> None:
     found = []
     for name in ("processes", "one"):
@@ -99,9 +102,11 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Out
     return run
 
 
-@pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("who", REBUILD)
-@pytest.mark.parametrize("moment", [3, 5])  # right after a checkpoint; between two
+#: Right after a checkpoint; between two.
+MOMENTS = (3, 5)
+
+
+@pytest.mark.parametrize(("moment", "who", "place"), thinned(product(MOMENTS, REBUILD, PLACES)))
 def test_a_party_rebuilt_in_training_changes_nothing(
     tmp_path: Path, undisturbed: Callable[[str], Outcome], place: str, who: str, moment: int
 ) -> None:
@@ -142,8 +147,7 @@ def test_a_sampled_transcript_keeps_whole_epochs(
     close(local)
 
 
-@pytest.mark.parametrize("place", WIRED)
-@pytest.mark.parametrize("who", REBUILD)
+@pytest.mark.parametrize(("who", "place"), thinned(product(REBUILD, WIRED)))
 def test_the_same_over_grpc(
     tmp_path: Path, undisturbed: Callable[[str], Outcome], place: str, who: str
 ) -> None:

@@ -74,9 +74,10 @@ def _environment() -> dict[str, str]:
     return {**kept, **who, "PATH": path, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
 
 
-def _git(home: Path, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+def _git(home: Path, *arguments: str, check: bool = True, path: str = "") -> subprocess.CompletedProcess[str]:
+    environment = _environment() | ({"PATH": path} if path else {})
     return subprocess.run(
-        ["git", *arguments], cwd=home, env=_environment(), capture_output=True, text=True, check=check
+        ["git", *arguments], cwd=home, env=environment, capture_output=True, text=True, check=check
     )
 
 
@@ -222,7 +223,20 @@ def test_the_action_refuses_to_judge_nothing(tmp_path: Path, thresholds: str) ->
 # --- the hook
 
 
-def test_a_commit_is_refused_by_the_hook(repository: Path) -> None:
+#: A ``vflens`` that finds columns open unless training is secure, and notes what it was asked.
+_JUDGES = """#!/bin/sh
+printf '%s\\n' "$@" > .git/asked
+case "$*" in *secure*) exit 0 ;; esac
+echo "1 threshold is broken" >&2
+exit 15
+"""
+
+
+def test_a_commit_is_refused_by_the_hook(repository: Path, tmp_path: Path) -> None:
+    """By the code alone with which the command ends."""
+    (tmp_path / "vflens").write_text(_JUDGES, encoding="utf-8")
+    (tmp_path / "vflens").chmod(0o755)
+    path = f"{tmp_path}:{_environment()['PATH']}"
     (hook,) = yaml.safe_load((ROOT / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
     assert {"id", "name", "entry", "language"} < set(hook)
     given = ["own.csv", "--classes", "2", "--models", "1", "--out", ".git/audit.html"]
@@ -236,7 +250,9 @@ def test_a_commit_is_refused_by_the_hook(repository: Path) -> None:
         script.chmod(0o755)
         (repository / name).write_text(name, encoding="utf-8")
         _git(repository, "add", name)
-        ended[name] = _git(repository, "commit", "-q", "-m", name, check=False)
+        ended[name] = _git(repository, "commit", "-q", "-m", name, check=False, path=path)
+        asked_now = (repository / ".git/asked").read_text(encoding="utf-8").splitlines()
+        assert asked_now == ["audit", *arguments, *asked]
     assert ended["clear"].returncode != 0
     assert "1 threshold is broken" in ended["clear"].stderr
     assert ended["secure"].returncode == 0, ended["secure"].stderr

@@ -23,6 +23,7 @@ SETTINGS: dict[str, Any] = {
     "attacks": [{"name": "half"}],
     "network": {"transport": "unix"},
 }
+pytestmark = pytest.mark.usefixtures("one_start")
 TWINS = {Name.ACCURACY_CLEAR: Name.ACCURACY, Name.AUC_CLEAR: Name.AUC}
 OF_A_NUMBER: dict[str, Any] = {
     "data": {"name": "diabetes", "sample": 200},

@@ -117,6 +117,7 @@ def test_the_report_names_who_colludes(done: vl.Run) -> None:
     assert {m.adversary for m in nonempty(of_labels)} == {"the passive party b with coordinator"}
 
 
+@pytest.mark.usefixtures("one_start")
 def test_processes_have_them_too(done: vl.Run, tmp_path: Path) -> None:
     small = {**VERTICAL, "attacks": [TOGETHER]}
     apart = vl.run(small, out=tmp_path, in_process=False)

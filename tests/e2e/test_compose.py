@@ -213,7 +213,7 @@ def _wait_until_healthy(service: dict[str, Any], folder: Path) -> None:
     """Do what its container's health check does."""
     assert service["healthcheck"]["test"][:4] == ["CMD", "python", "-m", "vflens.services.healthcheck"]
     probe = [sys.executable, *service["healthcheck"]["test"][2:]]
-    deadline = time.monotonic() + 40
-    while subprocess.run(probe, cwd=folder, check=False, timeout=20).returncode:
+    deadline = time.monotonic() + 100
+    while subprocess.run(probe, cwd=folder, check=False, timeout=60).returncode:
         assert time.monotonic() < deadline, f"{service['command']} never became healthy"
         time.sleep(0.5)

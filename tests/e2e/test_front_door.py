@@ -187,7 +187,7 @@ def test_scenarios_are_compared_one_with_another(done: vl.Run) -> None:
         done.compare(other)
 
 
-def test_processes_and_one_process_give_the_same(done: vl.Run, tmp_path: Path) -> None:
+def test_processes_and_one_process_give_the_same(done: vl.Run, one_start: None, tmp_path: Path) -> None:
     small = {**SMALL, "out": tmp_path, "scenarios": SMALL["scenarios"][:1]}
     apart = vl.run(vl.Experiment(**small), in_process=False)
     assert apart.compare(done.scenarios["undefended"])["equal"]

@@ -29,7 +29,7 @@ class TestLauncher:
         eventually(lambda: (tmp_path / "runs/tiny/run/active/transcript/payload.bin").stat().st_size > 0)
         launcher.kill()
         launcher.wait()
-        gone, alive = psutil.wait_procs(children, timeout=40)
+        gone, alive = psutil.wait_procs(children, timeout=100)
         for child in alive:
             child.kill()
         assert len(gone) == 4
@@ -47,7 +47,7 @@ class TestLauncher:
             "first  finished\n" in errors_file.read_text()
         )  # each stage is said when it ends, not with the run
         launcher.send_signal(how)
-        assert launcher.wait(40) == 130
+        assert launcher.wait(100) == 130
         assert STAGE.sub("", errors_file.read_text()) == "interrupted: files written so far are kept\n"
         assert json.loads((home / "first/passive/status.json").read_text())["state"] == "finished"
         assert json.loads((home / "second/passive/status.json").read_text())["state"] != "running"
@@ -61,7 +61,7 @@ class TestLauncher:
         eventually(lambda: (home / "active/transcript/payload.bin").stat().st_size > 0)
         party = next(c for c in descendants(launcher) if str(home / who / "config.toml") in c.cmdline())
         party.kill()
-        assert launcher.wait(40) == 11
+        assert launcher.wait(100) == 11
         errors_file = (tmp_path / "said").read_text()
         remedy = f"go on with vflens resume {home.parent}"
         assert STAGE.sub("", errors_file) == f"error: party '{who}' was killed by SIGKILL: {remedy}\n"
@@ -75,11 +75,11 @@ class TestLauncher:
         parties = descendants(launcher)
         (forking,) = psutil.Process(launcher.pid).children()
         forking.kill()
-        assert launcher.wait(40) == 11
+        assert launcher.wait(100) == 11
         errors_file = (tmp_path / "said").read_text()
         sentence = "the process that starts the parties was killed by SIGKILL: go on with vflens resume"
         assert STAGE.sub("", errors_file) == f"error: {sentence} {home.parent}\n"
-        assert not psutil.wait_procs(parties, timeout=40)[1]
+        assert not psutil.wait_procs(parties, timeout=100)[1]
         assert json.loads((home / "passive/status.json").read_text())["state"] != "running"
 
     def test_two_runs_at_a_time_share_no_folder(self, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ GRANTS = [{"what": "moments", "to": "active"}]
 
 
 @pytest.mark.timeout(240)
+@pytest.mark.usefixtures("one_start")
 def test_a_table_released_between_processes_is_the_one_released_in_process(tmp_path: Path) -> None:
     homes: list[Path] = []
     for name in ("processes", "one"):

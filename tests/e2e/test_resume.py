@@ -62,12 +62,12 @@ def kill(federation: Federation, who: str) -> None:
     assert federation.processes[who].wait() == -signal.SIGKILL
 
 
-@pytest.mark.parametrize("who", PARTIES)
-def test_a_killed_party_is_resumed_in_training(tmp_path: Path, undisturbed: Any, who: str) -> None:
+def test_parties_killed_in_training_are_resumed(tmp_path: Path, undisturbed: Any) -> None:
+    """Each twice in one run, the first time one before any checkpoint."""
     with dealt(tmp_path, **LONG) as federation:
         federation.start()
-        for step in (20, 250):
-            until_step(federation, step)
+        for number, who in enumerate((*PARTIES, *PARTIES)):
+            until_step(federation, 15 + 70 * number)
             kill(federation, who)
             federation.start(who, flags=["--resume"])
         codes = federation.codes(SECONDS)

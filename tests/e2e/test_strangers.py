@@ -32,7 +32,7 @@ PASSIVE = subject("passive", Role.PASSIVE)
 ACTIVE = subject("active", Role.ACTIVE)
 COORDINATOR = subject("coordinator", Role.COORDINATOR)
 NOW = datetime.now(UTC)
-LIMITS = Limits(call_seconds=10)
+LIMITS = Limits(call_seconds=60)
 SUBMISSION = Submission("tiny/run", "active", "predict", np.zeros(0, np.int32), guesses=())
 
 
@@ -68,7 +68,7 @@ class Server:
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     folder = tmp_path_factory.mktemp("tls")
-    limits = {"wait_seconds": 600, "call_seconds": 10, "step_seconds": 10}
+    limits = {"wait_seconds": 600, "call_seconds": 60, "step_seconds": 60}
     with dealt(folder, network={"transport": "tcp"}, limits=limits) as federation:
         made = {whom: files(folder / whom.party, whom) for whom in (PASSIVE, ACTIVE, COORDINATOR)}
         pin(made[PASSIVE], [made[ACTIVE], made[COORDINATOR]])

@@ -80,7 +80,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
         federation.start()
         eventually(lambda: "serving predictions" in federation.said("coordinator"))
         _be_refused(configs)
-        with urllib.request.urlopen(f"http://{address}/metrics", timeout=10) as answer:
+        with urllib.request.urlopen(f"http://{address}/metrics", timeout=60) as answer:
             page = answer.read().decode()
         seen = (
             {party: status(federation.config(party)) for party in PARTIES},

@@ -35,7 +35,7 @@ ON_SHARES = [
     ("passive", "Seed.answered:1"),
     ("coordinator", "Deal.answered:1"),
 ]
-#: Phase → run, and who is killed where: the first of each phase in `make test`, all in `make soak`.
+#: Phase → run, and who is killed where: the first of each in `make test` or `make facts`, all in `make soak`.
 PHASES: dict[str, tuple[str, list[tuple[str, str]]]] = {
     "align": ("lr", [("passive", "Identify.answered:1"), ("active", "Salt.answered:1")]),
     "blind": (

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from cells import Undisturbed, check, undisturbed_kinds
 from criterion import Draws, assert_numbered, assert_untouched
-from halved import halved
 from laboratory import payload
+from thinned import thinned
 from world import KINDS
 
 from vflens.errors import StorageError, VflensError
@@ -41,7 +41,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[
 
 
 @pytest.mark.parametrize(
-    ("kind", "link", "number"), halved((*key, i) for key, n in SHARES.items() for i in range(n))
+    ("kind", "link", "number"), thinned(((*key, i) for key, n in SHARES.items() for i in range(n)), 4)
 )
 def test_one_fault(undisturbed: Callable[[str], Undisturbed], kind: str, link: str, number: int) -> None:
     cells = undisturbed(kind).cells(link, seed=number)

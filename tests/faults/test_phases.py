@@ -12,6 +12,7 @@ from cells import Undisturbed
 from kills import ROLES
 from phases import PHASES, SECONDS, dealt, judge, killed, reborn, undisturbed_run
 from processes import eventually
+from thinned import thinned
 from world import quick
 
 from vflens.errors import UnavailableError
@@ -35,9 +36,12 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[
         yield of
 
 
-def test_a_party_killed_in_each_phase(tmp_path: Path, undisturbed: Callable[[str], Undisturbed]) -> None:
-    """All at a time: most of their time they wait for each other."""
-    killed(tmp_path, FIRST, undisturbed)
+@pytest.mark.parametrize("first", thinned([(0,), (1,)]))
+def test_a_party_killed_in_each_phase(
+    tmp_path: Path, undisturbed: Callable[[str], Undisturbed], first: int
+) -> None:
+    """Half of them at a time: most of their time they wait for each other."""
+    killed(tmp_path, FIRST[first::2], undisturbed)
 
 
 def test_a_party_killed_while_it_serves_an_operator(

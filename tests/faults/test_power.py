@@ -11,8 +11,8 @@ import pytest
 from accidents import Killed, acting
 from cells import Undisturbed, undisturbed_kinds
 from criterion import assert_same
-from halved import halved
 from power import Disk, Powered, disk_of
+from thinned import thinned
 from world import KINDS, World, dealt, quick
 
 from vflens import failpoints
@@ -34,7 +34,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[
         yield of
 
 
-@pytest.mark.parametrize("number", halved((number,) for number in range(CUTS)))
+@pytest.mark.parametrize("number", thinned((number,) for number in range(CUTS)))
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_loss_of_power_changes_no_bit(
     tmp_path: Path, undisturbed: Callable[[str], Undisturbed], kind: str, number: int

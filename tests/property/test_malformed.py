@@ -289,9 +289,9 @@ def send(channel: Any, act: type[acts.Act[Any]], noise: bytes, party: Party) -> 
     caller, rpc = str(caller_of(party, act)), RPCS[act]
     metadata = ((PARTY_KEY, caller), (TOKEN_KEY, CALLERS[caller][1]))
     if rpc.stream:
-        list(channel.stream_stream(rpc.path)(iter([noise, noise]), metadata=metadata, timeout=10))
+        list(channel.stream_stream(rpc.path)(iter([noise, noise]), metadata=metadata, timeout=60))
     else:
-        channel.unary_unary(rpc.path)(noise, metadata=metadata, timeout=10)
+        channel.unary_unary(rpc.path)(noise, metadata=metadata, timeout=60)
 
 
 @contextmanager

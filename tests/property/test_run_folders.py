@@ -28,7 +28,7 @@ from vflens.experiments.pages.report import render
 from vflens.experiments.results.record import read_runs
 from vflens.experiments.verify_log.verify import verify_logs
 
-EXAMPLES = int(os.environ.get("VFLENS_FOLDERS", "18"))
+EXAMPLES = int(os.environ.get("VFLENS_FOLDERS", "9"))
 LOGS = ("chain.bin", "digests.bin", "payload.bin")
 FILES = (
     *LOGS, "index.jsonl", "federation.json", "status.json", "heads.json", "state.json", "config.toml",

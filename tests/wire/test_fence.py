@@ -100,7 +100,7 @@ def test_a_wrong_number_of_restarts_is_refused(asked: Asked, address: str, sent:
     with grpc.insecure_channel(address) as channel:
         call: Any = channel.unary_unary(rpc.path, rpc.request.SerializeToString)
         with pytest.raises((grpc.RpcError, ValueError, UnicodeError)):
-            call(rpc.encode(Stop("run")), metadata=metadata, timeout=10)
+            call(rpc.encode(Stop("run")), metadata=metadata, timeout=60)
     assert not asked.acts
 
 

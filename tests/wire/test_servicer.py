@@ -84,7 +84,7 @@ def _unfinished(
 def test_strangers_who_open_calls_and_say_nothing_hold_no_thread(path: str) -> None:
     with _small_server() as address, _unfinished(address, path, 10) as calls:
         for call in calls:
-            call.exception(timeout=10)  # it has ended, one way or the other
+            call.exception(timeout=60)  # it has ended, one way or the other
         assert serves(address, LIMITS, 5.0)
         link = GrpcLink(
             "callee", address, caller="coordinator", token=CALLERS["coordinator"][1], limits=LIMITS
@@ -99,10 +99,10 @@ def test_without_tls_the_health_service_says_that_it_serves_and_no_more() -> Non
         check: Any = channel.unary_unary("/grpc.health.v1.Health/Check")
         serving = HealthCheckResponse(status=HealthCheckResponse.SERVING).SerializeToString()
         for service in ("", "callee", "vflens.PassiveParty"):
-            assert check(HealthCheckRequest(service=service).SerializeToString(), timeout=5) == serving
+            assert check(HealthCheckRequest(service=service).SerializeToString(), timeout=60) == serving
         listed: Any = channel.unary_unary("/grpc.health.v1.Health/List")
         with pytest.raises(grpc.RpcError) as refusal:
-            listed(b"", timeout=5)
+            listed(b"", timeout=60)
         assert refusal.value.code() is grpc.StatusCode.UNIMPLEMENTED
 
 
@@ -171,11 +171,11 @@ def test_a_call_closed_without_a_request_is_no_empty_message() -> None:
     with served(Stub(answer, Role.PASSIVE)) as address, grpc.insecure_channel(address) as channel:
         call: Any = channel.stream_unary(path)
         with pytest.raises(grpc.RpcError) as refused:
-            call(iter(()), metadata=metadata, timeout=10)
+            call(iter(()), metadata=metadata, timeout=60)
         assert refused.value.code() is grpc.StatusCode.INVALID_ARGUMENT
         assert refused.value.details() == f"a call of {path} was closed without a request: send exactly one"
         assert not asked
-        call(iter([b""]), metadata=metadata, timeout=10)
+        call(iter([b""]), metadata=metadata, timeout=60)
         assert asked == [acts.Stop("")]
 
 
@@ -246,7 +246,7 @@ def test_raw_connections_are_bounded_and_silent_ones_are_closed(monkeypatch: pyt
     monkeypatch.setattr(channel_module, "_HANDSHAKE_MS", 1_000)
     with ExitStack() as end, served(STUB, tcp=True) as address:
         host, port = address.split(":")
-        strangers = [socket.create_connection((host, int(port)), timeout=10) for _ in range(60)]
+        strangers = [socket.create_connection((host, int(port)), timeout=60) for _ in range(60)]
         for stranger in strangers:
             end.enter_context(stranger)
             stranger.setblocking(False)

@@ -51,12 +51,12 @@ def test_a_signal_is_a_negative_code(tmp_path: Path, forks: Forks, number: signa
     with pytest.raises(subprocess.TimeoutExpired):
         child.wait(0.01)
     child.send_signal(number)
-    assert child.wait(30) == -number
+    assert child.wait(100) == -number
     child.kill()  # no effect, and no error
 
 
 def test_a_code_is_the_child_s(tmp_path: Path, forks: Forks) -> None:
-    assert fork(forks, tmp_path, "exit 12").wait(30) == 12
+    assert fork(forks, tmp_path, "exit 12").wait(100) == 12
 
 
 def test_a_child_has_a_session_and_an_environment_of_its_own(tmp_path: Path, forks: Forks) -> None:
@@ -64,7 +64,7 @@ def test_a_child_has_a_session_and_an_environment_of_its_own(tmp_path: Path, for
     eventually(lambda: said(tmp_path) == "here 0077\n")
     assert os.getsid(child.pid) == child.pid
     other = fork(forks, tmp_path / "other", 'echo "${VFLENS_FAIL-none}"')
-    assert other.wait(30) == 0
+    assert other.wait(100) == 0
     assert said(tmp_path / "other") == "none\n"
     child.kill()
 
@@ -114,19 +114,19 @@ def test_no_wait_of_the_process_that_forks_is_long(tmp_path: Path, forks: Forks)
     child = fork(forks, tmp_path, "exec cat")
     process = that_forked(child)
     child.close()
-    assert child.wait(30) == 0
+    assert child.wait(100) == 0
     before = process.num_ctx_switches().voluntary
-    eventually(lambda: process.num_ctx_switches().voluntary > before + 5, 30)
+    eventually(lambda: process.num_ctx_switches().voluntary > before + 5)
 
 
 def test_a_child_s_input_ends_with_its_holder_alone(tmp_path: Path, forks: Forks) -> None:
     other = fork(forks, tmp_path / "other", "exec cat")
     child = fork(forks, tmp_path, "exec cat")
     child.close()
-    assert child.wait(30) == 0
+    assert child.wait(100) == 0
     assert other.poll() is None
     other.close()
-    assert other.wait(30) == 0
+    assert other.wait(100) == 0
 
 
 def test_a_process_that_forks_no_more_says_how_it_ended(tmp_path: Path, forks: Forks) -> None:
@@ -138,7 +138,7 @@ def test_a_process_that_forks_no_more_says_how_it_ended(tmp_path: Path, forks: F
     with pytest.raises(UnavailableError, match=r"^the process that starts the parties was killed by SIGKILL"):
         fork(forks, tmp_path / "other", "exec cat")
     child.send_signal(signal.SIGTERM)
-    assert child.wait(30) == 130  # nobody knows better
+    assert child.wait(100) == 130  # nobody knows better
 
 
 def test_a_program_that_cannot_be_loaded(tmp_path: Path) -> None:

@@ -117,8 +117,14 @@ def of(size: Size, seeds: int | None = None) -> FigureOptions:
     return FigureOptions(Pool(Path()), size, seeds=seeds)
 
 
-def made(name: str, folder: Path) -> tuple[dict[str, Any], str]:
-    facts = reproduce(name, FigureOptions(Pool(folder / ".cells"), "quick"), folder)
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Cells that pages have in common are computed once."""
+    return tmp_path_factory.mktemp("cells")
+
+
+def made(name: str, folder: Path, cells: Path | None = None) -> tuple[dict[str, Any], str]:
+    facts = reproduce(name, FigureOptions(Pool(cells or folder / ".cells"), "quick"), folder)
     return facts, Path(facts["page"]).read_text(encoding="utf-8")
 
 
@@ -127,9 +133,9 @@ def read_rows(facts: dict[str, Any]) -> list[dict[str, Any]]:
     return rows
 
 
-def test_attacks_of_a_server_see_one_client(tiny: None, tmp_path: Path) -> None:
+def test_attacks_of_a_server_see_one_client(tiny: None, tmp_path: Path, finished: Path) -> None:
     """Rows of others are scored nowhere, and each page's figures are those of granted training rows."""
-    facts, text = made("fao-fig3", tmp_path)
+    facts, text = made("fao-fig3", tmp_path, finished)
     rows = read_rows(facts)
     assert {(r["target"], r["scored_set"], r["rows"]) for r in rows} == {("client-1", "train", 3)}
     attacks = {"wgi", "cafe", "wmi", "wmi:granted", "bmi", "inverse_network:linear"}
@@ -151,9 +157,9 @@ def test_attacks_of_a_server_see_one_client(tiny: None, tmp_path: Path) -> None:
     assert settings["scenarios"][0]["defenses"] == []
 
 
-def test_table_3_has_both_of_its_attacks(tiny: None, tmp_path: Path) -> None:
+def test_table_3_has_both_of_its_attacks(tiny: None, tmp_path: Path, finished: Path) -> None:
     """And begins with what they miss without passports."""
-    facts, text = made("fao-table3", tmp_path)
+    facts, text = made("fao-table3", tmp_path, finished)
     ours = {(r["defense"], r["attack"]): r["error"] for r in read_rows(facts)}
     assert set(ours) == {(m.title, a) for m in clients.BLACK_BOX for a in ("bgi", "bmi")}
     lines = {row[0]: row for row in facts["tables"][0]["rows"]}
@@ -165,8 +171,8 @@ def test_table_3_has_both_of_its_attacks(tiny: None, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in ("fao-table4", "fao-fig4")])
-def test_every_page_is_whole(name: str, tiny: None, tmp_path: Path) -> None:
-    facts, text = made(name, tmp_path)
+def test_every_page_is_whole(name: str, tiny: None, tmp_path: Path, finished: Path) -> None:
+    facts, text = made(name, tmp_path, finished)
     refused = [n for n in facts["notes"] if "refused" in n or "failed" in n or "skipped" in n]
     assert refused == []
     assert facts["rows"] > 0

@@ -91,7 +91,7 @@ def test_a_page_of_many_runs_and_pictures(page: Page, tmp_path: Path) -> None:
         # Nothing blocks the page's thread for long: a frozen page answers late.
         began = time.monotonic()
         page.evaluate("new Promise(done => requestAnimationFrame(() => setTimeout(done, 0)))")
-        assert time.monotonic() - began < 20
+        assert time.monotonic() - began < 60
 
 
 def test_ctrl_c_ends_a_page_with_a_client(refused: Refused, tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_ctrl_c_ends_a_page_with_a_client(refused: Refused, tmp_path: Path) -> N
             process.send_signal(signal.SIGINT)
             for _ in lines:  # to an orderly end of the stream
                 pass
-        assert process.wait(20) == 0
+        assert process.wait(60) == 0
 
 
 def test_a_run_shows_its_folder(vflens: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -150,7 +150,7 @@ def test_a_page_on_a_terminal_stays_until_interrupted(tmp_path: Path) -> None:
         assert address is not None
         assert httpx.get(address[0]).status_code == 403
         process.send_signal(signal.SIGINT)
-        assert process.wait(20) == 3
+        assert process.wait(60) == 3
     os.close(leader)
     with pytest.raises(httpx.ConnectError):
         httpx.get(address[0])
@@ -168,7 +168,7 @@ def test_a_page_ends_with_a_command_that_was_killed(tmp_path: Path) -> None:
         assert address is not None
         (page,) = psutil.Process(process.pid).children()
         process.kill()
-        assert psutil.wait_procs([page], timeout=40)[1] == []
+        assert psutil.wait_procs([page], timeout=100)[1] == []
     with pytest.raises(httpx.ConnectError):
         httpx.get(address[0])
 

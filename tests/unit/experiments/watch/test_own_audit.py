@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import subprocess
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,8 +16,8 @@ import pytest
 from axe import serious
 from browser import chromium, page
 from commandline import Refused, refused, vflens
+from livepage import addressed
 from playwright.sync_api import Page, expect
-from processes import ENVIRONMENT, VFLENS
 
 from vflens.errors import ConfigError, DataError, VflensError
 from vflens.experiments.watch import own_audit_app
@@ -41,14 +40,8 @@ def table(folder: Path, name: str = "mine.csv") -> Path:
 @contextmanager
 def serving(*more: str) -> Iterator[str]:
     """The address of a page; its process is ended by SIGTERM."""
-    command = [*VFLENS, "audit", "--serve", "--json", *more]
-    with subprocess.Popen(command, env=ENVIRONMENT, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            yield json.loads(process.stdout.readline())["address"]
-        finally:
-            process.terminate()
-            process.wait(20)
+    with addressed("audit", "--serve", "--json", *more) as (_, address):
+        yield address
 
 
 def tab_to(page: Page, name: str) -> None:
@@ -93,9 +86,7 @@ def test_an_audit_by_keyboard(page: Page, tmp_path: Path) -> None:
         with page.expect_file_chooser() as chooser:
             page.keyboard.press("Enter")
         chooser.value.set_files(file)
-        expect(page.get_by_role("checkbox", name="share age")).to_be_checked(
-            timeout=30_000
-        )  # a loaded machine
+        expect(page.get_by_role("checkbox", name="share age")).to_be_checked()
         expect(page.get_by_role("combobox", name="job holds")).to_have_value("one_hot")
         expect(page.get_by_role("checkbox", name="share count")).not_to_be_checked()  # it names rows
         assert serious(page) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import signal
 from errno import EACCES
 from pathlib import Path
 
@@ -151,7 +152,7 @@ def test_the_last_state_is_sent_before_a_page_ends(tmp_path: Path) -> None:
             write_party(
                 run / "coordinator", "coordinator", status={"state": "failed", "reason": "the last word"}
             )
-            process.terminate()
+            process.send_signal(signal.SIGTERM)
             facts = [json.loads(line.removeprefix("data: ")) for line in lines if line.startswith("data: ")]
     assert any("the last word" in panel["html"] for panel in facts)
 

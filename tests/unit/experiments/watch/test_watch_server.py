@@ -96,7 +96,7 @@ def test_a_browser_in_the_foreground_is_opened_once_the_page_answers(monkeypatch
         run(of, sockets)
 
     def opened(address: str) -> None:
-        answers.append(httpx.get(address, follow_redirects=True, timeout=20).status_code)
+        answers.append(httpx.get(address, follow_redirects=True, timeout=60).status_code)
         started[0].should_exit = True
 
     monkeypatch.setattr(uvicorn.Server, "run", noted)
