@@ -17,7 +17,7 @@ from vflens.config.compatibility import build_attacks, build_defenses, check_dev
 from vflens.coordinator.leader import Leader
 from vflens.coordinator.vertical.coordinator import Coordinator
 from vflens.errors import VflensError
-from vflens.experiments.run.trained import TRAINED
+from vflens.experiments.run.loading import TRAINED
 from vflens.member.stage import Stage
 from vflens.member.suspicions import check_defenses
 from vflens.protocol.link import InProcessLink, Link

@@ -24,8 +24,7 @@ from vflens.experiments.pages.drawing import Drawing
 from vflens.experiments.pages.page import plotly, templates, write_page
 from vflens.experiments.results.findings import of_label, of_member
 from vflens.experiments.run.dealer import data_set
-from vflens.experiments.run.loading import experiment_kind
-from vflens.experiments.run.trained import TRAINED
+from vflens.experiments.run.loading import TRAINED, experiment_kind
 from vflens.experiments.sweeps import cap
 from vflens.experiments.sweeps.explorer import explained, packed
 from vflens.experiments.sweeps.pool import Cell, Pool, Rows, Share, write_rows
