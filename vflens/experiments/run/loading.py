@@ -14,8 +14,8 @@ from vflens.experiments.run.horizontal.experiment import HorizontalExperiment
 from vflens.experiments.run.vertical.experiment import Experiment
 from vflens.types import Array, Setting
 
-#: What training left in the parties of a run in one process, for runs that would train the same bits: data party →
-#: its state; empty: none has trained yet. None: nothing is kept.
+#: What training left in a run in one process, for runs that would train the same bits: data party → its
+#: state; empty: none has trained yet. None: nothing is kept.
 TRAINED: ContextVar[dict[str, Mapping[str, Array]] | None] = ContextVar("TRAINED", default=None)
 
 #: Every setting that can be run.
