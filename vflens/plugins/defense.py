@@ -38,6 +38,16 @@ _BLOCK = 64  # rows that share a stream: few enough to draw all of them for one
 #: Inner hooks on the rows of one exchange. A restart repeats those of training, so their draws repeat too.
 BATCH_HOOKS = ("on_batch", "on_batch_labels")
 INNER_HOOKS = ("on_inputs", "on_labels", *BATCH_HOOKS, "on_received", "on_outputs", "wrap_model", "penalty")
+#: When a value comes past a hook; a model comes past the others before training.
+PHASES: Mapping[str, tuple[Phase, ...]] = {
+    **dict.fromkeys(("on_inputs", "on_labels", "on_batch_labels"), (Phase.TRAIN,)),
+    **dict.fromkeys(("on_received", "on_update"), (Phase.TRAIN,)),
+    "on_batch": (Phase.TRAIN, Phase.PREDICT),
+    "on_gradient": (Phase.TRAIN, Phase.DISCLOSE),
+    "on_embedding": (Phase.PREDICT, Phase.TRAIN, Phase.DISCLOSE),
+    **dict.fromkeys(("on_outputs", "on_scores"), (Phase.PREDICT,)),
+    **dict.fromkeys(("on_parameters", "on_dataset"), (Phase.DISCLOSE,)),
+}
 
 
 def _unheard(score: float, alarm: bool) -> None:
@@ -267,6 +277,11 @@ class Defense(BaseModel):
         """The names of the hooks that this defence overrides."""
         names = (*INNER_HOOKS, *GATE_HOOKS.values())
         return frozenset(n for n in names if getattr(cls, n) is not getattr(Defense, n))
+
+    @classmethod
+    def trains(cls) -> bool:
+        """Whether it acts before or in training, so that another model comes of it."""
+        return any(Phase.TRAIN in PHASES.get(hook, (Phase.TRAIN,)) for hook in cls.hooks())
 
 
 NamedDefense: TypeAlias = tuple[str, Defense]  # the name is that of the registry

@@ -30,7 +30,7 @@ def sync(descriptor: int, path: Path) -> None:
     Raises:
         OSError: the disk failed.
     """
-    if _folders and _is_kept(path):
+    if _is_kept(path):
         os.fdatasync(descriptor)
 
 
@@ -62,7 +62,7 @@ def sync_name(file: Path) -> None:
 
 
 def _is_kept(path: Path) -> bool:
-    return not _folders.isdisjoint(path.parents)
+    return bool(_folders) and not _folders.isdisjoint(path.parents)
 
 
 def _sync_folder(folder: Path) -> None:

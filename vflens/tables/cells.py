@@ -14,7 +14,7 @@ from csv import reader as csv_rows
 from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from vflens.errors import DataError
 from vflens.names import repeated
@@ -35,6 +35,8 @@ ROW_NUMBER = "row number"
 _NONE: Mapping[str, Sequence[str]] = MappingProxyType({})
 _HEADER_BYTES, _FIRST = 1 << 16, 200
 _CELLS = 1 << 20  # of parquet that are read together
+_CSV_CELLS = 1 << 24  # the same of CSV, where all columns cannot be kept: 128 MiB of numbers
+Whole: TypeAlias = Callable[[Sequence[str]], None]
 ROW_NUMBERS = re.compile(r"__index_level_\d+__")
 _UNNAMED = re.compile(r"Unnamed: \d+(\.\d+)?")  # as pandas reads and writes it
 
@@ -138,11 +140,11 @@ class TableFile:
                 "vflens check FILE --write own.toml find the delimiter"
             )
 
-    def chunks(self, names: Sequence[str]) -> Iterator[tuple[int, str, pa.Array]]:
+    def chunks(self, names: Sequence[str], whole: Whole | None = None) -> Iterator[tuple[int, str, pa.Array]]:
         """See :meth:`vflens.tables.reading.RawTable.chunks`; of parquet few columns at a time, in a third of
         the memory.
         """
-        used, together = 0, self._together if self.is_parquet else max(1, len(names))
+        used, together = 0, self._together if self.is_parquet or whole else max(1, len(names))
         for some in [names[i : i + together] for i in range(0, len(names), together)]:
             start = 0
             for block in self.blocks(some):
@@ -151,6 +153,8 @@ class TableFile:
                 for name, cells in block.items():
                     yield start, name, cells
                 start += len(block[some[0]])
+            if whole:
+                whole(some)
 
     def blocks(
         self, names: Sequence[str], report: Callable[[int, int], None] = lambda done, total: None
@@ -214,6 +218,13 @@ class TableFile:
                 "it, store it as a plain .csv"
             )
 
+    @property
+    def _together(self) -> int:
+        """How many columns are read at a time: each time the reader goes through the whole file."""
+        if self.is_parquet:
+            return max(1, _CELLS // max(1, int(self._facts.num_rows)))
+        return len(self.names) if self._packed else max(1, int(_CSV_CELLS * self._line_bytes / self._size))
+
     # CSV: all columns together and as text, since types guessed from the first rows would fail on later ones.
 
     def _raw(self) -> tuple[pa.OSFile, pa.NativeFile]:
@@ -247,6 +258,7 @@ class TableFile:
         """The cells of the first lines, at least one."""
         head = self._raw()[1].read(_HEADER_BYTES).decode(self._encoding, "replace").removeprefix("\ufeff")
         lines = head.splitlines()[: -1 if len(head) > _HEADER_BYTES // 4 else None]
+        self._line_bytes = len(head) / max(1, len(lines))  # about
         return list(islice(csv_rows(lines, delimiter=self._delimiter), _FIRST)) or [[]]
 
     def _csv_batches(self, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
@@ -284,11 +296,6 @@ class TableFile:
             and c.logical_type.type != "DECIMAL"
         }
         return self._facts.schema.to_arrow_schema()
-
-    @property
-    def _together(self) -> int:
-        """How many columns are read at a time: each opening of the file goes through all of them."""
-        return max(1, _CELLS // max(1, int(self._facts.num_rows)))
 
     def _column_chunks(self) -> Iterator[pq.ColumnChunkMetaData]:
         for group in map(self._facts.row_group, range(self._facts.num_row_groups)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -33,11 +34,12 @@ def as_floats(cells: pa.Array) -> Array:
     Raises:
         pyarrow.ArrowException: a cell is no number.
     """
+    import pyarrow as pa
     import pyarrow.compute as pc
 
-    if is_text(cells.type):
-        cells = pc.utf8_trim_whitespace(cells)  # "1, 2" is two numbers
-    return in_numpy(cells)
+    with suppress(pa.ArrowException):
+        return in_numpy(cells)  # mostly nothing is to be trimmed
+    return in_numpy(pc.utf8_trim_whitespace(cells) if is_text(cells.type) else cells)  # "1, 2": two numbers
 
 
 def as_text(name: str, cells: pa.Array) -> pa.Array:

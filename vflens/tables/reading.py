@@ -7,7 +7,7 @@ the file to the message.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, cast
 
@@ -41,9 +41,12 @@ class RawTable(Protocol):
     names: Sequence[str]
     rows: int  # 0 if that is known at its end
 
-    def chunks(self, names: Sequence[str]) -> Iterator[tuple[int, str, pa.Array]]:
+    def chunks(
+        self, names: Sequence[str], whole: Callable[[Sequence[str]], None] | None = None
+    ) -> Iterator[tuple[int, str, pa.Array]]:
         """Yield (first row, name, values) of some cells at a time, until all of ``names`` are read; a
-        column's in order.
+        column's in order. ``whole`` gets the names of those that are read to their end, of a long file
+        few at a time.
         """
 
     def are_bytes(self, names: Sequence[str]) -> bool:

@@ -11,20 +11,10 @@ import pytest
 from scipy.special import log_softmax
 
 from vflens.array import ScaledColumns
-from vflens.plugins.defense import Context, Defense
+from vflens.plugins.defense import PHASES, Context, Defense
 from vflens.testing.attacks import nothing_drawn
 from vflens.types import Array, Claim, Exchange, Owner, Phase
 
-#: When a value comes past a hook.
-PHASES: Mapping[str, tuple[Phase, ...]] = {
-    **dict.fromkeys(("on_inputs", "on_labels", "on_batch_labels"), (Phase.TRAIN,)),
-    **dict.fromkeys(("on_received", "on_update"), (Phase.TRAIN,)),
-    "on_batch": (Phase.TRAIN, Phase.PREDICT),
-    "on_gradient": (Phase.TRAIN, Phase.DISCLOSE),
-    "on_embedding": (Phase.PREDICT, Phase.TRAIN, Phase.DISCLOSE),
-    **dict.fromkeys(("on_outputs", "on_scores"), (Phase.PREDICT,)),
-    **dict.fromkeys(("on_parameters", "on_dataset"), (Phase.DISCLOSE,)),
-}
 #: What breaks careless code: ties for the maximum, zeros, one-hot rows, near-ties, many tiny scores.
 AWKWARD_SCORES: Mapping[str, Array] = {
     "random": log_softmax(np.random.default_rng(3).normal(0, 3, (50, 5)), axis=1),

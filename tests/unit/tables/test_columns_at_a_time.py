@@ -1,4 +1,4 @@
-"""The check of a parquet file holds the numbers of one column, and reads most columns once."""
+"""The check of a long file holds the numbers of few columns, and of parquet reads most columns once."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ import pytest
 from vflens.experiments.run.check import check
 from vflens.experiments.run.own_tables import describe
 from vflens.tables import cells
+from vflens.tables.description import PartyFile
+from vflens.tables.files import check_party_table
 from vflens.tables.own_check import writer
 from vflens.tables.own_check.profile import ColumnProfile
 
@@ -58,6 +60,34 @@ def test_numbers_of_one_column_are_held(table: pd.DataFrame, tmp_path: Path, hel
     assert held == [1] * COLUMNS
 
 
+@pytest.mark.parametrize("write", [False, True], ids=["check", "write"])
+def test_few_columns_of_a_long_csv_file_are_held(
+    table: pd.DataFrame, tmp_path: Path, held: list[int], monkeypatch: pytest.MonkeyPatch, write: bool
+) -> None:
+    file = tmp_path / "own.csv"
+    table.to_csv(file, index=False)
+    spec = PartyFile(file=file, id_column="id")
+    whole = check_party_table(spec)
+    assert max(held) == COLUMNS
+    monkeypatch.setattr(cells, "_CSV_CELLS", 3 * ROWS)
+    held.clear()
+    if write:
+        describe(file, tmp_path / "own.toml")
+    else:
+        assert check_party_table(spec) == whole
+    assert len(held) == COLUMNS
+    assert max(held) < 5
+
+
+def test_many_small_blocks_become_few_arrays() -> None:
+    column, rng = ColumnProfile("a", None, categorical=False, keeps_gaps=False), np.random.default_rng(0)
+    blocks = [rng.normal(size=300) for _ in range(1000)]
+    for i, block in enumerate(blocks):
+        column.add(pa.array(block), 300 * i)
+    assert len(column._numbers) < 100
+    assert (column.numbers() == np.concatenate(blocks)).all()
+
+
 def test_a_column_of_numbers_is_read_once(
     table: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -77,11 +107,12 @@ def test_a_column_of_numbers_is_read_once(
     assert (facts["rows"], facts["columns"], read.count("c4")) == (ROWS, COLUMNS, 1)
 
 
+@pytest.mark.parametrize("csv_cells", [1 << 24, 3 * ROWS], ids=["CSV together", "CSV three by three"])
 @pytest.mark.parametrize("at_once", [1 << 24, 3 * ROWS], ids=["together", "three by three"])
 def test_words_are_those_of_a_csv_file(
-    table: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int
+    table: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_once: int, csv_cells: int
 ) -> None:
-    """A CSV file is read with all columns together."""
+    monkeypatch.setattr(cells, "_CSV_CELLS", csv_cells)
     table["sum"] = table["c1"] + 2 * table["c7"]
     table["gap"] = table["c2"].where(np.arange(ROWS) % 9 > 0)
     table["word"] = np.where(np.arange(ROWS) % 3 > 0, "red", "blue")

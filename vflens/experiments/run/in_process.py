@@ -15,7 +15,10 @@ from vflens.config import (
 )
 from vflens.config.compatibility import build_attacks, build_defenses, check_device
 from vflens.coordinator.leader import Leader
+from vflens.coordinator.vertical.coordinator import Coordinator
 from vflens.errors import VflensError
+from vflens.experiments.run.loading import TRAINED
+from vflens.member.stage import Stage
 from vflens.member.suspicions import check_defenses
 from vflens.protocol.link import InProcessLink, Link
 from vflens.protocol.roles import ROLES
@@ -67,13 +70,27 @@ class LocalFederation:
     def run(self) -> None:
         """One whole run; the status in every party's folder records its end."""
         with self._statuses():
-            self.leader.lead()
+            self._lead()
             self.complete()
             for member in self.members():
                 member.flush()
                 check_defenses(member)
             self.leader.check_model()
             self.leader.stop()
+
+    def _lead(self) -> None:
+        """Prepare, train and open predictions; data parties take up what a run before this one trained."""
+        kept, leader = TRAINED.get(), self.leader
+        if kept and isinstance(leader, Coordinator):
+            leader.prepare()
+            for name, party in self.led.items():
+                party.load(kept[name])
+            leader.advance(Stage.DISCLOSED)  # training is over
+        leader.lead()
+        if kept == {}:
+            for name, party in self.led.items():
+                party.settle()
+                kept[name] = party.state()
 
     def complete(self) -> None:
         """What all data parties do once training is over."""

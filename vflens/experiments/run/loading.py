@@ -1,6 +1,7 @@
 """The experiment in a TOML file, of whichever setting."""
 
 from collections.abc import Mapping
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -11,7 +12,11 @@ from vflens.errors import ConfigError
 from vflens.experiments.run.any_experiment import AnyPartiesExperiment
 from vflens.experiments.run.horizontal.experiment import HorizontalExperiment
 from vflens.experiments.run.vertical.experiment import Experiment
-from vflens.types import Setting
+from vflens.types import Array, Setting
+
+#: What training left in a run in one process, for runs that would train the same bits: data party → its
+#: state; empty: none has trained yet. None: nothing is kept.
+TRAINED: ContextVar[dict[str, Mapping[str, Array]] | None] = ContextVar("TRAINED", default=None)
 
 #: Every setting that can be run.
 KINDS: Mapping[Setting, type[AnyPartiesExperiment]] = {

@@ -43,10 +43,13 @@ _ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM
 
 @dataclass(frozen=True)
 class Cell:
-    """One computation: ``key`` identifies it (JSON values), ``arguments`` are its input."""
+    """One computation: ``key`` identifies it (JSON values), ``arguments`` are its input; those of one
+    ``group`` run one after the other, since each leaves in its process what the next one needs.
+    """
 
     key: Facts
     arguments: tuple[Any, ...] = ()
+    group: str = ""
 
     def file(self) -> str:
         """The name of its file: a digest of key and code, so that changed code computes it again."""
@@ -164,7 +167,9 @@ class Pool:
         self.progress(len(done), len(cells))
         if self.only_finished:
             return [done.get(i, []) for i in range(len(cells))]
+        first: dict[str, int] = {}
         missing = [i for i in range(len(cells)) if i not in done]
+        missing.sort(key=lambda i: first.setdefault(cells[i].group or str(i), i))
         for i, rows in self._computed(work, cells, missing):
             write_rows(self.folder / cells[i].file(), rows)
             done[i] = rows

@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 import math
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +24,7 @@ from vflens.experiments.pages.drawing import Drawing
 from vflens.experiments.pages.page import plotly, templates, write_page
 from vflens.experiments.results.findings import of_label, of_member
 from vflens.experiments.run.dealer import data_set
-from vflens.experiments.run.loading import experiment_kind
+from vflens.experiments.run.loading import TRAINED, experiment_kind
 from vflens.experiments.sweeps import cap
 from vflens.experiments.sweeps.explorer import explained, packed
 from vflens.experiments.sweeps.pool import Cell, Pool, Rows, Share, write_rows
@@ -32,7 +32,7 @@ from vflens.experiments.sweeps.sweep_file import AnySweep, SweepFile, cells
 from vflens.experiments.sweeps.sweep_page import called, drawing, of_variant
 from vflens.storage.files import write_whole
 from vflens.storage.metrics import Name
-from vflens.types import Document, Facts
+from vflens.types import Array, Document, Facts
 
 if TYPE_CHECKING:
     from vflens.experiments.results.record import RecordedRun
@@ -47,20 +47,31 @@ _ASSUMED = {
 }
 
 
-def run_cell(place: Document, settings: Document, *, scratch: str) -> Rows:
+def run_cell(place: Document, settings: Document, trains: str = "", *, scratch: str) -> Rows:
     """Run one federation; a row per attack, target and scored set, and one (``refused``) per failure.
 
     Rows of attacks on labels name the ``adversary``, since several parties may run the same one. Their error
     is the share of wrong labels. Rows of attacks on membership name it too; their error is 1 − AUC. An attack
     on whose row it is has one row of all clients; its error is the share named wrongly.
 
-    Its folder, with every party's table, lies below ``scratch`` and is removed at the end.
+    Its folder, with every party's table, lies below ``scratch`` and is removed at the end. What decides its
+    training is the digest ``trains``: a cell with that of the one before in this process does not train
+    again. "": it trains.
     """
+    kept = TRAINED.set(_trained(trains) if trains else None)
     try:
         with finished(settings, scratch) as done:
             return _cell_rows(place, done, *done.attackers)
     except (ConfigError, DefenseError) as error:
         return [{**place, "refused": f"was refused: {error}"}]
+    finally:
+        TRAINED.reset(kept)
+
+
+@lru_cache(maxsize=1)
+def _trained(trains: str) -> dict[str, Mapping[str, Array]]:
+    """What the training of this digest left, in the one that this process has."""
+    return {}
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
@@ -11,7 +12,8 @@ from typing import Any, TypeAlias
 
 from pydantic import Field, FiniteFloat, StrictBool, StrictInt, TypeAdapter, model_validator
 
-from vflens.config import Name, Plugin, Settings, read_toml, validate
+from vflens.config import Name, Plugin, Settings, build_plugins, read_toml, validate
+from vflens.errors import ConfigError, PluginError
 from vflens.experiments.run.any_experiment import AnyPartiesExperiment, DefenseAt, Scenario
 from vflens.experiments.run.horizontal.experiment import HorizontalExperiment
 from vflens.experiments.run.loading import experiment_kind, load_as
@@ -19,7 +21,10 @@ from vflens.experiments.run.vertical.experiment import Experiment
 from vflens.experiments.sweeps.pool import Cell
 from vflens.experiments.sweeps.sweep_page import OF_ROUNDS, UNDEFENDED
 from vflens.plugins.attack import up_to_affine
-from vflens.types import Document, Facts, Setting
+from vflens.plugins.defense import installed_defense
+from vflens.plugins.malicious import breaks_protocol
+from vflens.registry import ATTACKS
+from vflens.types import Document, Facts, Phase, Setting
 
 _MOST_SEEDS = 10_000  # each is a cell of every defence
 
@@ -194,16 +199,43 @@ def cells(sweep: AnySweep) -> list[Cell]:
 
     Their keys hold digests of the parties' own files: a resumed sweep never mixes rows of two tables.
     """
-    plain = _plain(sweep)
+    plain, reads_training = _plain(sweep), _reads_training(sweep)
     contents = {name: _digest(spec.file) for name, spec in sweep.files.items()}
     return [
-        Cell({"place": place, "experiment": settings, "files": contents}, (place, settings))
+        Cell({"place": place, "experiment": settings, "files": contents}, (place, settings, trains), trains)
         for varied, changed in sweep.variants()
         for title, value, defenses in _strengths(sweep)
         for seed in range(sweep.seed, sweep.seed + sweep.sweep.seeds)
         for place in [{"defense": title, "strength": value, "seed": seed, **varied}]
-        for settings in [{**plain, **changed, "seed": seed, "scenarios": [_scenario(defenses)]}]
+        for shared in [{**plain, **changed, "seed": seed}]
+        for settings in [{**shared, "scenarios": [_scenario(defenses)]}]
+        for trains in [
+            "" if reads_training or any(map(_trains, defenses)) else _text_digest([shared, contents])
+        ]
     ]
+
+
+def _reads_training(sweep: AnySweep) -> bool:
+    """Whether its runs must train to give their rows: an attack reads messages of training or changes them,
+    training is on shares, or it is in rounds.
+    """
+    if sweep.setting is not Setting.VERTICAL or sweep.training.is_protected:
+        return True
+    try:
+        attacks = [attack for _, attack in build_plugins(ATTACKS, sweep.attacks)]
+    except (ConfigError, PluginError):  # each cell says so
+        return True
+    return any(Phase.TRAIN in a.declared().phases or breaks_protocol(type(a)) for a in attacks)
+
+
+def _trains(defense: DefenseAt) -> bool:
+    """Whether another model comes of ``defense``; of one that is not installed each cell says so."""
+    kind = installed_defense(defense.name)
+    return kind is None or kind.trains()
+
+
+def _text_digest(facts: Any) -> str:
+    return hashlib.blake2b(json.dumps(facts, sort_keys=True).encode(), digest_size=12).hexdigest()
 
 
 def _plain(sweep: AnySweep) -> Document:

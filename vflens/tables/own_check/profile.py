@@ -1,7 +1,7 @@
 """What a party's file holds, column by column, in one pass and before it is read as described.
 
 Nothing is refused here: :mod:`vflens.tables.own_check.flaws` says what is to be mended. Memory holds numbers
-and different texts, of parquet those of one column.
+and different texts of few columns at a time.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ TOTAL = (
     r"insgesamt|gesamtergebnis|ergebnis)\P{L}*$"
 )
 MANY = 20  # rows: fewer may all differ by chance
+_PARTS, _PART_ROWS = 64, 1 << 14  # of a column that are joined, each of less rows
 
 
 @dataclass(eq=False)
@@ -147,6 +148,9 @@ class ColumnProfile:
         if self._conversion.fault:
             self._add_texts(cells)
         self._numbers.append(numbers)
+        recent = self._numbers[-_PARTS:]
+        if len(recent) == _PARTS and len(recent[0]) < _PART_ROWS:  # many small blocks leave holes in the heap
+            self._numbers[-_PARTS:] = [np.concatenate(recent)]
         if self.kind is None and is_text(cells.type):
             self.leading_zeros += _leading_zeros(cells)
         if self.kind is None and beyond_exact(numbers):
@@ -209,7 +213,13 @@ def profile(
     ids: list[pa.Array] = []
     classes: dict[str, None] = {}
     rows, gaps = 0, [np.zeros(0, np.int64)]
-    for first, name, found in cells.chunks([spec.id_column, *names, *([] if label is None else [label])]):
+
+    def whole(some: Sequence[str]) -> None:
+        for name in filter(columns.__contains__, some):
+            see(columns[name])
+
+    wanted = [spec.id_column, *names, *([] if label is None else [label])]
+    for first, name, found in cells.chunks(wanted, whole):
         if name == spec.id_column:
             ids.append(as_text(name, found.filter(_mask(~_empty(found)))))
             rows += len(found)
@@ -218,12 +228,8 @@ def profile(
             classes |= dict.fromkeys(as_text(name, found).unique().drop_null().to_pylist())
             continue
         empty = columns[name].add(found, first)
-        if not columns[name].keeps_gaps:
+        if empty.any() and not columns[name].keeps_gaps:  # small arrays would hold the heap of others
             gaps.append(first + np.flatnonzero(empty))
-        if columns[name].rows == cells.rows:
-            see(columns[name])
-    for column in () if cells.rows else columns.values():  # of CSV
-        see(column)
     lost = len(np.unique(np.concatenate(gaps)))
     kept = pa.chunked_array(ids, pa.string())
     repeats = len(kept) - pc.count_distinct(kept).as_py()
@@ -260,8 +266,9 @@ def _leading_zeros(cells: pa.Array) -> int:
     """How many texts of numbers begin with a 0 that numbers lose; three tests are faster than a pattern."""
     import pyarrow.compute as pc
 
-    zero, below_1 = (in_numpy(pc.starts_with(cells, text)) == 1 for text in ("0", "0."))
-    return int((zero & ~below_1 & (in_numpy(pc.binary_length(cells)) > 1)).sum())
+    zero, below_1 = (pc.starts_with(cells, text) for text in ("0", "0."))
+    longer = pc.greater(pc.binary_length(cells), 1)
+    return int(pc.sum(pc.and_(pc.and_not(zero, below_1), longer)).as_py() or 0)
 
 
 def _rounded(cells: pa.Array, numbers: Array) -> int:

@@ -58,12 +58,12 @@ def test_a_sweep_gives_what_its_runs_give_and_resumes(
     what, count = sweep(), 0
     whole = module.run_cell
 
-    def interrupted(place: dict[str, Any], settings: dict[str, Any], *, scratch: str) -> Rows:
+    def interrupted(*arguments: Any, scratch: str) -> Rows:
         nonlocal count
         count += 1
         if count == 4:
             raise KeyboardInterrupt
-        return whole(place, settings, scratch=scratch)
+        return whole(*arguments, scratch=scratch)
 
     pool = Pool(tmp_path / "cells")
     monkeypatch.setattr(module, "run_cell", interrupted)
@@ -97,7 +97,7 @@ def test_an_interrupted_sweep_leaves_no_tables_behind(
 ) -> None:
     left: list[Path] = []
 
-    def killed(place: dict[str, Any], settings: dict[str, Any], *, scratch: str) -> Rows:
+    def killed(*arguments: Any, scratch: str) -> Rows:
         left.append(Path(scratch) / "tables")
         left[0].mkdir()
         raise KeyboardInterrupt

@@ -52,11 +52,11 @@ def test_parts_are_merged_to_the_bytes_of_one_machine(
     what, whole, computed = SweepFile.model_validate(SETTINGS), module.run_cell, list[tuple[str, Any]]()
     alone = run_sweep(what, Pool(tmp_path / "alone"), tmp_path / "one", "again")
 
-    def interrupted(place: dict[str, Any], settings: dict[str, Any], *, scratch: str) -> Rows:
+    def interrupted(place: dict[str, Any], *arguments: Any, scratch: str) -> Rows:
         computed.append((place["defense"], place["strength"]))
         if len(computed) == 2:
             raise KeyboardInterrupt
-        return whole(place, settings, scratch=scratch)
+        return whole(place, *arguments, scratch=scratch)
 
     monkeypatch.setattr(module, "run_cell", interrupted)
     pool = Pool(tmp_path / "shared")
