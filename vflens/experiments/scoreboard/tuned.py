@@ -42,7 +42,7 @@ def age(rows: Rows) -> str:
         )
     today = sum(row.get("key") in keys for of, own in asked.items() if (keys := _keys(*of)) for row in own)
     whole = counted(len(rows), "row", ",")
-    share = f"{today:,} of {whole} ({100 * today / len(rows):.0f} %)" if rows else whole
+    share = f"{today:,} of {whole} ({100 * today // len(rows)} %)" if rows else whole
     return f"{share} have the key of today's settings and code; what it gives of the others is not known."
 
 
