@@ -89,6 +89,10 @@ class Leader(Member):
         self._agreed = False  # whether all data parties have taken up the run
 
     @abstractmethod
+    def prepare(self) -> None:
+        """Describe the data parties, compare them, and prepare all of them."""
+
+    @abstractmethod
     def lead(self, check_alive: Callable[[], None] = lambda: None) -> None:
         """Lead a run from where it stands to where the data parties predict and attack.
 

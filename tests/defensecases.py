@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from vflens.models.networks.generator import keyed
-from vflens.plugins.defense import GATE_HOOKS, INNER_HOOKS, Defense
+from vflens.plugins.defense import GATE_HOOKS, INNER_HOOKS, PHASES, Defense
 from vflens.registry import DEFENSES
 from vflens.testing import defenses as contract
 from vflens.testing.defenses import context_of, owner_sees
@@ -31,7 +31,7 @@ def a_network() -> torch.nn.Module:
 
 
 def applied(name: str, hook: str, value: Any, phase: Phase | None = None) -> Any:
-    return contract.applied(CLASSES[name](), hook, phase or contract.PHASES[hook][0], value)
+    return contract.applied(CLASSES[name](), hook, phase or PHASES[hook][0], value)
 
 
 def wrapped(name: str, network: torch.nn.Module) -> torch.nn.Module:

@@ -27,10 +27,10 @@ from scipy.special import log_softmax
 from scipy.stats import chi2
 
 from vflens import defenses
-from vflens.plugins.defense import BATCH_HOOKS, GATE_HOOKS, Defense
+from vflens.plugins.defense import BATCH_HOOKS, GATE_HOOKS, PHASES, Defense
 from vflens.testing import DefenseContract
 from vflens.testing.attacks import nothing_drawn
-from vflens.testing.defenses import PHASES, context_of, keeps_argmax, owner_sees, value_at
+from vflens.testing.defenses import context_of, keeps_argmax, owner_sees, value_at
 from vflens.types import Array, Phase
 
 

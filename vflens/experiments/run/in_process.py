@@ -15,7 +15,6 @@ from vflens.config import (
 )
 from vflens.config.compatibility import build_attacks, build_defenses, check_device
 from vflens.coordinator.leader import Leader
-from vflens.coordinator.vertical.coordinator import Coordinator
 from vflens.errors import VflensError
 from vflens.experiments.run.loading import TRAINED
 from vflens.member.stage import Stage
@@ -81,7 +80,7 @@ class LocalFederation:
     def _lead(self) -> None:
         """Prepare, train and open predictions; data parties take up what a run before this one trained."""
         kept, leader = TRAINED.get(), self.leader
-        if kept and isinstance(leader, Coordinator):
+        if kept:
             leader.prepare()
             for name, party in self.led.items():
                 party.load(kept[name])

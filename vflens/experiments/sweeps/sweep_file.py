@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import product
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from pydantic import Field, FiniteFloat, StrictBool, StrictInt, TypeAdapter, model_validator
 
@@ -101,6 +101,7 @@ class HorizontalSweep(Sweep):
 class AnySweep(AnyPartiesExperiment):
     """What sweeps of both settings share: a table ``[sweep]``, and no scenarios."""
 
+    trains_once: ClassVar[bool] = False  # whether one training serves all defences that act after it
     attacks: tuple[Plugin, ...] = ()
     sweep: Sweep
 
@@ -143,6 +144,8 @@ class AnySweep(AnyPartiesExperiment):
 
 class SweepFile(Experiment, AnySweep):
     """A vertical experiment with a table ``[sweep]`` and without scenarios."""
+
+    trains_once: ClassVar[bool] = True
 
     @property
     def everyone(self) -> Sequence[str]:
@@ -219,7 +222,7 @@ def _reads_training(sweep: AnySweep) -> bool:
     """Whether its runs must train to give their rows: an attack reads messages of training or changes them,
     training is on shares, or it is in rounds.
     """
-    if sweep.setting is not Setting.VERTICAL or sweep.training.is_protected:
+    if not sweep.trains_once or sweep.training.is_protected:
         return True
     try:
         attacks = [attack for _, attack in build_plugins(ATTACKS, sweep.attacks)]
