@@ -60,7 +60,17 @@ def tuned_tables(boards: Sequence[Board], rows: Rows) -> Iterator[str]:
         if (board.federation, board.data) == (federation, data)
         for line in _lines(board, [r for r in rows if _is_of(r, board, attack)], attack, best)
     ]
-    heads = ["attack", "section", "settings", "rank", "relative error", "settings tried", "seconds"]
+    heads = [
+        "attack",
+        "section",
+        "default: rank",
+        "error",
+        "best settings",
+        "rank",
+        "error",
+        "tried",
+        "seconds",
+    ]
     yield from [_TUNED.format(seeds=len(TUNING_SEEDS)), table(heads, lines)] if lines else []
 
 
@@ -77,8 +87,7 @@ def _lines(board: Board, rows: Rows, attack: str, best: int) -> Iterator[list[st
     seconds = sum({r["seed"]: r["seconds"] for r in rows if r["seed"] in TUNING_SEEDS}.values())
     chosen = ", ".join(f"`{name} = {value}`" for name, value in GRIDS[attack][best].items()) or "default"
     budget = str(len(GRIDS[attack])), f"{seconds:.0f}"
-    yield [attack, board.title, "default", *_standing(board, default), "1", "–"]
-    yield [attack, board.title, f"tuned: {chosen}", *_standing(board, final), *budget]
+    yield [attack, board.title, *_standing(board, default), chosen, *_standing(board, final), *budget]
 
 
 def _standing(board: Board, found: CellResult) -> tuple[str, str]:
