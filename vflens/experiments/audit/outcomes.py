@@ -260,11 +260,14 @@ def shares(errors: Array, blind: Array) -> Array:
     return np.maximum(taken, 0.0)
 
 
-def by_column(reached: Sequence[AttackOutcome], subject: AuditSubject) -> tuple[Finding, ...]:
+def by_column(reached: Sequence[AttackOutcome], subject: AuditSubject, tries: int = 0) -> tuple[Finding, ...]:
     """Each whole column under the attack that takes most of it, of two alike that which errs less; the most
-    exposed first.
+    exposed first. ``tries`` attacks were tried, those ``reached`` by default.
     """
-    found = [[_finding(r, j, len(reached), subject) for r in reached] for j in range(len(subject.whole))]
+    if not reached:
+        return ()
+    tries = tries or len(reached)
+    found = [[_finding(r, j, tries, subject) for r in reached] for j in range(len(subject.whole))]
     return tuple(sorted((max(of, key=_most) for of in found), key=_most, reverse=True))
 
 
