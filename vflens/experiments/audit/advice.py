@@ -12,10 +12,9 @@ from vflens.experiments.audit.outcomes import AttackOutcome
 from vflens.experiments.audit.record import AuditRecord
 from vflens.experiments.audit.subject import AuditSubject
 from vflens.experiments.outcome.decide import State
-from vflens.experiments.outcome.words import deciding, number, percent, title
+from vflens.experiments.outcome.words import deciding, number, percent, title, undecided
 from vflens.models.settings import ON_SHARES
 from vflens.score.service import MIN_ROWS
-from vflens.types import Phase
 from vflens.words import counted
 
 #: Seconds of a core: of the program; for 1,000 rows of all defences, each column of theirs, a simulated
@@ -137,11 +136,11 @@ def protection(record: AuditRecord) -> str:
             "Training is in the clear, and what it gives away was not measured: expect every training row of "
             "yours to be found."
         )
-    columns = record.by_column
-    count = sum(f.state is State.FOUND and f.scored_set == Phase.TRAIN for f in columns)
+    columns = record.by_training
+    count = sum(f.state is State.FOUND for f in columns)
     return (
         f"Training is in the clear: whoever reads its messages finds {count} of "
-        f"{counted(len(columns), 'column')} better than a guess."
+        f"{counted(len(columns), 'column')} better than a guess{undecided(columns)}."
     )
 
 

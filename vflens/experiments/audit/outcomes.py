@@ -261,12 +261,13 @@ def shares(errors: Array, blind: Array) -> Array:
 
 
 def by_column(
-    reached: Sequence[AttackOutcome], subject: AuditSubject, failed: Iterable[str] = ()
+    reached: Sequence[AttackOutcome], subject: AuditSubject, failed: Iterable[str] = (), tries: int = 0
 ) -> tuple[Finding, ...]:
     """Each whole column under its worst attack, as :meth:`Findings.best` has it while some ``failed``; the
-    most exposed first.
+    most exposed first. ``tries`` attacks were tried, those ``reached`` by default.
     """
-    every = (_finding(r, j, len(reached), subject) for j in range(len(subject.whole)) for r in reached)
+    tries = tries or len(reached)
+    every = (_finding(r, j, tries, subject) for j in range(len(subject.whole)) for r in reached)
     return tuple(sorted(Findings(found=tuple(every), failed=tuple(failed)).best(), key=_most, reverse=True))
 
 

@@ -34,6 +34,7 @@ _OF_PLANNED = (
 )
 _OF_GIVEN = ("weights", "inputs", "others_drawn", "tells")
 _FOLLOWS = ("theory_disagreements", "strongest", "leak", "worst_model")  # of planned models
+_BY_COLUMN = ("by_column", "by_training")
 _MADE = ("tables", "files", "began", "version", "ended")  # by the command
 
 
@@ -89,7 +90,8 @@ class AuditRecord:
 
     ``units`` (d,): what 1 stands for in each column, () of pixels. ``blind``: MSE of blind guesses, of which
     ``blind_guess`` is the best. ``bounds`` and ``after_training`` are by attack, ``column_entropy`` in bits,
-    None where a column takes many values. ``by_column``: the attack that takes most of each whole column.
+    None where a column takes many values. ``by_column``: the attack that takes most of each whole column,
+    ``by_training`` that on training in the clear.
     ``failed`` and ``left_out`` say why, by name. ``fitting`` are the ``defenses`` that fit what is
     ``wanted``. ``tells``: by field of the model's file what it holds beyond its predictions. The last five
     the command adds.
@@ -121,6 +123,7 @@ class AuditRecord:
     bounds: Mapping[str, EarlyBounds] = field(default_factory=dict)
     after_training: Mapping[str, Closed] = field(default_factory=dict)
     by_column: tuple[Finding, ...] = ()
+    by_training: tuple[Finding, ...] = ()
     column_blind: tuple[float, ...] = ()
     column_entropy: tuple[float | None, ...] = ()
     utility: Mapping[str, Mean] = field(default_factory=dict)
@@ -157,6 +160,8 @@ class AuditRecord:
     def of(cls, bench: Bench, attacks: Sequence[AttackOutcome], **own: Any) -> AuditRecord:
         """What ``attacks`` reach on the rows of ``bench``, and what one kind of audit has of its ``own``."""
         subject, plan = bench.subject, bench.plan
+        counting = _counting(attacks, len(bench.rows))
+        of_training = [a for a in counting if a.phase is Phase.TRAIN]
         return cls(
             subject=subject.name,
             columns=tuple(bench.names),
@@ -169,7 +174,8 @@ class AuditRecord:
             blind_guess=bench.blind_guess,
             column_blind=tuple(column_blind(bench.truth, bench.guesses(bench.rows)).tolist()),
             attacks=tuple(attacks),
-            by_column=by_column(_counting(attacks, len(bench.rows)), subject, bench.failed),
+            by_column=by_column(counting, subject, bench.failed),
+            by_training=by_column(of_training, subject, bench.failed, len(counting)),
             wanted=plan.wanted(),
             plan=plan,
             **own,
@@ -246,7 +252,7 @@ class AuditRecord:
         left, follows = (_OF_PLANNED, ()) if self.is_given else (_OF_GIVEN, _FOLLOWS)
         known = vars(self) | {name: getattr(self, name) for name in (*follows, "own_units")}
         unset = {name for name in _MADE if known[name] is None}
-        by_name = {f: of for f, of in known.items() if f not in {"by_column", "trees", *left, *unset}}
+        by_name = {f: of for f, of in known.items() if f not in {*_BY_COLUMN, "trees", *left, *unset}}
         found: Document = _plain({**by_name, **(vars(self.trees) if self.trees else {})})
         return found
 

@@ -215,13 +215,16 @@ def title(finding: Finding, who: str = "", whose: str = "") -> str:
 
 def counted_columns(findings: Sequence[Finding]) -> str:
     """How many columns are found, and which are not: "8 of 10 columns found; kosten and crp not"."""
-    found = [f for f in findings if f.state is State.FOUND]
-    parts = [f"{len(found)} of {counted(len(findings), 'column')} found"]
-    for state, words in ((State.NOT_FOUND, "not"), (State.UNDECIDED, "not decided")):
-        names = [f.subject for f in findings if f.state is state]
-        if (names and found) or (state is State.UNDECIDED and names):
-            parts.append(f"{_listed(names)} {words}")
-    return "; ".join(parts)
+    count = sum(f.state is State.FOUND for f in findings)
+    missed = [f.subject for f in findings if f.state is State.NOT_FOUND]
+    named = f"; {_listed(missed)} not" if missed and count else ""
+    return f"{count} of {counted(len(findings), 'column')} found{named}{undecided(findings)}"
+
+
+def undecided(findings: Sequence[Finding]) -> str:
+    """Which columns are not decided: "; kosten and crp not decided"; "" where all are."""
+    names = [f.subject for f in findings if f.state is State.UNDECIDED]
+    return f"; {_listed(names)} not decided" if names else ""
 
 
 def _listed(names: Sequence[str]) -> str:

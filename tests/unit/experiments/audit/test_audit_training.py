@@ -97,6 +97,17 @@ def test_how_training_is_protected_stands_first(bank: AuditRecord, tmp_path: Pat
     assert "training rows each" in {row[0]: row[1] for row in table(bank)}["clear_columns"]
 
 
+def test_training_counts_columns_that_predictions_give_away_as_exactly(tmp_path: Path) -> None:
+    """One column and two classes: predictions give it exactly too, and their attack comes first."""
+    x = np.random.default_rng(7).normal(size=200)
+    lines = ["id,x,never", *(f"{i},{value:.4f},3" for i, value in enumerate(x))]
+    (tmp_path / "own.csv").write_text("\n".join(lines), encoding="utf-8")
+    subject = load_subject(str(tmp_path / "own.csv"), classes=2, columns=None, id_column="id")
+    record = audit(subject, Plan(models=2), _silent)
+    assert record.by_column[0].scored_set == Phase.PREDICT
+    assert protection(record).endswith("whoever reads its messages finds 1 of 2 columns better than a guess.")
+
+
 def test_secure_training_is_a_condition_of_every_figure() -> None:
     record = audit(_bank(), Plan(models=2, training="secure"), _silent)
     assert "Do not join as planned: in 19 of 20 simulated models" in sentences(record)[0]
@@ -182,6 +193,7 @@ def _made_up(
         "table_rows": 100,
         "wanted": ERROR,
         "by_column": (_income(min(attacks, key=lambda a: a.mse)),),
+        "by_training": tuple(_income(a) for a in attacks if a.phase is Phase.TRAIN),
         **changes,
     }
     return AuditRecord(training=training, attacks=tuple(attacks), **facts)
@@ -269,7 +281,12 @@ def test_rows_that_decide_nothing_are_no_reason_to_join(changes: dict[str, Any],
 
 def test_protection_in_every_case() -> None:
     assert "finds 1 of 1 column better than a guess" in protection(_made_up(read=0.0))
-    assert "finds 0 of 1 column better than a guess" in protection(_made_up(read=0.099))
+    open_ = protection(_made_up(read=0.099))
+    assert open_.endswith("finds 0 of 1 column better than a guess; income not decided.")
+    missed = _income(_attack("clear_columns", Phase.TRAIN, 0.2))
+    assert protection(_made_up(read=0.2, by_training=(missed,))).endswith(
+        "0 of 1 column better than a guess."
+    )
     assert "was not measured: expect every training row" in protection(_made_up())
     families = "softmax or linear regression only."
     assert f"that way with training.protection = 'shares', {families}" in protection(_made_up("secure"))
