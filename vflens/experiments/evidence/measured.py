@@ -1,7 +1,5 @@
 """The terms of a DPIA for what each recipient finds."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Sentences of a DPIA: the residual risk, what is declared, what is still to be."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 from vflens.experiments.evidence.declared import Declaration

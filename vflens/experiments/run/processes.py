@@ -6,8 +6,6 @@ any way, its children read the end of that input and stop. If one party fails, o
 the launcher stops the others.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import signal
@@ -18,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
+from typing import Self
 
 from vflens.errors import INTERRUPTED, StorageError, UnavailableError, VflensError, by_exit_code, first_cause
 from vflens.models.family import ModelFamily
@@ -94,7 +93,7 @@ class Processes:
             self.stop()
             raise
 
-    def __enter__(self) -> Processes:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

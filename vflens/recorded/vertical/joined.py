@@ -4,8 +4,6 @@ What one of them sent is no observation of the others. It is left out, and taken
 in.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 

@@ -1,10 +1,8 @@
 """FedAdOb's horizontal experiments: their federations, defences and attacks."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 from vflens.experiments.figures import FigureOptions
 from vflens.experiments.figures.fedadob.methods import FEATURES, FEDADOB, UNDEFENDED, Against, Method
@@ -23,7 +21,7 @@ class ClientMethod(Method):
     averaged: str = "fedavg"
     plugin: str = ""
 
-    def of(self, clients: Sequence[str]) -> ClientMethod:
+    def of(self, clients: Sequence[str]) -> Self:
         """The same at each of ``clients``."""
         return replace(self, at=dict.fromkeys(clients, self.plugin) if self.plugin else {})
 
