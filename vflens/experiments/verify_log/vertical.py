@@ -1,5 +1,5 @@
-"""What a vertical run adds: who records what, and whether the row ids of each data party, as they went round to
-be blinded, are what others made of them.
+"""What a vertical run adds: who records what, and the row ids of each data party as they went round to be
+blinded, against what others made of them.
 """
 
 import math
