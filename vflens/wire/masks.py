@@ -23,13 +23,11 @@ def _decode_shares(message: pb.MaskShares) -> mask_acts.MaskShares:
 
 
 SEED: dict[str, Any] = {
-    "request": pb.SeedRequest,
     "reply": pb.Seeded,
     "encode_reply": lambda reply: pb.Seeded(seed=reply.seed),
     "decode_reply": lambda message: mask_acts.Seeded(message.seed),
 }
 DEAL: dict[str, Any] = {
-    "request": pb.DealRequest,
     "reply": pb.MaskShares,
     "encode_reply": _encode_shares,
     "decode_reply": _decode_shares,
