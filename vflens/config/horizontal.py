@@ -113,22 +113,10 @@ class ServerConfig(HorizontalConfig, LeaderConfig):
         return self
 
     @model_validator(mode="after")
-    def _waits_before_it_leaves_out(self) -> Self:
+    def _rounds_fit(self) -> Self:
         check_absence(self.horizontal, waits=self.limits.rejoin_seconds > 0)
-        return self
-
-    @model_validator(mode="after")
-    def _has_its_participants(self) -> Self:
         self.horizontal.check_clients(len(self.peers_of(Role.CLIENT)))
-        return self
-
-    @model_validator(mode="after")
-    def _the_last_round_is_kept(self) -> Self:
         check_rounds(self.transcript, self.horizontal, self.training)
-        return self
-
-    @model_validator(mode="after")
-    def _a_bottom_model_may_stay(self) -> Self:
         check_method(self.model, self.horizontal, malicious=self.malicious)
         return self
 

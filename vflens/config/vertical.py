@@ -114,12 +114,8 @@ class VerticalDataConfig(VerticalConfig, LedConfig):
         return self
 
     @model_validator(mode="after")
-    def _attacks_are_distinct(self) -> Self:
+    def _attacks_and_coordinator_fit(self) -> Self:
         check_attacks(self.own_attacks)
-        return self
-
-    @model_validator(mode="after")
-    def _knows_one_coordinator(self) -> Self:
         require_one(self, Role.COORDINATOR)
         return self
 
@@ -276,13 +272,9 @@ class CoordinatorConfig(VerticalConfig, LeaderConfig):
         return self.after == "serve"
 
     @model_validator(mode="after")
-    def _aggregates_somewhere(self) -> Self:
+    def _training_fits(self) -> Self:
         check_aggregator(self.aggregator, self.model, self.training)
         check_protection(self.model, self.training)
-        return self
-
-    @model_validator(mode="after")
-    def _the_last_epoch_is_kept(self) -> Self:
         check_sampling(self.transcript, self.training)
         return self
 

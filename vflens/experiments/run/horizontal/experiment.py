@@ -118,13 +118,9 @@ class HorizontalExperiment(AnyPartiesExperiment):
         return self
 
     @model_validator(mode="after")
-    def _rounds_have_their_participants(self) -> Self:
+    def _rounds_fit(self) -> Self:
         self.horizontal.check_clients(len(self.parties.names))
         check_absence(self.horizontal, waits=bool(self.limits.rejoin_seconds or self.restart))
-        return self
-
-    @model_validator(mode="after")
-    def _the_last_round_is_kept(self) -> Self:
         check_rounds(self.transcript, self.horizontal, self.training)
         check_method(self.model, self.horizontal, malicious=self.malicious)
         return self

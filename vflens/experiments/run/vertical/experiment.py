@@ -83,19 +83,16 @@ class Experiment(AnyPartiesExperiment):
         return self
 
     @model_validator(mode="after")
-    def _aggregates_somewhere(self) -> Self:
+    def _training_fits(self) -> Self:
         check_aggregator(self.aggregator, self.model, self.training)
         check_protection(self.model, self.training)
         check_worst_error(self.model, self.limits, len(self.parties.passive))
+        check_sampling(self.transcript, self.training)
         return self
 
     @model_validator(mode="after")
-    def _attacks_are_distinct(self) -> Self:
+    def _attacks_have_targets(self) -> Self:
         check_seats(self.seated())
-        return self
-
-    @model_validator(mode="after")
-    def _colluders_leave_a_target(self) -> Self:
         active = self.parties.active
         for attack in self.attacks:
             seat = self.seat(attack)
@@ -116,11 +113,6 @@ class Experiment(AnyPartiesExperiment):
                 f"disclose candidates with rows = {2 * due}: half of them are of people who trained, set "
                 f"data.returning to at least {due}"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _the_last_epoch_is_kept(self) -> Self:
-        check_sampling(self.transcript, self.training)
         return self
 
     def named(self) -> list[str]:
