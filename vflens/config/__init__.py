@@ -47,7 +47,6 @@ from vflens.config.settings import (
     build_plugins,
     check_attacks,
 )
-from vflens.config.training_checks import check_sampling
 from vflens.config.vertical import (
     AGGREGATOR,
     ATTACKED_ROWS,
@@ -59,6 +58,7 @@ from vflens.config.vertical import (
     VerticalConfig,
     VerticalDataConfig,
     check_aggregator,
+    check_sampling,
 )
 from vflens.names import Name
 

@@ -8,8 +8,7 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from vflens.config.party import OPERATOR, LeaderConfig, LedConfig, PartyConfig, require_one
-from vflens.config.settings import AttackTable, Disclosure, Peer, Settings, Token, check_attacks
-from vflens.config.training_checks import check_sampling
+from vflens.config.settings import AttackTable, Disclosure, Peer, Recording, Settings, Token, check_attacks
 from vflens.models.family import ModelFamily
 from vflens.models.settings import PROTECTION, Aggregator, Protection, Training
 from vflens.names import repeated
@@ -18,6 +17,7 @@ from vflens.protocol.vertical.access import Way, way_of
 from vflens.protocol.vertical.shares import check_protection
 from vflens.tables.description import PartyFile
 from vflens.types import AlignMode, Role
+from vflens.words import counted
 
 AGGREGATOR = (
     "who receives the passive parties' embeddings, the same at every party; `active`: split networks only"
@@ -301,4 +301,17 @@ def check_aggregator(aggregator: Aggregator, model: ModelFamily, training: Train
         raise ValueError(
             "training.staleness = 1 needs aggregator = 'active': through the coordinator every step waits "
             "for its gradient"
+        )
+
+
+def check_sampling(transcript: Recording, training: Training) -> None:
+    """Refuse a sampling without the last epoch.
+
+    Raises:
+        ValueError: names both settings, for pydantic.
+    """
+    if training.epochs % transcript.every:
+        raise ValueError(
+            f"transcript.every = {transcript.every} of {counted(training.epochs, 'epoch')} leaves out the "
+            "last: choose a divisor"
         )
