@@ -10,10 +10,6 @@ from vflens.protos import vfl_pb2 as pb
 from vflens.words import counted
 
 
-def _encode_shares(reply: mask_acts.MaskShares) -> pb.MaskShares:
-    return pb.MaskShares(numbers=reply.numbers.astype("<u8", copy=False).tobytes())
-
-
 def _decode_shares(message: pb.MaskShares) -> mask_acts.MaskShares:
     if len(message.numbers) % 8:
         raise ProtocolError(
@@ -29,6 +25,6 @@ SEED: dict[str, Any] = {
 }
 DEAL: dict[str, Any] = {
     "reply": pb.MaskShares,
-    "encode_reply": _encode_shares,
+    "encode_reply": lambda reply: pb.MaskShares(numbers=reply.numbers.astype("<u8", copy=False).tobytes()),
     "decode_reply": _decode_shares,
 }

@@ -144,7 +144,7 @@ class Processes:
         again = set[str]()
         for party, code in codes.items():
             if (code < 0 or code == VflensError.exit_code) and self._left[party]:
-                reason = self._cause(party, code)
+                reason = self._killed(party, code) if code < 0 else self._reason(party)
                 self._left[party] -= 1
                 self._first.setdefault(party, reason)
                 for name in self._hosted[party]:
@@ -153,9 +153,6 @@ class Processes:
                 self._children[party] = self._begin(party, resume=True)
                 again.add(party)
         return again
-
-    def _cause(self, party: str, code: int) -> str:
-        return self._killed(party, code) if code < 0 else self._reason(party)
 
     def _killed(self, party: str, code: int) -> str:
         return self._stopped(party, f"killed by {signal.Signals(-code).name}")
