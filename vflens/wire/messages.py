@@ -21,7 +21,6 @@ from vflens.protos import vfl_pb2 as pb
 from vflens.types import Array, RowStatus
 from vflens.wire.agreements.federation import decode_federation, encode_federation
 from vflens.wire.agreements.party_info import decode_party, encode_party
-from vflens.wire.alignment import decode_identities, decode_salted, encode_identities
 from vflens.wire.codec import (
     decode_exchange,
     decode_released,
@@ -33,8 +32,8 @@ from vflens.wire.codec import (
     encode_tensor,
 )
 from vflens.wire.heads import decode_finished, decode_nonce, decode_stop, encode_finished, encode_stop
-from vflens.wire.masks import DEAL, SEED
 from vflens.wire.parts import check_parts
+from vflens.wire.vertical import DEAL, SEED, decode_identities, decode_salted, encode_identities
 from vflens.words import counted
 
 
