@@ -18,7 +18,7 @@ from vflens.coordinator.vertical.answers import PredictionAnswers
 from vflens.coordinator.vertical.training import TrainingLoop, restored
 from vflens.errors import ProtocolError, StateError
 from vflens.member.event_loop import run_to_end
-from vflens.member.idle import Idle
+from vflens.member.patience import Idle
 from vflens.member.recovery import check_logged
 from vflens.member.stage import Stage
 from vflens.member.start_nonce import run_nonce
