@@ -7,7 +7,6 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from vflens.config.addresses import is_local
 from vflens.config.secrets import EXAMPLE
 from vflens.config.settings import (
     AttackTable,
@@ -242,3 +241,9 @@ def require_one(config: PartyConfig, role: Role) -> None:
         raise ValueError(
             f"peers name {counted(count, 'party')} with role {role.value!r}: exactly one is needed"
         )
+
+
+def is_local(address: str) -> bool:
+    """Whether only this machine can reach ``address``: a loopback host or a Unix socket."""
+    host = (address.rpartition(":")[0] or address).strip("[]")
+    return address.startswith("unix:") or host in ("127.0.0.1", "::1", "localhost")
