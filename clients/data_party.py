@@ -38,7 +38,7 @@ from vflens.tables.files import digest_of, read_party_table
 from vflens.tables.order import save_order
 from vflens.tables.scaling import Scaler
 from vflens.types import Array, Document, Exchange, Owner, PartyInfo, Phase, Point, Released
-from vflens.wire.allocator import give_back
+from vflens.wire.process import give_back
 
 _MOVED_BYTES = 1 << 22  # of columns that are moved together
 

@@ -4,8 +4,6 @@ The new ones follow from the party's own columns, and no training saw them. What
 would find without a leak of training (task reassignment, arXiv 2603.18680).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from vflens.coordinator.leader import Leader
 from vflens.errors import UnavailableError
-from vflens.member.idle import Idle, IdleError
+from vflens.member.patience import Idle, IdleError
 
 _FIRST_SECONDS, _MOST_SECONDS = 0.1, 2.0  # pauses between losses without progress
 

@@ -1,7 +1,6 @@
 """Whether a folder's unfinished run has a configuration's settings: ``settings.json`` holds their digests."""
 
 import json
-from collections.abc import Mapping
 from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
@@ -53,15 +52,14 @@ def _file(folder: Path) -> Path:
 
 
 def _digests(config: PartyConfig) -> dict[str, str]:
-    settings = config.model_dump(mode="json", exclude=_FREE)
+    settings = {
+        "the version of vflens": version("vflens"),
+        **config.model_dump(mode="json", exclude=_FREE),
+    }
     settings["peers"] = [[peer.name, peer.role] for peer in config.peers]
     if "data" in settings:
         del settings["data"]["file"]  # the table has a digest of its own, and may move
-    return {name: _digest(value) for name, value in _with_version(settings).items()}
-
-
-def _with_version(settings: Mapping[str, Any]) -> dict[str, Any]:
-    return {"the version of vflens": version("vflens"), **settings}
+    return {name: _digest(value) for name, value in settings.items()}
 
 
 def _digest(value: Any) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from vflens.clients.data_party import DataParty
 from vflens.config import PartyConfig, Peer
 from vflens.errors import UnavailableError
-from vflens.member.idle import Idle
+from vflens.member.patience import Idle
 from vflens.protocol.roles import ROLES
 from vflens.services.healthcheck import came, lives
 from vflens.services.lifeline import go_on

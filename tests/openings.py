@@ -17,7 +17,7 @@ from vflens.numerics.shares.scale import PARAMETER_BITS, Scale, fitting
 from vflens.numerics.shares.truncation import LIMIT, OFFSET
 from vflens.plugins.attack import Attack
 from vflens.plugins.views.vertical import AdversaryView
-from vflens.protocol.vertical.shared_columns import shared_columns
+from vflens.protocol.vertical.shares import shared_columns
 from vflens.types import Array, Estimate, Knowledge, Phase, Point, Released
 
 _MOST_EQUATIONS = 2000  # of steps and logits: the system is dense

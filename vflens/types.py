@@ -3,14 +3,12 @@
 It computes nothing and uses no files or wires. Letters follow ``docs/notation.md``.
 """
 
-from __future__ import annotations
-
 import math
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
@@ -252,7 +250,7 @@ class Claim:
     levels: int | None = None
     group_rows: int | None = None
 
-    def unbounded(self) -> Claim:
+    def unbounded(self) -> Self:
         """The same with ε = ∞ in place of a differential privacy that others' rows undo."""
         if self.epsilon is None and self.mu is None:
             return self
@@ -344,6 +342,6 @@ class PartyInfo:
     categories: tuple[str, ...] = ()
     signature: Signature | None = field(default=None, compare=False)  # each time another
 
-    def in_full(self, before: tuple[ColumnInfo, ...]) -> PartyInfo:
+    def in_full(self, before: tuple[ColumnInfo, ...]) -> Self:
         """It with its columns: a client that names none has those of the one ``before``."""
         return replace(self, columns=before) if self.role is Role.CLIENT and not self.columns else self

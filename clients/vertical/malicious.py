@@ -1,7 +1,5 @@
 """Data parties that are configured to break the protocol, and to say so."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 

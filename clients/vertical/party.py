@@ -30,7 +30,7 @@ from vflens.randomness import secret_from_seed
 from vflens.score.service import ScoringService
 from vflens.tables.order import load_order
 from vflens.types import Array, Exchange, Phase, Point, Released
-from vflens.wire.allocator import give_back
+from vflens.wire.process import give_back
 from vflens.words import counted
 
 

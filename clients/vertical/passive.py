@@ -204,7 +204,7 @@ class PassiveParty(VerticalParty[AlignedRun[PassivePart]]):
         check_version(act.version)
         granted = [d for d in self.config.disclose if d.to == act.to]
         wanted: list[tuple[str, int]] = [(d.what, d.rows) for d in granted]
-        if act.to == self.run.federation.active.name and self._releases_table:
+        if act.to == self.run.federation.active.name and self.chain.overrides("on_dataset"):
             wanted.append(("dataset", 0))
         with self.lock:
             self.settle()
@@ -212,11 +212,6 @@ class PassiveParty(VerticalParty[AlignedRun[PassivePart]]):
             released = tuple(self.disclosed(what, rows, act.version) for what, rows in wanted)
             self.keep_metrics()
             return released
-
-    @property
-    def _releases_table(self) -> bool:
-        """Whether a defence prepares its table for release; without one it never leaves."""
-        return self.chain.overrides("on_dataset")
 
     def complete(self) -> str:
         self.attack()

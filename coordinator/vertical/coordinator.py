@@ -13,12 +13,12 @@ import numpy as np
 from vflens.config import CoordinatorConfig
 from vflens.config.compatibility import check_fed
 from vflens.coordinator.leader import Leader
-from vflens.coordinator.vertical.aligning import Lists, collect
+from vflens.coordinator.vertical.aligning import collect
 from vflens.coordinator.vertical.answers import PredictionAnswers
 from vflens.coordinator.vertical.training import TrainingLoop, restored
 from vflens.errors import ProtocolError, StateError
 from vflens.member.event_loop import run_to_end
-from vflens.member.idle import Idle
+from vflens.member.patience import Idle
 from vflens.member.recovery import check_logged
 from vflens.member.stage import Stage
 from vflens.member.start_nonce import run_nonce
@@ -138,7 +138,8 @@ class Coordinator(Leader):
 
     def prepare(self) -> None:
         """Describe, align, split, and tell every data party its rows."""
-        parties, lists = self._describe(), self._collected()
+        parties = self._describe()
+        lists = collect(self.links, self.config.run, self.config.limits.max_ids, self._report)
         alignment = align(lists.compared, self.config.predict_share, stream(self.secret, "split"), lists.mode)
         rows = len(alignment.train) + len(alignment.predict)
         config = self.config
@@ -313,7 +314,3 @@ class Coordinator(Leader):
     def _active(self) -> Link:
         """The link to the active party."""
         return self.links[self.aligned.active.name]
-
-    def _collected(self) -> Lists:
-        """The digests of all rows."""
-        return collect(self.links, self.config.run, self.config.limits.max_ids, self._report)

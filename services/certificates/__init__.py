@@ -4,6 +4,5 @@
 * :mod:`vflens.services.certificates.make` – keys, certificates and requests drawn.
 * :mod:`vflens.services.certificates.sign` – requests signed by an authority.
 * :mod:`vflens.services.certificates.trust` – certificates of peers and authorities taken into trust.
-* :mod:`vflens.services.certificates.read` – what certificates say.
-* :mod:`vflens.services.certificates.check` – a party's certificates tried on its peers.
+* :mod:`vflens.services.certificates.read` – what certificates say, and a party's tried on its peers.
 """

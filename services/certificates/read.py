@@ -1,11 +1,14 @@
-"""What certificates say, for people to compare."""
+"""What certificates say, for people to compare, and what peers make of them."""
 
 from pathlib import Path
 
 from cryptography import x509
 
-from vflens.services.certificates.owner import owner
-from vflens.types import Document
+from vflens.config import PartyConfig
+from vflens.errors import AccessError
+from vflens.services.certificates.owner import configured, owner
+from vflens.services.identity import check_trust, counterpart
+from vflens.types import Document, Role
 from vflens.wire.tls.issue import fingerprint
 from vflens.wire.tls.subject import subject_of
 from vflens.wire.tls.trust import is_authority, is_issued_by, read_certificates
@@ -37,3 +40,25 @@ def described(certificate: x509.Certificate, file: Path) -> Document:
         "ends": f"{certificate.not_valid_after_utc:%Y-%m-%d %H:%M} UTC",
         "fingerprint": fingerprint(certificate),
     }
+
+
+def check(file: Path) -> list[Document]:
+    """Try the certificates of a party's configuration on every peer: accepted, absent, or why not.
+
+    Raises:
+        ConfigError: the party's own certificate, key or trust cannot be used.
+    """
+    config, _ = configured(file)
+    check_trust(config)
+    return [
+        {"peer": peer.name, "address": peer.address, **_tried(peer.name, peer.role, peer.address, config)}
+        for peer in config.peers
+    ]
+
+
+def _tried(name: str, role: Role, address: str, config: PartyConfig) -> Document:
+    tls = counterpart(name, role, config)
+    try:
+        return {"state": "accepted" if tls is None or tls.reaches(address) else "absent", "reason": ""}
+    except AccessError as error:
+        return {"state": "refused", "reason": str(error)}

@@ -3,8 +3,6 @@
 To load takes a second, three with torch; a fork takes milliseconds and shares what was loaded.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import select
@@ -76,7 +74,7 @@ class Forks:
         arguments: Sequence[str],
         output: int,
         environment: Mapping[str, str] | None = None,
-    ) -> Fork:
+    ) -> "Fork":
         """Fork the command ``vflens`` with ``arguments``, whose words go to the descriptor ``output``.
 
         Raises:

@@ -46,7 +46,7 @@ class Clock(threading.Event):
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *, meanwhile: Any = lambda: None) -> None:
         super().__init__()
         self.now, self.meanwhile = 0.0, meanwhile
-        monkeypatch.setattr("vflens.member.idle.time.monotonic", lambda: self.now)
+        monkeypatch.setattr("vflens.member.patience.time.monotonic", lambda: self.now)
 
     def wait(self, timeout: float | None = None) -> bool:
         self.now += timeout or 0.0

@@ -21,7 +21,7 @@ from vflens.clients.vertical.party import VerticalParty
 from vflens.coordinator.vertical import aligning
 from vflens.coordinator.vertical.aligning import collect
 from vflens.errors import ConfigError, StateError, UnavailableError, VflensError
-from vflens.experiments.verify_log import lists
+from vflens.experiments.verify_log import vertical
 from vflens.experiments.verify_log.verify import verify_logs
 from vflens.protocol.vertical import alignment, blinded_lists
 from vflens.protocol.vertical.blinded_lists import noted_in
@@ -216,7 +216,7 @@ class TestAudit:
         self, local: LocalFederation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """``a`` gave three messages, and ``active`` was given two as all of its ids."""
-        for module in (alignment, aligning, blinded_lists, identification, lists):
+        for module in (alignment, aligning, blinded_lists, identification, vertical):
             monkeypatch.setattr(module, "AT_ONCE", {"psi": 32, "hmac": 32})
         local.coordinator.prepare()
         file = tmp_path / "active/blinded.json"

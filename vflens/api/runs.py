@@ -1,13 +1,11 @@
 """``vl.run`` and ``vl.sweep``: experiments from Python, and their results as tables."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pyarrow as pa
 from pydantic import TypeAdapter
@@ -50,7 +48,7 @@ class Run:
         return read_runs([self.folder])
 
     @cached_property
-    def scenarios(self) -> dict[str, Run]:
+    def scenarios(self) -> "dict[str, Run]":
         """Each scenario alone, by the name of its folder: spaces in its name are hyphens."""
         homes = [run.parties[0].folder.parent for run in self._runs]
         return {home.name: Run(home, self.report) for home in homes}
@@ -106,7 +104,7 @@ class Run:
         (run,) = self._only("estimates")._runs
         return dict(pair for party in run.parties for pair in estimates_of(party))
 
-    def compare(self, other: Run) -> Document:
+    def compare(self, other: "Run") -> Document:
         """What differs from ``other`` in settings and figures, as in ``vflens compare --json``.
 
         Raises:
@@ -114,7 +112,7 @@ class Run:
         """
         return compare.compare(self._only("compare").folder, other._only("compare").folder)
 
-    def _only(self, asked: str) -> Run:
+    def _only(self, asked: str) -> Self:
         if len(self._runs) > 1:
             names = ", ".join(map(repr, self.scenarios))
             raise ConfigError(

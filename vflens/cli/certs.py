@@ -119,7 +119,7 @@ def check(
     """
     from vflens.config import load_party
     from vflens.errors import AccessError, UnavailableError
-    from vflens.services.certificates.check import check as check_certificates
+    from vflens.services.certificates.read import check as check_certificates
     from vflens.services.identity import certificate_warning
 
     found = check_certificates(config)

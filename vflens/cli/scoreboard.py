@@ -1,7 +1,5 @@
 """``vflens scoreboard``: a new attack or defence beside the published rows."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

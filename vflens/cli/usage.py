@@ -1,10 +1,8 @@
 """A wrong flag, value or command in one sentence: what was given, what is due, and where the help is."""
 
-from __future__ import annotations
-
 import re
 from enum import Enum
-from typing import Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, Self, get_args, get_origin, get_type_hints
 
 from typer.models import ParameterInfo
 
@@ -34,7 +32,7 @@ class _Parameter(NamedTuple):
     info: ParameterInfo | None
 
     @classmethod
-    def of(cls, error: Any, name: str) -> _Parameter:
+    def of(cls, error: Any, name: str) -> Self:
         """The parameter ``name`` of the command that refused."""
         hint = get_type_hints(error.ctx.command.callback, include_extras=True).get(name, str)
         kind, *info = (

@@ -2,13 +2,11 @@
 
 * :mod:`vflens.config.reading` – a TOML file as checked settings, or one sentence per wrong field.
 * :mod:`vflens.config.settings` – the parts: peers, plug-ins, disclosures, scoring, limits.
-* :mod:`vflens.config.addresses` – addresses of parties.
 * :mod:`vflens.config.party` – what all parties' settings share; :mod:`vflens.config.vertical` and
   :mod:`vflens.config.horizontal` – those of the roles of each setting.
 * :mod:`vflens.config.loading` – a party's file; :mod:`vflens.config.plans` – the plans in it.
 """
 
-from vflens.config.addresses import is_local
 from vflens.config.horizontal import (
     MALICIOUS_SERVER,
     ClientConfig,
@@ -28,6 +26,7 @@ from vflens.config.party import (
     LeaderConfig,
     LedConfig,
     PartyConfig,
+    is_local,
 )
 from vflens.config.plans import plan_table
 from vflens.config.reading import describe_problem, read_toml, validate
@@ -47,7 +46,6 @@ from vflens.config.settings import (
     build_plugins,
     check_attacks,
 )
-from vflens.config.training_checks import check_sampling
 from vflens.config.vertical import (
     AGGREGATOR,
     ATTACKED_ROWS,
@@ -59,6 +57,7 @@ from vflens.config.vertical import (
     VerticalConfig,
     VerticalDataConfig,
     check_aggregator,
+    check_sampling,
 )
 from vflens.names import Name
 

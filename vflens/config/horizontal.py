@@ -1,9 +1,7 @@
 """The configurations of a horizontal federation: clients, and the server."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -40,7 +38,7 @@ class HorizontalConfig(PartyConfig):
         return self.attacks
 
     @model_validator(mode="after")
-    def _attacks_are_distinct(self) -> HorizontalConfig:
+    def _attacks_are_distinct(self) -> Self:
         check_attacks(self.attacks)
         return self
 
@@ -78,12 +76,12 @@ class ClientConfig(HorizontalConfig, LedConfig):
         return self.peers_of(Role.SERVER)[0]
 
     @model_validator(mode="after")
-    def _knows_one_server(self) -> ClientConfig:
+    def _knows_one_server(self) -> Self:
         require_one(self, Role.SERVER)
         return self
 
     @model_validator(mode="after")
-    def _labels_are_named(self) -> ClientConfig:
+    def _labels_are_named(self) -> Self:
         if self.data.label_column is None:
             raise ValueError("data.label_column is missing: a client trains on labels, name their column")
         if self.data.label_kind != "classes":
@@ -91,7 +89,7 @@ class ClientConfig(HorizontalConfig, LedConfig):
         return self
 
     @model_validator(mode="after")
-    def _grants_fit(self) -> ClientConfig:
+    def _grants_fit(self) -> Self:
         check_client_grants(self.disclose, self.leader.name)
         return self
 
@@ -109,28 +107,16 @@ class ServerConfig(HorizontalConfig, LeaderConfig):
         return self.malicious
 
     @model_validator(mode="after")
-    def _knows_clients(self) -> ServerConfig:
+    def _knows_clients(self) -> Self:
         if not self.peers_of(Role.CLIENT):
             raise ValueError("peers name no client: a federation needs at least one")
         return self
 
     @model_validator(mode="after")
-    def _waits_before_it_leaves_out(self) -> ServerConfig:
+    def _rounds_fit(self) -> Self:
         check_absence(self.horizontal, waits=self.limits.rejoin_seconds > 0)
-        return self
-
-    @model_validator(mode="after")
-    def _has_its_participants(self) -> ServerConfig:
         self.horizontal.check_clients(len(self.peers_of(Role.CLIENT)))
-        return self
-
-    @model_validator(mode="after")
-    def _the_last_round_is_kept(self) -> ServerConfig:
         check_rounds(self.transcript, self.horizontal, self.training)
-        return self
-
-    @model_validator(mode="after")
-    def _a_bottom_model_may_stay(self) -> ServerConfig:
         check_method(self.model, self.horizontal, malicious=self.malicious)
         return self
 

@@ -7,7 +7,6 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from vflens.config.addresses import seen_from
 from vflens.config.horizontal import ClientConfig, ServerConfig
 from vflens.config.party import PartyConfig
 from vflens.config.plans import without_plans
@@ -79,3 +78,9 @@ def checked(settings: dict[str, Any], file: Path) -> PartyConfig:
             "(an experiment has none, `vflens run` takes it)"
         )
     return validate(TypeAdapter(kind), settings, str(file))
+
+
+def seen_from(base: Path, address: str) -> str:
+    """``address`` with the path of a Unix socket relative to ``base``."""
+    path = address.removeprefix("unix:")
+    return address if path in (address, "") or path.startswith("/") else f"unix:{realpath(base / path)}"

@@ -1,15 +1,12 @@
 """The configuration of one party: what all roles share."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from vflens.config.addresses import is_local
 from vflens.config.secrets import EXAMPLE
 from vflens.config.settings import (
     AttackTable,
@@ -76,7 +73,7 @@ class PartyConfig(Settings):
     metrics: MetricsPage = MetricsPage()
 
     @model_validator(mode="after")
-    def _examples_stay_on_this_machine(self) -> PartyConfig:
+    def _examples_stay_on_this_machine(self) -> Self:
         addresses = [self.address, *(p.address for p in self.peers)]
         outside = next((a for a in addresses if not is_local(a)), None)
         published = next((name for name, value in self.secrets() if value.startswith(EXAMPLE)), None)
@@ -88,13 +85,13 @@ class PartyConfig(Settings):
         return self
 
     @model_validator(mode="after")
-    def _tls_or_insecure(self) -> PartyConfig:
+    def _tls_or_insecure(self) -> Self:
         if self.insecure and self.tls is not None:
             raise ValueError("insecure = true beside [tls]: every address has TLS, leave insecure out")
         return self
 
     @model_validator(mode="after")
-    def _scores_have_a_limit_where_they_leave(self) -> PartyConfig:
+    def _scores_have_a_limit_where_they_leave(self) -> Self:
         if self.limits.worst_error is not None and not self.facts.limits_scores:
             raise ValueError(
                 f"limits.worst_error is that of a passive party's scores, and this is the {self.role}'s "
@@ -103,7 +100,7 @@ class PartyConfig(Settings):
         return self
 
     @model_validator(mode="after")
-    def _peers_are_distinct(self) -> PartyConfig:
+    def _peers_are_distinct(self) -> Self:
         names = [self.party, *(p.name for p in self.peers)]
         twice = repeated(names)
         if twice is not None:
@@ -116,7 +113,7 @@ class PartyConfig(Settings):
         return self
 
     @model_validator(mode="after")
-    def _peers_are_of_one_setting(self) -> PartyConfig:
+    def _peers_are_of_one_setting(self) -> Self:
         asked = {role for pairs in self.access.values() for pair in pairs for role in pair}
         foreign = next((p for p in self.peers if p.role not in asked), None)
         if foreign is not None:
@@ -127,7 +124,7 @@ class PartyConfig(Settings):
         return self
 
     @model_validator(mode="after")
-    def _secrets_are_distinct(self) -> PartyConfig:
+    def _secrets_are_distinct(self) -> Self:
         """Refuse equal secrets: sharing one must not reveal another; a token proves a name, a seed gives all
         noise.
         """
@@ -244,3 +241,9 @@ def require_one(config: PartyConfig, role: Role) -> None:
         raise ValueError(
             f"peers name {counted(count, 'party')} with role {role.value!r}: exactly one is needed"
         )
+
+
+def is_local(address: str) -> bool:
+    """Whether only this machine can reach ``address``: a loopback host or a Unix socket."""
+    host = (address.rpartition(":")[0] or address).strip("[]")
+    return address.startswith("unix:") or host in ("127.0.0.1", "::1", "localhost")

@@ -1,7 +1,5 @@
 """Plans in the description of a table: what ``vflens audit`` and ``vflens release`` are to do with it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

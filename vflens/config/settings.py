@@ -1,10 +1,8 @@
 """Parts of the configurations of parties and of experiments."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, model_validator
 
@@ -104,7 +102,7 @@ class Tls(Settings):
     )
 
     @model_validator(mode="after")
-    def _files_are_three(self) -> Tls:
+    def _files_are_three(self) -> Self:
         if len({self.certificate, self.key, self.trust}) < 3:
             raise ValueError("two of certificate, key and trust are the same file: give each its own path")
         return self
@@ -265,7 +263,7 @@ class Disclosure(Settings):
     rows: int = Field(0, ge=0, description="all but parameters and moments: number of training rows")
 
     @model_validator(mode="after")
-    def _rows_belong_to_rows(self) -> Disclosure:
+    def _rows_belong_to_rows(self) -> Self:
         if (self.what in ("parameters", "moments")) == (self.rows > 0):
             raise ValueError(
                 f"disclose {self.what!r} with rows = {self.rows}: rows (at least 1) belong to all "

@@ -1,17 +1,14 @@
 """The configurations of a vertical federation: passive parties, the active one, the coordinator."""
 
-from __future__ import annotations
-
 import re
 from abc import abstractmethod
 from collections.abc import Sequence
-from typing import Literal
+from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
 from vflens.config.party import OPERATOR, LeaderConfig, LedConfig, PartyConfig, require_one
-from vflens.config.settings import AttackTable, Disclosure, Peer, Settings, Token, check_attacks
-from vflens.config.training_checks import check_sampling
+from vflens.config.settings import AttackTable, Disclosure, Peer, Recording, Settings, Token, check_attacks
 from vflens.models.family import ModelFamily
 from vflens.models.settings import PROTECTION, Aggregator, Protection, Training
 from vflens.names import repeated
@@ -20,6 +17,7 @@ from vflens.protocol.vertical.access import Way, way_of
 from vflens.protocol.vertical.shares import check_protection
 from vflens.tables.description import PartyFile
 from vflens.types import AlignMode, Role
+from vflens.words import counted
 
 AGGREGATOR = (
     "who receives the passive parties' embeddings, the same at every party; `active`: split networks only"
@@ -107,7 +105,7 @@ class VerticalDataConfig(VerticalConfig, LedConfig):
         return self.peers_of(Role.COORDINATOR)[0]
 
     @model_validator(mode="after")
-    def _digests_have_a_key(self) -> VerticalDataConfig:
+    def _digests_have_a_key(self) -> Self:
         if self.aligns_by == "hmac" and self.alignment_key is None:
             raise ValueError(
                 "align.mode = 'hmac' without alignment_key: give all data parties the same, or leave "
@@ -116,12 +114,8 @@ class VerticalDataConfig(VerticalConfig, LedConfig):
         return self
 
     @model_validator(mode="after")
-    def _attacks_are_distinct(self) -> VerticalDataConfig:
+    def _attacks_and_coordinator_fit(self) -> Self:
         check_attacks(self.own_attacks)
-        return self
-
-    @model_validator(mode="after")
-    def _knows_one_coordinator(self) -> VerticalDataConfig:
         require_one(self, Role.COORDINATOR)
         return self
 
@@ -145,13 +139,13 @@ class PassiveConfig(VerticalDataConfig):
         return self.facts.hooks - self.way.unused_at_passive - (set() if discloses else {"on_parameters"})
 
     @model_validator(mode="after")
-    def _knows_who_receives_its_embeddings(self) -> PassiveConfig:
+    def _knows_who_receives_its_embeddings(self) -> Self:
         if self.way.led_by_active:
             require_one(self, Role.ACTIVE)
         return self
 
     @model_validator(mode="after")
-    def _grants_go_to_peers(self) -> PassiveConfig:
+    def _grants_go_to_peers(self) -> Self:
         names = [p.name for p in self.peers if p.role != Role.PASSIVE]
         for grant in self.disclose:
             if grant.what == "labels":
@@ -213,7 +207,7 @@ class ActiveConfig(VerticalDataConfig):
         return self.operator_token
 
     @model_validator(mode="after")
-    def _attacked_rows_are_scored(self) -> ActiveConfig:
+    def _attacked_rows_are_scored(self) -> Self:
         rows = self.attacked_rows
         if rows is not None and not self.lab and not (rows >= 50 and re.fullmatch("[125]0+", str(rows))):
             raise ValueError(
@@ -223,7 +217,7 @@ class ActiveConfig(VerticalDataConfig):
         return self
 
     @model_validator(mode="after")
-    def _grants_go_where_they_may(self) -> ActiveConfig:
+    def _grants_go_where_they_may(self) -> Self:
         names = [p.name for p in self.peers_of(Role.PASSIVE)]
         for grant in self.disclose:
             if grant.to not in {"labels": names, "candidates": [OPERATOR]}.get(grant.what, ()):
@@ -235,7 +229,7 @@ class ActiveConfig(VerticalDataConfig):
         return self
 
     @model_validator(mode="after")
-    def _grants_classes(self) -> ActiveConfig:
+    def _grants_classes(self) -> Self:
         if self.disclose and self.data.label_kind == "number":
             raise ValueError(
                 f"disclose {self.disclose[0].what!r} with data.label_kind = 'number': the attacks that learn "
@@ -244,7 +238,7 @@ class ActiveConfig(VerticalDataConfig):
         return self
 
     @model_validator(mode="after")
-    def _labels_are_named(self) -> ActiveConfig:
+    def _labels_are_named(self) -> Self:
         if self.data.label_column is None:
             raise ValueError(
                 "data.label_column is missing: the active party holds the labels, name their column"
@@ -278,18 +272,14 @@ class CoordinatorConfig(VerticalConfig, LeaderConfig):
         return self.after == "serve"
 
     @model_validator(mode="after")
-    def _aggregates_somewhere(self) -> CoordinatorConfig:
+    def _training_fits(self) -> Self:
         check_aggregator(self.aggregator, self.model, self.training)
         check_protection(self.model, self.training)
-        return self
-
-    @model_validator(mode="after")
-    def _the_last_epoch_is_kept(self) -> CoordinatorConfig:
         check_sampling(self.transcript, self.training)
         return self
 
     @model_validator(mode="after")
-    def _knows_everybody(self) -> CoordinatorConfig:
+    def _knows_everybody(self) -> Self:
         require_one(self, Role.ACTIVE)
         if not self.peers_of(Role.PASSIVE):
             raise ValueError("peers name no passive party: a federation needs at least one")
@@ -311,4 +301,17 @@ def check_aggregator(aggregator: Aggregator, model: ModelFamily, training: Train
         raise ValueError(
             "training.staleness = 1 needs aggregator = 'active': through the coordinator every step waits "
             "for its gradient"
+        )
+
+
+def check_sampling(transcript: Recording, training: Training) -> None:
+    """Refuse a sampling without the last epoch.
+
+    Raises:
+        ValueError: names both settings, for pydantic.
+    """
+    if training.epochs % transcript.every:
+        raise ValueError(
+            f"transcript.every = {transcript.every} of {counted(training.epochs, 'epoch')} leaves out the "
+            "last: choose a divisor"
         )

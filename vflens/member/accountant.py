@@ -6,11 +6,10 @@ releases of a row, for all requests; after a restart the epoch on disk gives the
 once a round.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 from vflens.errors import StateError
 from vflens.numerics.discrete_noise import ideal, largest_epsilon
@@ -37,7 +36,7 @@ class Accountant:
     width: int
 
     @classmethod
-    def of(cls, claims: Sequence[Claim], delta: float, width: int) -> Accountant:
+    def of(cls, claims: Sequence[Claim], delta: float, width: int) -> Self:
         """That of the ``claims`` of all defences at one hook; ``delta`` is the δ that a total ε is stated at,
         ``width`` the numbers of a row.
         """

@@ -4,13 +4,12 @@ A party's state is its last checkpoint plus the effect of these messages: a rest
 of a checkpoint is in ``state.json`` before the checkpoint is on disk, so that a changed one is noticed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
@@ -85,7 +84,7 @@ class RecoveryLog:
         folder: Path,
         every: int,
         vouch: Callable[[Collection[str]], None],
-    ) -> RecoveryLog:
+    ) -> Self:
         """The recovery log of a party that learns from messages of kind ``point``; only a sampled
         ``transcript`` needs a second log.
         """

@@ -177,7 +177,7 @@ class DefenseChain:
             raise PluginError(f"{hook} of {type(defense).__name__} ended with SystemExit: {error}") from error
         if _holds_numbers(value):
             self._fired.add(position)
-            if not _is_grant(hook, exchange):
+            if exchange.phase is not Phase.DISCLOSE or hook == "on_dataset":  # a grant is not on the wire
                 self._on_wire.add(position)
         if isinstance(value, np.ndarray):
             _check_result(defense, hook, value, result)
@@ -226,11 +226,6 @@ def _note(position: int, noted: tuple[set[int], set[int]]) -> None:
     """Add ``position`` to each set; who holds them cannot reach the chain, nor its secret."""
     for positions in noted:
         positions.add(position)
-
-
-def _is_grant(hook: str, exchange: Exchange) -> bool:
-    """Whether ``hook`` acts on what a party grants; a released table is a release of its own, no grant."""
-    return exchange.phase is Phase.DISCLOSE and hook != "on_dataset"
 
 
 def _number(hook: str, exchange: Exchange) -> int:

@@ -5,8 +5,6 @@ regression makes of its own columns, and the covariance is that of the errors of
 out. Whether this or the unconditional belief is used is tried on the known rows: no other truth is needed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 

@@ -1,7 +1,5 @@
 """What crossed the wire, counted from a party's logs: messages, bytes and rows by sender, phase and kind."""
 
-from __future__ import annotations
-
 import json
 import math
 import os

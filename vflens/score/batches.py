@@ -4,8 +4,6 @@ The target alone knows which rows the round held. Blind guesses gain from an ass
 matched alike.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path

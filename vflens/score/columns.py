@@ -1,7 +1,5 @@
 """A passive party's scoring service: reconstructions of its columns against its own table."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from functools import partial

@@ -3,8 +3,6 @@
 Values are in [0, 1], so the range of both measures is 1.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The active party's scoring service: guesses of labels against its own labels."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """Scoring of candidates: are training rows told from others, and named as their own client's?"""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Some original rows beside their reconstructions, in the target's folder."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The submissions that a target has scored: each set of rows once, also after a restart."""
 
-from __future__ import annotations
-
 import json
 from hashlib import blake2b
 from pathlib import Path

@@ -6,8 +6,6 @@ a clipped estimate errs by no more, since the truth is in the box. Others know t
 errors of guessed scores: :mod:`vflens.experiments.results.theory` adds these from their folders.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -1,11 +1,9 @@
 """Worst cases behind a mean error: which cells and rows are found, and which of these are nobody else's."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -36,7 +34,7 @@ class Tolerance:
     width: Array
 
     @classmethod
-    def of(cls, truth: Array, stated: Mapping[int, float], finite: Mapping[int, Array]) -> Tolerance:
+    def of(cls, truth: Array, stated: Mapping[int, float], finite: Mapping[int, Array]) -> Self:
         """Widths for the columns of ``truth``, by position: ``stated``, scaled; ``finite`` by value."""
         width = np.full(truth.shape[1], DEFAULT)
         for j, letters in finite.items():

@@ -1,8 +1,7 @@
 """The exact solution of the SVM (2) from the sets of rows outside, on and inside the margin."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 from scipy.linalg import cho_solve
@@ -27,13 +26,13 @@ class Sets:
     inside: Array
 
     @classmethod
-    def near(cls, problem: Problem, w: Array, omega: Array) -> Sets:
+    def near(cls, problem: Problem, w: Array, omega: Array) -> Self:
         """The sets nearest to an interior point (w, ω)."""
         gap, share = 1 - problem.A @ w, omega / problem.theta
         inside = gap > abs(1 + problem.rho / problem.theta * gap - share)
         return cls((share > -gap) & ~inside, inside)
 
-    def corrected(self, problem: Problem, w: Array, omega: Array) -> Sets:
+    def corrected(self, problem: Problem, w: Array, omega: Array) -> "Sets":
         """The sets after the optimum on these has moved rows."""
         gap, theta = 1 - problem.A @ w, problem.theta
         reach = ROUNDING * (abs(problem.A) @ abs(w) + 1)
@@ -43,7 +42,7 @@ class Sets:
         inside = (self.inside & ~beyond) | (self.on & (too_much | short))
         return Sets((self.on & ~too_much & ~negative & ~short & ~beyond) | met, inside)
 
-    def same(self, other: Sets) -> bool:
+    def same(self, other: "Sets") -> bool:
         """Whether the sets are equal."""
         return np.array_equal(self.on, other.on) and np.array_equal(self.inside, other.inside)
 

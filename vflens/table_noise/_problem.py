@@ -1,8 +1,7 @@
 """The SVM (2) in centred and scaled columns."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -31,7 +30,7 @@ class Problem:
     rho: float
 
     @classmethod
-    def of(cls, x: Array, y: Array, *, theta: float, rho: float) -> Problem:
+    def of(cls, x: Array, y: Array, *, theta: float, rho: float) -> Self:
         """See :func:`vflens.table_noise.svm.solve_svm` for the errors."""
         for name, value in (("theta", theta), ("rho", rho)):
             if not LEAST_WEIGHT <= value <= 1 / LEAST_WEIGHT:

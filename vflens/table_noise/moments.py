@@ -1,8 +1,7 @@
 """Mean and covariance of a table, block by block."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -19,7 +18,7 @@ class TableMoments:
     scatter: Array
 
     @classmethod
-    def of(cls, x: Array) -> TableMoments:
+    def of(cls, x: Array) -> Self:
         """The moments of ``x`` (q, p), finite.
 
         Raises:
@@ -32,7 +31,7 @@ class TableMoments:
         centred = x - mean
         return cls(len(x), mean, centred.T @ centred)
 
-    def add(self, x: Array) -> TableMoments:
+    def add(self, x: Array) -> "TableMoments":
         """These moments and the rows of ``x`` (Chan's update; no cancellation)."""
         more = TableMoments.of(x)
         count = self.count + more.count

@@ -10,8 +10,6 @@ the margin. With these sets fixed, the optimum is a small linear system of all r
 (:mod:`vflens.table_noise._active_set`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -36,7 +34,7 @@ class SvmPoint:
     beta: float
     slack: Array
 
-    def change(self, other: SvmPoint) -> float:
+    def change(self, other: "SvmPoint") -> float:
         """The largest relative difference from ``other``, of as many rows.
 
         α over its norm; β and ξ over the larger of their size and the margin, 1.

@@ -1,7 +1,5 @@
 """What every attack on columns promises, and what one on A x = b does."""
 
-from __future__ import annotations
-
 import random
 import sys
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What every data set promises."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

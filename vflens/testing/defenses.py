@@ -1,7 +1,5 @@
 """What every defence promises at the hooks that take arrays."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """What every family of models promises of the parts that it builds."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

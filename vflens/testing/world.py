@@ -1,7 +1,5 @@
 """A federation of softmax regression as its active party sees it, small enough to be run many times."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 

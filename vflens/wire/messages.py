@@ -21,7 +21,6 @@ from vflens.protos import vfl_pb2 as pb
 from vflens.types import Array, RowStatus
 from vflens.wire.agreements.federation import decode_federation, encode_federation
 from vflens.wire.agreements.party_info import decode_party, encode_party
-from vflens.wire.alignment import decode_identities, decode_salted, encode_identities
 from vflens.wire.codec import (
     decode_exchange,
     decode_released,
@@ -33,8 +32,8 @@ from vflens.wire.codec import (
     encode_tensor,
 )
 from vflens.wire.heads import decode_finished, decode_nonce, decode_stop, encode_finished, encode_stop
-from vflens.wire.masks import DEAL, SEED
 from vflens.wire.parts import check_parts
+from vflens.wire.vertical import DEAL, SEED, decode_identities, decode_salted, encode_identities
 from vflens.words import counted
 
 
@@ -164,15 +163,6 @@ def _statuses(message: pb.Guess) -> Array:
     return status
 
 
-def _plain(message: type[Any], act: type[Any]) -> dict[str, Any]:
-    """Codec of an act whose fields travel as they are."""
-    names = [f.name for f in message.DESCRIPTOR.fields]
-    return {
-        "encode": lambda a: message(**{n: getattr(a, n) for n in names}),
-        "decode": lambda m: act(**{n: getattr(m, n) for n in names}),
-    }
-
-
 _DONE: dict[str, Any] = {
     "reply": pb.Done,
     "encode_reply": lambda _: pb.Done(),
@@ -184,167 +174,148 @@ _RELEASED: dict[str, Any] = {
     "decode_reply": decode_released,
 }
 
-RPCS: Mapping[type[acts.Act[Any]], Rpc] = {
-    acts.Describe: Rpc(
-        "/vflens.DataParty/Describe",
-        False,
-        pb.DescribeRequest,
-        pb.PartyInfo,
-        encode=lambda a: pb.DescribeRequest(run=a.run, nonce=a.nonce),
-        decode=lambda m: acts.Describe(m.run, decode_nonce(m.nonce)),
-        encode_reply=encode_party,
-        decode_reply=decode_party,
-    ),
-    row_ids.Salt: Rpc(
-        "/vflens.DataParty/Salt",
-        False,
-        pb.SaltRequest,
-        pb.Salted,
-        **_plain(pb.SaltRequest, row_ids.Salt),
-        encode_reply=lambda r: pb.Salted(salt=r.salt, mode=r.mode, ids=r.ids),
-        decode_reply=decode_salted,
-    ),
-    row_ids.Identify: Rpc(
-        "/vflens.DataParty/Identify",
-        False,
-        pb.IdentifyRequest,
-        pb.Identities,
-        encode=lambda a: pb.IdentifyRequest(run=a.run, salts=a.salts, first=a.first),
-        decode=lambda m: row_ids.Identify(m.run, check_salts(m.salts), m.first),
-        encode_reply=encode_identities,
-        decode_reply=decode_identities,
-    ),
-    row_ids.Blind: Rpc(
-        "/vflens.DataParty/Blind",
-        False,
-        pb.BlindRequest,
-        pb.Blinded,
-        **_plain(pb.BlindRequest, row_ids.Blind),
-        encode_reply=lambda r: pb.Blinded(elements=r.elements),
-        decode_reply=lambda m: row_ids.Blinded(m.elements),
-    ),
-    acts.Prepare: Rpc(
-        "/vflens.DataParty/Prepare",
-        False,
-        pb.PrepareRequest,
-        encode=lambda a: pb.PrepareRequest(
-            federation=encode_federation(a.federation), order=encode_rows(a.order), salts=a.salts
+
+def _rpc(
+    act: type[Any], service: str, *, stream: bool = False, timed: bool = True, **codec: Any
+) -> tuple[type[acts.Act[Any]], Rpc]:
+    """``act`` and its rpc of ``service``: path and request have the act's name. What ``codec`` leaves out:
+    fields travel as they are, and the reply is that it is done.
+    """
+    request = getattr(pb, f"{act.__name__}Request")
+    names = [f.name for f in request.DESCRIPTOR.fields]
+    plain: dict[str, Any] = {
+        "encode": lambda a: request(**{n: getattr(a, n) for n in names}),
+        "decode": lambda m: act(**{n: getattr(m, n) for n in names}),
+    }
+    path = f"/vflens.{service}/{act.__name__}"
+    return act, Rpc(path, stream, request, **plain | _DONE | codec, timed=timed)
+
+
+RPCS: Mapping[type[acts.Act[Any]], Rpc] = dict(
+    [
+        _rpc(
+            acts.Describe,
+            "DataParty",
+            decode=lambda m: acts.Describe(m.run, decode_nonce(m.nonce)),
+            reply=pb.PartyInfo,
+            encode_reply=encode_party,
+            decode_reply=decode_party,
         ),
-        decode=lambda m: acts.Prepare(
-            decode_federation(m.federation), decode_rows(m.order), m.salts and check_salts(m.salts)
+        _rpc(
+            row_ids.Salt,
+            "DataParty",
+            reply=pb.Salted,
+            encode_reply=lambda r: pb.Salted(salt=r.salt, mode=r.mode, ids=r.ids),
+            decode_reply=decode_salted,
         ),
-        **_DONE,
-    ),
-    acts.Rejoin: Rpc(
-        "/vflens.DataParty/Rejoin",
-        False,
-        pb.RejoinRequest,
-        pb.Standing,
-        encode=lambda a: pb.RejoinRequest(run=a.run, standing=pb.Standing(**asdict(a.standing))),
-        decode=lambda m: acts.Rejoin(m.run, _decode_standing(m.standing)),
-        encode_reply=lambda r: pb.Standing(**asdict(r)),
-        decode_reply=_decode_standing,
-    ),
-    mask_acts.Seed: Rpc("/vflens.DataParty/Seed", False, **SEED, **_plain(pb.SeedRequest, mask_acts.Seed)),
-    acts.Step: Rpc(
-        "/vflens.DataParty/Step",
-        True,
-        pb.StepRequest,
-        pb.StepReply,
-        encode=_encode_step,
-        decode=_decode_step,
-        encode_reply=_encode_step_reply,
-        decode_reply=_decode_step_reply,
-    ),
-    acts.Train: Rpc(
-        "/vflens.ActiveParty/Train",
-        False,
-        pb.TrainRequest,
-        pb.Trained,
-        **_plain(pb.TrainRequest, acts.Train),
-        encode_reply=lambda r: pb.Trained(first=r.first, steps=r.steps),
-        decode_reply=lambda m: acts.Trained(m.first, m.steps),
-        timed=False,
-    ),
-    acts.Epoch: Rpc(
-        "/vflens.Coordinator/Epoch",
-        False,
-        pb.EpochRequest,
-        pb.Order,
-        **_plain(pb.EpochRequest, acts.Epoch),
-        encode_reply=lambda r: pb.Order(rows=encode_rows(r.rows)),
-        decode_reply=lambda m: acts.Order(decode_rows(m.rows)),
-    ),
-    mask_acts.Deal: Rpc("/vflens.Coordinator/Deal", False, **DEAL, **_plain(pb.DealRequest, mask_acts.Deal)),
-    acts.Disclose: Rpc(
-        "/vflens.DataParty/Disclose",
-        False,
-        pb.DiscloseRequest,
-        pb.Disclosures,
-        **_plain(pb.DiscloseRequest, acts.Disclose),
-        encode_reply=lambda reply: pb.Disclosures(released=map(encode_released, reply)),
-        decode_reply=lambda m: tuple(map(decode_released, m.released)),
-    ),
-    acts.Stop: Rpc(
-        "/vflens.DataParty/Stop",
-        False,
-        pb.StopRequest,
-        encode=encode_stop,
-        decode=decode_stop,
-        **_DONE,
-    ),
-    acts.Forward: Rpc(
-        "/vflens.PassiveParty/Forward",
-        False,
-        pb.ForwardRequest,
-        encode=lambda a: pb.ForwardRequest(exchange=encode_exchange(a.exchange), rows=encode_rows(a.rows)),
-        decode=lambda m: acts.Forward(decode_exchange(m.exchange), decode_rows(m.rows)),
-        **_RELEASED,
-    ),
-    acts.Submission: Rpc(
-        "/vflens.DataParty/Submission",
-        False,
-        pb.SubmissionRequest,
-        pb.Receipt,
-        encode=_encode_submission,
-        decode=_decode_submission,
-        encode_reply=lambda r: pb.Receipt(rows=r.rows, attacks=r.attacks, errors=r.errors),
-        decode_reply=lambda m: acts.Receipt(m.rows, m.attacks, dict(m.errors)),
-    ),
-    acts.Deliver: Rpc(
-        "/vflens.DataParty/Deliver",
-        False,
-        pb.DeliverRequest,
-        encode=lambda a: pb.DeliverRequest(released=encode_released(a.released)),
-        decode=lambda m: acts.Deliver(decode_released(m.released)),
-        **_DONE,
-    ),
-    acts.Begin: Rpc(
-        "/vflens.DataParty/Begin", False, pb.BeginRequest, **_plain(pb.BeginRequest, acts.Begin), **_DONE
-    ),
-    acts.Query: Rpc(
-        "/vflens.ActiveParty/Query",
-        False,
-        pb.QueryRequest,
-        pb.Answers,
-        **_plain(pb.QueryRequest, acts.Query),
-        encode_reply=_encode_answers,
-        decode_reply=_decode_answers,
-    ),
-    acts.Predict: Rpc(
-        "/vflens.Coordinator/Predict",
-        False,
-        pb.PredictRequest,
-        encode=lambda a: pb.PredictRequest(embedding=encode_released(a.embedding)),
-        decode=lambda m: acts.Predict(decode_released(m.embedding)),
-        **_RELEASED,
-    ),
-    acts.Finished: Rpc(
-        "/vflens.Coordinator/Finished",
-        False,
-        pb.FinishedRequest,
-        encode=encode_finished,
-        decode=decode_finished,
-        **_DONE,
-    ),
-}
+        _rpc(
+            row_ids.Identify,
+            "DataParty",
+            decode=lambda m: row_ids.Identify(m.run, check_salts(m.salts), m.first),
+            reply=pb.Identities,
+            encode_reply=encode_identities,
+            decode_reply=decode_identities,
+        ),
+        _rpc(
+            row_ids.Blind,
+            "DataParty",
+            reply=pb.Blinded,
+            encode_reply=lambda r: pb.Blinded(elements=r.elements),
+            decode_reply=lambda m: row_ids.Blinded(m.elements),
+        ),
+        _rpc(
+            acts.Prepare,
+            "DataParty",
+            encode=lambda a: pb.PrepareRequest(
+                federation=encode_federation(a.federation), order=encode_rows(a.order), salts=a.salts
+            ),
+            decode=lambda m: acts.Prepare(
+                decode_federation(m.federation), decode_rows(m.order), m.salts and check_salts(m.salts)
+            ),
+        ),
+        _rpc(
+            acts.Rejoin,
+            "DataParty",
+            encode=lambda a: pb.RejoinRequest(run=a.run, standing=pb.Standing(**asdict(a.standing))),
+            decode=lambda m: acts.Rejoin(m.run, _decode_standing(m.standing)),
+            reply=pb.Standing,
+            encode_reply=lambda r: pb.Standing(**asdict(r)),
+            decode_reply=_decode_standing,
+        ),
+        _rpc(mask_acts.Seed, "DataParty", **SEED),
+        _rpc(
+            acts.Step,
+            "DataParty",
+            stream=True,
+            encode=_encode_step,
+            decode=_decode_step,
+            reply=pb.StepReply,
+            encode_reply=_encode_step_reply,
+            decode_reply=_decode_step_reply,
+        ),
+        _rpc(
+            acts.Train,
+            "ActiveParty",
+            reply=pb.Trained,
+            encode_reply=lambda r: pb.Trained(first=r.first, steps=r.steps),
+            decode_reply=lambda m: acts.Trained(m.first, m.steps),
+            timed=False,
+        ),
+        _rpc(
+            acts.Epoch,
+            "Coordinator",
+            reply=pb.Order,
+            encode_reply=lambda r: pb.Order(rows=encode_rows(r.rows)),
+            decode_reply=lambda m: acts.Order(decode_rows(m.rows)),
+        ),
+        _rpc(mask_acts.Deal, "Coordinator", **DEAL),
+        _rpc(
+            acts.Disclose,
+            "DataParty",
+            reply=pb.Disclosures,
+            encode_reply=lambda reply: pb.Disclosures(released=map(encode_released, reply)),
+            decode_reply=lambda m: tuple(map(decode_released, m.released)),
+        ),
+        _rpc(acts.Stop, "DataParty", encode=encode_stop, decode=decode_stop),
+        _rpc(
+            acts.Forward,
+            "PassiveParty",
+            encode=lambda a: pb.ForwardRequest(
+                exchange=encode_exchange(a.exchange), rows=encode_rows(a.rows)
+            ),
+            decode=lambda m: acts.Forward(decode_exchange(m.exchange), decode_rows(m.rows)),
+            **_RELEASED,
+        ),
+        _rpc(
+            acts.Submission,
+            "DataParty",
+            encode=_encode_submission,
+            decode=_decode_submission,
+            reply=pb.Receipt,
+            encode_reply=lambda r: pb.Receipt(rows=r.rows, attacks=r.attacks, errors=r.errors),
+            decode_reply=lambda m: acts.Receipt(m.rows, m.attacks, dict(m.errors)),
+        ),
+        _rpc(
+            acts.Deliver,
+            "DataParty",
+            encode=lambda a: pb.DeliverRequest(released=encode_released(a.released)),
+            decode=lambda m: acts.Deliver(decode_released(m.released)),
+        ),
+        _rpc(acts.Begin, "DataParty"),
+        _rpc(
+            acts.Query,
+            "ActiveParty",
+            reply=pb.Answers,
+            encode_reply=_encode_answers,
+            decode_reply=_decode_answers,
+        ),
+        _rpc(
+            acts.Predict,
+            "Coordinator",
+            encode=lambda a: pb.PredictRequest(embedding=encode_released(a.embedding)),
+            decode=lambda m: acts.Predict(decode_released(m.embedding)),
+            **_RELEASED,
+        ),
+        _rpc(acts.Finished, "Coordinator", encode=encode_finished, decode=decode_finished),
+    ]
+)

@@ -7,9 +7,8 @@ from vflens.clients.pace import Pace
 from vflens.clients.training import PartyTraining
 from vflens.clients.vertical.aligned_run import AlignedRun
 from vflens.clients.vertical.party import VerticalParty
-from vflens.clients.vertical.protected.computing import Answering
+from vflens.clients.vertical.protected.computing import Answering, Sharing
 from vflens.clients.vertical.protected.secret import secret_of_masks
-from vflens.clients.vertical.protected.sharing import Sharing
 from vflens.errors import ProtocolError, StateError
 from vflens.member.member import Member
 from vflens.models.part import PassivePart, Taking

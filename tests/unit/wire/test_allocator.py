@@ -13,7 +13,7 @@ from vflens.wire.process import configure_process
 #: Frees 64 MiB under one block that stays; prints the MiB resident before, with what is freed kept, and given
 #: back.
 SCRIPT = """
-from vflens.wire.allocator import give_back, keep_large_blocks
+from vflens.wire.process import give_back, keep_large_blocks
 keep_large_blocks()
 def resident():
     return next(int(line.split()[1]) / 1024 for line in open("/proc/self/status") if line.startswith("VmRSS"))

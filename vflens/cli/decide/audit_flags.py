@@ -1,7 +1,5 @@
 """What the flags of ``vflens audit`` say: kinds of columns, widths, names."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """``vflens compare``: two runs or two audits beside each other."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

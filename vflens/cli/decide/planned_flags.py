@@ -1,7 +1,5 @@
 """Flags that a plan in the table's description replaces: they are hidden, and work until the next release."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

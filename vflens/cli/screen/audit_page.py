@@ -1,7 +1,5 @@
 """``vflens audit --serve``: the audit's page for people without a terminal."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from pathlib import Path
 from tempfile import TemporaryDirectory

@@ -1,7 +1,5 @@
 """What no measurement can say of a processing, from a TOML file: asked for by name, never made up."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated, TypeAlias
 

@@ -4,8 +4,6 @@ Measured, declared, combined: no figure stands without its interval and its base
 what was not tested is said. There are no bands and no colours: the law has none.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime

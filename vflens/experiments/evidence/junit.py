@@ -1,7 +1,5 @@
 """Outcomes of thresholds as JUnit XML, which servers of builds show as tests."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree

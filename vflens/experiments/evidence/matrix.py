@@ -1,7 +1,5 @@
 """The first table of a DPIA: what each recipient finds of each column, in one of four words."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from vflens.experiments.evidence.measured import LINKABILITY, SINGLING_OUT, statistic, term

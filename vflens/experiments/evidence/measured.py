@@ -1,8 +1,6 @@
 """The terms of a DPIA for what each recipient finds."""
 
-from __future__ import annotations
-
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from vflens.experiments.outcome import words
@@ -10,7 +8,6 @@ from vflens.experiments.outcome.finding import Finding, Findings, Quantity
 from vflens.types import Document
 
 INFERENCE, SINGLING_OUT, LINKABILITY = "inference", "singling out", "linkability"
-ALARMS = 0.1
 RELEASE = "whoever knows the model and gets its predictions"
 TRAFFIC = "whoever reads the messages of training"
 ALL = "all columns"
@@ -87,8 +84,3 @@ def as_json(f: Finding) -> Document:
         "figure": {**figure, "share": f.is_share, "unit": unit(f)},
         **{"state": f.state.value, "why": f.reason, "source": f.source, "deciding": f.rows_needed},
     }
-
-
-def of_term(findings: Sequence[Finding], asked: str) -> list[Finding]:
-    """Those of ``findings`` that regulators call so."""
-    return [f for f in findings if term(f) == asked]

@@ -1,7 +1,5 @@
 """The defences that were tried, what is still found under them, and what they cost."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Where the figures of a DPIA come from: when runs ended, who received what, digests of inputs and logs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """A DPIA as Markdown, as JSON and as a page that prints."""
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

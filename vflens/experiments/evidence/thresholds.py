@@ -3,8 +3,6 @@
 Every sentence names the figure, its interval, the rows, and what a blind guess finds.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """What a DPIA's sources do not show: attacks that did not run, recipients that nobody attacked for."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from vflens.experiments.audit.record import AuditRecord

@@ -1,11 +1,9 @@
 """Sentences of a DPIA: the residual risk, what is declared, what is still to be."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 
 from vflens.experiments.evidence.declared import Declaration
-from vflens.experiments.evidence.measured import SINGLING_OUT, of_term, rows, statistic, target, term, what
+from vflens.experiments.evidence.measured import SINGLING_OUT, rows, statistic, target, term, what
 from vflens.experiments.outcome.decide import State
 from vflens.experiments.outcome.finding import Finding, Quantity
 from vflens.experiments.results.findings import ALARMS
@@ -55,7 +53,7 @@ def combined(measured: Sequence[Finding], declared: Declaration) -> list[str]:
 def _of_people(measured: Sequence[Finding], declared: Declaration) -> Iterator[str]:
     if declared.people is None:
         return
-    found = of_term(measured, SINGLING_OUT)
+    found = [m for m in measured if term(m) == SINGLING_OUT]
     for m in found:
         yield (
             f"{place(m)}, {m.adversary}: of {declared.people:,} people "

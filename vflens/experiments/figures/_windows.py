@@ -147,14 +147,13 @@ def window_cells(
     options: FigureOptions,
     estimators: Sequence[Estimator],
     *,
-    largest: int | None = None,
     reflected: bool = False,
 ) -> list[Cell]:
-    """A cell for each window size of ``data`` up to ``largest`` (all)."""
+    """A cell for each window size of ``data``."""
     x = data.predictions(predictions(options), options.seed)
     width = x.shape[1]
     cells = []
-    for d in sizes(largest or width, options.quick):
+    for d in sizes(width, options.quick):
         place = {"dataset": data.name, "d": d, "share": d / width, "after": reflected, "seed": options.seed}
         key = {**options.key, **place, "estimators": [[e.label, e.attack, e.parameters] for e in estimators]}
         columns = windows(width, d, options.quick)
@@ -173,11 +172,11 @@ def averaged(rows: Rows, *by: str, value: str = "mse") -> dict[tuple[Any, ...], 
     }
 
 
-def size_curves(rows: Rows, title: str, order: Sequence[str], *, log_y: bool = True) -> Plot:
+def size_curves(rows: Rows, title: str, order: Sequence[str]) -> Plot:
     """MSE against d/d_t, one line per estimator, averaged over windows."""
     found = averaged(rows, "estimator", "share")
     series = []
     for name in order:
         points = sorted((share, mean) for (e, share), (mean, _) in found.items() if e == name and mean > 1e-7)
         series.append(Series(name, [p[0] for p in points], [p[1] for p in points]))
-    return lines(title, "passive share of the features", "MSE per feature", series, log_y=log_y, order=order)
+    return lines(title, "passive share of the features", "MSE per feature", series, log_y=True, order=order)

@@ -4,11 +4,10 @@ The recorder stands where the framework's server sends and receives, so the fold
 horizontal run has: the updates of clients, what crossed beside them, and the parameters sent first and last.
 """
 
-from __future__ import annotations
-
 from bisect import bisect
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 from pydantic import Field, TypeAdapter, model_validator
@@ -66,7 +65,7 @@ class RecordedApp(Settings):
     horizontal: Horizontal = Horizontal()
 
     @model_validator(mode="after")
-    def _an_image_has_all_columns(self) -> RecordedApp:
+    def _an_image_has_all_columns(self) -> Self:
         if self.pixels is not None and np.prod(self.pixels) != len(self.columns):
             raise ValueError(
                 f"pixels = {list(self.pixels)} of {counted(len(self.columns), 'column')}: give both alike"

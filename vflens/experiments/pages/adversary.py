@@ -1,7 +1,5 @@
 """Where the adversary of a report sits, who is with it, and whether it keeps to the protocol."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from vflens.experiments.results.record import RecordedRun

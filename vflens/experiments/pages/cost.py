@@ -5,12 +5,10 @@ has its share of right answers; else accuracy. Defended and undefended models ar
 are 95 % (Student's t). No attack is needed for it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from vflens.experiments.outcome.words import number
 from vflens.experiments.results.utility import UTILITY, worth
@@ -61,7 +59,7 @@ class Cost:
     gained_before: tuple[Number, ...] = ()
 
     @classmethod
-    def of(cls, measure: str, defended: Mapping[int, Use], undefended: Mapping[int, Use]) -> Cost:
+    def of(cls, measure: str, defended: Mapping[int, Use], undefended: Mapping[int, Use]) -> Self:
         """The cost over the seeds in which both have finite figures."""
         seeds = [s for s in sorted(defended.keys() & undefended.keys()) if defended[s].is_finite]
         pairs = [(defended[s], undefended[s]) for s in seeds if undefended[s].is_finite]

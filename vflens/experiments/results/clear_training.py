@@ -1,7 +1,5 @@
 """What training gives away or assumes, and the best defence, in words, the same in all pages."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 

@@ -170,9 +170,5 @@ def _other_metrics(run: RecordedRun) -> dict[tuple[str | int, ...], tuple[float,
         (p.name, m.name, *(getattr(m, k) for k in _METRIC_KEY[2:])): (m.value, *m.values)
         for p in run.parties
         for m in p.metrics
-        if not _of_an_attack(m.name)
+        if m.name not in _ATTACK_METRICS and not m.name.startswith("theory_")
     }
-
-
-def _of_an_attack(metric: Name) -> bool:
-    return metric in _ATTACK_METRICS or metric.startswith("theory_")

@@ -5,8 +5,6 @@ is about a model fitted to granted labels. Both need the folder of the party who
 also that of the attacking party, and Theorem 1 torch.
 """
 
-from __future__ import annotations
-
 import contextlib
 import math
 from collections.abc import Iterator

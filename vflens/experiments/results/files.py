@@ -1,10 +1,8 @@
 """The fields that reports read in the files of a party's folder; every field may be absent."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, WrapValidator, model_validator
 
@@ -115,7 +113,7 @@ class FederationFile(File):
     nonce: str = Field("", pattern=HEX_64_OR_NONE)
 
     @model_validator(mode="after")
-    def _check_roles(self) -> FederationFile:
+    def _check_roles(self) -> Self:
         """Refuse roles that contradict one another, or the setting."""
         members = [p for p in self.parties if p.role in ROLES]
         for p in members:

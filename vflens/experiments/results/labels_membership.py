@@ -1,7 +1,5 @@
 """How well attacks named labels and clients, told training rows from others; means; the largest leaks."""
 
-from __future__ import annotations
-
 import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What the noise of a run protects: released tables, and the ε that releases of a party spent."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -4,8 +4,6 @@ Report, live page, sweeps, comparison, ledger and scoreboard read a run as this 
 notebook can do.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path

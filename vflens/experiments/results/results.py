@@ -5,8 +5,6 @@ best blind guess on the same rows. An error without a blind one is no result. An
 if the upper end of its 95 % interval (1.96 standard errors over rows) is below the blind error.
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import lru_cache

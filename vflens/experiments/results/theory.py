@@ -10,8 +10,6 @@ Tr(B S) to the MSE of the solution nearest to a fixed point, with B from the tar
 moment on the same rows.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """What a run is worth: the accuracy of its model, AUC, R² and what else tells of its utility."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import NamedTuple
 

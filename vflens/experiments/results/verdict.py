@@ -3,8 +3,6 @@
 The first run with results is the baseline; runs without defences come first.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 

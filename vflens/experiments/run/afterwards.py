@@ -2,8 +2,6 @@
 of parties that collude. What is there after an interruption stays.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

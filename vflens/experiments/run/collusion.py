@@ -1,7 +1,5 @@
 """The attacks on folders of the finished run of a lab: one owner holds those of all who collude."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass

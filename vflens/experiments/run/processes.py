@@ -6,8 +6,6 @@ any way, its children read the end of that input and stop. If one party fails, o
 the launcher stops the others.
 """
 
-from __future__ import annotations
-
 import os
 import shlex
 import signal
@@ -18,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
+from typing import Self
 
 from vflens.errors import INTERRUPTED, StorageError, UnavailableError, VflensError, by_exit_code, first_cause
 from vflens.models.family import ModelFamily
@@ -94,7 +93,7 @@ class Processes:
             self.stop()
             raise
 
-    def __enter__(self) -> Processes:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -145,7 +144,7 @@ class Processes:
         again = set[str]()
         for party, code in codes.items():
             if (code < 0 or code == VflensError.exit_code) and self._left[party]:
-                reason = self._cause(party, code)
+                reason = self._killed(party, code) if code < 0 else self._reason(party)
                 self._left[party] -= 1
                 self._first.setdefault(party, reason)
                 for name in self._hosted[party]:
@@ -154,9 +153,6 @@ class Processes:
                 self._children[party] = self._begin(party, resume=True)
                 again.add(party)
         return again
-
-    def _cause(self, party: str, code: int) -> str:
-        return self._killed(party, code) if code < 0 else self._reason(party)
 
     def _killed(self, party: str, code: int) -> str:
         return self._stopped(party, f"killed by {signal.Signals(-code).name}")

@@ -1,7 +1,5 @@
 """The kept rows of one section of the scoreboard, by defence and attack, and what they lack."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass

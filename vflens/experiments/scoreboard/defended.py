@@ -1,7 +1,5 @@
 """A new defence beside the published rows: it runs where they ran, and gets a rank by what it hides."""
 
-from __future__ import annotations
-
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """A new attack beside the published rows: it runs where they ran, nothing defends, and it gets a rank."""
 
-from __future__ import annotations
-
 import tempfile
 import time
 from collections.abc import Callable, Sequence

@@ -4,8 +4,6 @@ Attacks and defences come from their registries: a new one appears by itself. Wh
 it acts: an attack by its ``settings`` and what it ``estimates``, a defence by its hooks.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache

@@ -1,7 +1,5 @@
 """The keys of results: a digest of what was set, and one of the code that decides something of it."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """What is compared of an attack; published rows carry it, for attacks whose extra is not installed."""
 
-from __future__ import annotations
-
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Attacks by rank, for each threat model: how the federation is divided, and whether anything is granted."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -6,8 +6,6 @@ reached module its statements too, and all of a module that is used as a value. 
 formatting and the types of arguments decide nothing.
 """
 
-from __future__ import annotations
-
 import ast
 import hashlib
 import importlib.util

@@ -4,8 +4,6 @@ Another seed deals other rows of the data set and draws another start, as an adv
 its own. So no truth of a scored run decides a setting.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from vflens.errors import VflensError

@@ -4,8 +4,6 @@
 :mod:`vflens.experiments.pages.cost`.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Copies of the examples, and packages of one plug-in made from two of them."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from collections.abc import Iterator

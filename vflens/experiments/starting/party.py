@@ -1,7 +1,5 @@
 """A party's configuration to begin with: its peers, TLS and its table, without secrets and grants."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

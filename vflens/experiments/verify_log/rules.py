@@ -7,7 +7,6 @@ from vflens.experiments.results.folders import PartyRun
 from vflens.experiments.results.record import RecordedRun
 from vflens.experiments.verify_log import horizontal, vertical
 from vflens.experiments.verify_log.finding import Found
-from vflens.experiments.verify_log.lists import compare_lists
 from vflens.types import Point, Setting
 
 IsRecorded = Callable[[PartyRun, PartyRun, Point], bool]
@@ -28,7 +27,7 @@ RULES: Mapping[Setting, Rules] = {
     Setting.VERTICAL: Rules(
         vertical.is_recorded,
         vertical.is_prediction_recorded,
-        compare=compare_lists,
+        compare=vertical.compare_lists,
     ),
     Setting.HORIZONTAL: Rules(
         horizontal.is_recorded,

@@ -1,7 +1,5 @@
 """What the page of an own audit asks for, and refusals that say which of its fields they are of."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path

@@ -65,7 +65,7 @@ class SweepPage:
         }
         for first in range(0, len(self._files), _CHUNK):
             here = (self._cells.get(name, []) for name in self._files[first : first + _CHUNK])
-            rows = _scored([row for rows in here for row in rows])
+            rows = with_figures([row for rows in here for row in rows])
             shown[f"results-{first}"] = str(parts.rows(packed(rows)))  # type: ignore[attr-defined]
         return shown
 
@@ -77,7 +77,7 @@ class SweepPage:
         self._read()
         found = [row for rows in self._cells.values() for row in rows]
         done = f"{self._name}: {len(self._cells)} of {len(self._files)} federations"
-        rows = _scored(found)
+        rows = with_figures(found)
         refused = [*refusals(found), *self._unreadable()]
         return render(done, drawing(rows, []), refused, data="none yet", command="vflens sweep")
 
@@ -124,9 +124,5 @@ def _checked(rows: Rows) -> Rows:
     """
     found = [{sentence(k): sentence(v) if isinstance(v, str) else v for k, v in row.items()} for row in rows]
     refusals(found)
-    drawing(_scored(found), [])
+    drawing(with_figures(found), [])
     return found
-
-
-def _scored(rows: Rows) -> Rows:
-    return with_figures(rows)

@@ -1,13 +1,11 @@
 """The facts that all parties of a horizontal run share: clients with rows of their own and equal columns."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -109,7 +107,7 @@ class HorizontalAgreement(Agreement):
         """What ``client`` says of itself."""
         return next(p for p in self.parties if p.name == client)
 
-    def in_round(self, number: int) -> HorizontalAgreement:
+    def in_round(self, number: int) -> Self:
         """The same with the clients' rows in round ``number``."""
         if not self.recorded_rows:
             return self
@@ -185,7 +183,7 @@ class HorizontalAgreement(Agreement):
         return {}
 
     @classmethod
-    def restored(cls, facts: Mapping[str, Any], positions: Mapping[str, Array]) -> HorizontalAgreement:
+    def restored(cls, facts: Mapping[str, Any], positions: Mapping[str, Array]) -> Self:
         return cls(
             run=facts["run"],
             parties=parties_from_dicts(facts["parties"]),

@@ -1,12 +1,10 @@
 """The facts that all parties of a vertical run share after alignment: members, rows, training settings."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -202,7 +200,7 @@ class VerticalAgreement(Agreement):
         return {"train": self.train, "predict": self.predict}
 
     @classmethod
-    def restored(cls, facts: Mapping[str, Any], positions: Mapping[str, Array]) -> VerticalAgreement:
+    def restored(cls, facts: Mapping[str, Any], positions: Mapping[str, Array]) -> Self:
         return cls(
             run=facts["run"],
             parties=parties_from_dicts(facts["parties"]),

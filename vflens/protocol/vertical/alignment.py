@@ -5,12 +5,11 @@ lacks the keys, so digests are opaque to it; it learns the number of rows of eac
 common.
 """
 
-from __future__ import annotations
-
 import hmac
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import Self
 
 import numpy as np
 
@@ -183,7 +182,7 @@ class _Keys:
     places: Array
 
     @classmethod
-    def of(cls, name: str, identities: Identities) -> _Keys:
+    def of(cls, name: str, identities: Identities) -> Self:
         """Those of the party ``name``.
 
         Raises:

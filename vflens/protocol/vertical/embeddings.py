@@ -1,7 +1,5 @@
 """Ask all passive parties for their embeddings: the aggregator does it in training and in prediction."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -30,7 +28,7 @@ class TrainingStreams:
     @asynccontextmanager
     async def opened(
         cls, federation: VerticalAgreement, passive: Sequence[Link]
-    ) -> AsyncIterator[TrainingStreams]:
+    ) -> "AsyncIterator[TrainingStreams]":
         """The streams to ``passive``; they end with the context."""
         async with AsyncExitStack() as stack:
             yield cls(federation, {link.name: open_stream(link, stack) for link in passive})

@@ -17,7 +17,7 @@ last     2·(all steps)       rho, change; its share of the     change; its shar
 Shares are uniform numbers. What is opened is uniform too: every one has a mask of its own.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -31,9 +31,8 @@ from vflens.numerics.shares.scale import Scale, fitting
 from vflens.numerics.shares.step import mask_sizes
 from vflens.protocol.checks import check_origin
 from vflens.protocol.vertical.agreement import VerticalAgreement
-from vflens.protocol.vertical.shared_columns import shared_columns
 from vflens.randomness import derive, masks
-from vflens.types import Array, Exchange, Phase, Point, Released
+from vflens.types import Array, Exchange, PartyInfo, Phase, Point, Released, Role
 from vflens.words import counted
 
 _CHUNK_NUMBERS = 1 << 19  # 4 MiB
@@ -274,3 +273,15 @@ def features_mask(seed: bytes, run: SharedRun) -> Array:
 def step_masks(seed: bytes, step: int, count: int) -> Array:
     """The first ``count`` shares under ``seed`` of the masks of ``step``, uint64."""
     return masks(derive(seed, "step", step), count)
+
+
+def shared_columns(parties: Sequence[PartyInfo]) -> Mapping[str, slice]:
+    """Party → its columns in the one array, and after those of the first passive party the bias."""
+    found, start, bias = {}, 0, 1
+    active = [p for p in parties if p.role is Role.ACTIVE]
+    for party in (*active, *sorted((p for p in parties if p.role is Role.PASSIVE), key=lambda p: p.name)):
+        end = start + len(party.columns) + (0 if party.role is Role.ACTIVE else bias)
+        bias = bias if party.role is Role.ACTIVE else 0
+        found[party.name] = slice(start, end)
+        start = end
+    return found

@@ -4,8 +4,6 @@
 updates of the others: of one other client its update.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """Rows of clients that collude, as an attack on another client may use them: they are people like its own."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 

@@ -4,8 +4,6 @@ What one of them sent is no observation of the others. It is left out, and taken
 in.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 
@@ -68,8 +66,9 @@ class JoinedLog:
     def _without_own(self, found: Iterator[Released]) -> Iterator[Released]:
         """``found``, its combined embeddings without those of these parties."""
         own = {name: self._sent[name](Phase.TRAIN) for name in self._sent} if not self._joins else {}
+        parties = {p.name for p in self._federation.parties}
         for released in found:
-            if released.point is not Point.EMBEDDING or self._is_one(released.sender):
+            if released.point is not Point.EMBEDDING or released.sender in parties:
                 yield released
             elif self._joins:
                 yield _with(released, "embedding", released.tensor("embedding")[:, self._others])
@@ -80,9 +79,6 @@ class JoinedLog:
     @property
     def _joins(self) -> bool:
         return self._federation.model.concatenates
-
-    def _is_one(self, sender: str) -> bool:
-        return any(p.name == sender for p in self._federation.parties)
 
     @property
     def _others(self) -> Array:

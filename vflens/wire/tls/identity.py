@@ -1,7 +1,5 @@
 """A party's own certificate: checked at the start, read anew when a file changes."""
 
-from __future__ import annotations
-
 import datetime
 import threading
 import time
@@ -61,7 +59,7 @@ class Files:
         """Whom a peer's certificate must name: it is of this party's federation."""
         return Subject(self.subject.federation, role, name)
 
-    def shows_as(self, other: Files) -> bool:
+    def shows_as(self, other: "Files") -> bool:
         """Whether ``other`` shows and trusts the same."""
         return replace(self, version=other.version) == other
 

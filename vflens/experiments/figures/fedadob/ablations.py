@@ -1,10 +1,9 @@
 """Tables V and VI: what the range N of the keys' means, and their variance σ², buy and cost."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Self
 
 from vflens.experiments.figures import FigureOptions
 from vflens.experiments.figures.fedadob.cells import (
@@ -58,11 +57,11 @@ class Ablation:
         """The other parameter, in words."""
         return self.method.constants
 
-    def as_in_the_authors_code(self) -> Ablation:
+    def as_in_the_authors_code(self) -> Self:
         """With the layer of the authors' code."""
         return replace(self, method=self.method.as_in_the_authors_code())
 
-    def coarse(self) -> Ablation:
+    def coarse(self) -> Self:
         """At two strengths, with means that a small network learns with in few epochs."""
         positions = [0, 3]
         fixed = {k: v if isinstance(v, str) else min(v, 2.0) for k, v in self.method.fixed.items()}

@@ -1,10 +1,8 @@
 """FedAdOb's horizontal experiments: their federations, defences and attacks."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Self
 
 from vflens.experiments.figures import FigureOptions
 from vflens.experiments.figures.fedadob.methods import FEATURES, FEDADOB, UNDEFENDED, Against, Method
@@ -18,19 +16,16 @@ _SHORT = {"optimizer": "adam", "l2": 2e-5, "batch_size": 64, "learning_rate": 0.
 
 @dataclass(frozen=True)
 class ClientMethod(Method):
-    """A defence at every client, and ``averaged``: the method of federated learning."""
+    """A defence at every client, and ``averaged``: the method of federated learning; by lg_fedavg the clients
+    keep their bottom models.
+    """
 
     averaged: str = "fedavg"
     plugin: str = ""
 
-    def of(self, clients: Sequence[str]) -> ClientMethod:
+    def of(self, clients: Sequence[str]) -> Self:
         """The same at each of ``clients``."""
         return replace(self, at=dict.fromkeys(clients, self.plugin) if self.plugin else {})
-
-    @property
-    def is_private(self) -> bool:
-        """Whether the clients keep their bottom models."""
-        return self.averaged == "lg_fedavg"
 
 
 @dataclass(frozen=True)
@@ -72,7 +67,7 @@ class ClientStudy(Study):
         rows = {"embeddings": self.attacked, "gradients": self.attacked}
         rows |= {"auxiliary": self.granted, "labels": self.granted}
         granted = [{**own, "what": what, "rows": n} for what, n in rows.items()]
-        return [*granted, *([{**own, "what": "parameters"}] if method.is_private else [])]
+        return [*granted, *([{**own, "what": "parameters"}] if method.averaged == "lg_fedavg" else [])]
 
     @property
     def trained(self) -> list[str]:

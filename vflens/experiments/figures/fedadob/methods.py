@@ -4,8 +4,6 @@ A new defence is a line of :data:`DEFENSES`, a new attack one of :data:`ATTACKS`
 paper gives ranges only.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -59,11 +57,11 @@ class Method:
         """Its fixed numbers, in words."""
         return ", ".join(f"{n} = {v:g}" for n, v in self.fixed.items() if not isinstance(v, str))
 
-    def at_strengths(self, *values: float) -> Method:
+    def at_strengths(self, *values: float) -> Self:
         """The same at other strengths."""
         return replace(self, values=values)
 
-    def coarse(self) -> Method:
+    def coarse(self) -> "Method":
         """With its first two strengths."""
         return self.at_strengths(*self.values[:2])
 

@@ -1,7 +1,5 @@
 """A horizontal experiment: clients with rows of their own, dealt evenly or by a Dirichlet law."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Self
 
@@ -59,7 +57,7 @@ class Group(Settings):
         return tuple(f"client-{i:0{width}d}" for i in range(1, self.clients + 1))
 
     @model_validator(mode="after")
-    def _some_clients(self) -> Group:
+    def _some_clients(self) -> Self:
         if not 1 <= len(self.names) <= _MOST_CLIENTS:
             raise ValueError(f"parties.clients: from 1 to {_MOST_CLIENTS} clients, not {len(self.names)}")
         if len({*self.names, self.server}) < len(self.names) + 1:
@@ -85,7 +83,7 @@ class HorizontalExperiment(AnyPartiesExperiment):
     )
 
     @model_validator(mode="after")
-    def _has_no_passive_party(self) -> HorizontalExperiment:
+    def _has_no_passive_party(self) -> Self:
         if self.limits.worst_error is not None:
             raise ValueError(
                 "limits.worst_error is that of a passive party's scores, and here is none: leave it out"
@@ -93,7 +91,7 @@ class HorizontalExperiment(AnyPartiesExperiment):
         return self
 
     @model_validator(mode="after")
-    def _has_rows_of_clients_alone(self) -> HorizontalExperiment:
+    def _has_rows_of_clients_alone(self) -> Self:
         if self.data is not None and self.data.public is not None:
             raise ValueError(
                 f"data.public = {self.data.public}: attacks in a server take no public rows, leave it out"
@@ -105,7 +103,7 @@ class HorizontalExperiment(AnyPartiesExperiment):
         return self
 
     @model_validator(mode="after")
-    def _attacks_are_distinct(self) -> HorizontalExperiment:
+    def _attacks_are_distinct(self) -> Self:
         check_seats(self.seated())
         for attack in self.attacks:
             check_colluders(attack, self.seat(attack), self.parties.names)
@@ -114,19 +112,15 @@ class HorizontalExperiment(AnyPartiesExperiment):
         return self
 
     @model_validator(mode="after")
-    def _grants_fit(self) -> HorizontalExperiment:
+    def _grants_fit(self) -> Self:
         for client in self.parties.names:
             check_client_grants(self.granted_by(client), self.parties.server)
         return self
 
     @model_validator(mode="after")
-    def _rounds_have_their_participants(self) -> HorizontalExperiment:
+    def _rounds_fit(self) -> Self:
         self.horizontal.check_clients(len(self.parties.names))
         check_absence(self.horizontal, waits=bool(self.limits.rejoin_seconds or self.restart))
-        return self
-
-    @model_validator(mode="after")
-    def _the_last_round_is_kept(self) -> HorizontalExperiment:
         check_rounds(self.transcript, self.horizontal, self.training)
         check_method(self.model, self.horizontal, malicious=self.malicious)
         return self

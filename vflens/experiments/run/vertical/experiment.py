@@ -1,7 +1,5 @@
 """An experiment: one TOML file, from which the dealer writes a configuration per party and scenario."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Literal, Self
 
@@ -52,7 +50,7 @@ class Members(Settings):
     coordinator: Name = "coordinator"
 
     @model_validator(mode="after")
-    def _names_differ(self) -> Members:
+    def _names_differ(self) -> Self:
         names = [*self.passive, self.active, self.coordinator]
         if repeated(names) is not None:
             raise ValueError(f"parties {names}: give every party its own name")
@@ -79,25 +77,22 @@ class Experiment(AnyPartiesExperiment):
     )
 
     @model_validator(mode="after")
-    def _columns_are_split(self) -> Experiment:
+    def _columns_are_split(self) -> Self:
         if self.data is not None and self.split is None:
             raise ValueError("split is missing: say who holds which columns")
         return self
 
     @model_validator(mode="after")
-    def _aggregates_somewhere(self) -> Experiment:
+    def _training_fits(self) -> Self:
         check_aggregator(self.aggregator, self.model, self.training)
         check_protection(self.model, self.training)
         check_worst_error(self.model, self.limits, len(self.parties.passive))
+        check_sampling(self.transcript, self.training)
         return self
 
     @model_validator(mode="after")
-    def _attacks_are_distinct(self) -> Experiment:
+    def _attacks_have_targets(self) -> Self:
         check_seats(self.seated())
-        return self
-
-    @model_validator(mode="after")
-    def _colluders_leave_a_target(self) -> Experiment:
         active = self.parties.active
         for attack in self.attacks:
             seat = self.seat(attack)
@@ -110,7 +105,7 @@ class Experiment(AnyPartiesExperiment):
         return self
 
     @model_validator(mode="after")
-    def _candidates_come_back(self) -> Experiment:
+    def _candidates_come_back(self) -> Self:
         due = max((g.rows for g in self.disclose if g.what == "candidates"), default=0) // 2
         back = (self.data and self.data.returning) or 0
         if due > back:
@@ -118,11 +113,6 @@ class Experiment(AnyPartiesExperiment):
                 f"disclose candidates with rows = {2 * due}: half of them are of people who trained, set "
                 f"data.returning to at least {due}"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _the_last_epoch_is_kept(self) -> Experiment:
-        check_sampling(self.transcript, self.training)
         return self
 
     def named(self) -> list[str]:

@@ -1,13 +1,15 @@
-"""Replies before rows are aligned: salts, and digests of row ids."""
+"""What a vertical run alone sends: salts and digests of row ids, and seeds and shares of masks."""
 
-from typing import cast, get_args
+from typing import Any, cast, get_args
 
 import numpy as np
 
 from vflens.errors import ProtocolError, from_peer
+from vflens.protocol import mask_acts
 from vflens.protocol.vertical.row_ids import Identities, Salted
 from vflens.protos import vfl_pb2 as pb
 from vflens.types import AlignMode
+from vflens.words import counted
 
 
 def decode_salted(message: pb.Salted) -> Salted:
@@ -34,3 +36,23 @@ def decode_identities(message: pb.Identities) -> Identities:
     """The inverse of :func:`encode_identities`; its caller checks sizes."""
     split = np.frombuffer(message.split, np.uint8) if message.HasField("split") else None
     return Identities(message.digests, split)
+
+
+def _decode_shares(message: pb.MaskShares) -> mask_acts.MaskShares:
+    if len(message.numbers) % 8:
+        raise ProtocolError(
+            f"shares of masks of {counted(len(message.numbers), 'byte')}: 8 bytes a number are due"
+        )
+    return mask_acts.MaskShares(np.frombuffer(message.numbers, "<u8"))
+
+
+SEED: dict[str, Any] = {
+    "reply": pb.Seeded,
+    "encode_reply": lambda reply: pb.Seeded(seed=reply.seed),
+    "decode_reply": lambda message: mask_acts.Seeded(message.seed),
+}
+DEAL: dict[str, Any] = {
+    "reply": pb.MaskShares,
+    "encode_reply": lambda reply: pb.MaskShares(numbers=reply.numbers.astype("<u8", copy=False).tobytes()),
+    "decode_reply": _decode_shares,
+}
