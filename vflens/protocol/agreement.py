@@ -149,14 +149,24 @@ class Agreement(ABC):
         """The hash of the shared facts; with many members it takes milliseconds."""
         return self._begun(self.agreed())
 
+    @cached_property
+    def _written(self) -> tuple[str, list[Any]]:
+        """The facts that all parties of a process write alike, in JSON without braces, and those of
+        :func:`_beside`.
+        """
+        agreed = {**self.agreed(), "nonce": self.nonce}
+        beside = _beside(agreed)
+        agreed["parties"] = list(_columns_once(agreed["parties"]))
+        return json.dumps(agreed)[1:-1], beside
+
     def save(self, folder: Path, **more: Any) -> None:
         """Write ``federation.json``, with ``more`` facts for reports, and ``rows.npz``, with a digest of the
         rest, into ``folder``.
         """
-        agreed, positions = {**self.agreed(), "nonce": self.nonce}, self.positions()
-        sealed = _ended(self._hashed, _beside(agreed), positions)
-        agreed["parties"] = list(_columns_once(agreed["parties"]))
-        write_whole(folder / "federation.json", json.dumps({**agreed, **more}).encode())
+        (shared, beside), positions = self._written, self.positions()
+        sealed = _ended(self._hashed, beside, positions)
+        text = ", ".join(filter(None, (shared, json.dumps(more)[1:-1])))
+        write_whole(folder / "federation.json", f"{{{text}}}".encode())
         save_arrays(folder / "rows.npz", {**positions, "agreed": sealed})
 
     @classmethod

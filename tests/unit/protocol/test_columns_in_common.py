@@ -120,3 +120,23 @@ def test_a_table_of_many_columns_is_opened_a_few_times(
     monkeypatch.setattr(pq, "ParquetFile", noted)
     assert [name for _, name, _ in table.chunks(names)] == names
     assert len(opened) == 1
+
+
+def test_clients_of_one_process_make_what_they_share_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = list[str]()
+    plain = HorizontalAgreement.agreed
+
+    def noted(run: HorizontalAgreement) -> dict[str, Any]:
+        made.append(run.run)
+        return plain(run)
+
+    monkeypatch.setattr(HorizontalAgreement, "agreed", noted)
+    run = federation()
+    run.save(tmp_path, party="a")
+    before = len(made)
+    run.save(tmp_path, party="b")
+    assert len(made) == before
+    facts = json.loads((tmp_path / "federation.json").read_text())
+    assert (facts["party"], len(facts["parties"])) == ("b", CLIENTS)
