@@ -151,9 +151,7 @@ class Agreement(ABC):
 
     @cached_property
     def _written(self) -> tuple[str, list[Any]]:
-        """The facts that all parties of a process write alike, in JSON without braces, and those of
-        :func:`_beside`.
-        """
+        """What all parties write alike, in JSON without braces, and what :func:`_beside` gives."""
         agreed = {**self.agreed(), "nonce": self.nonce}
         beside = _beside(agreed)
         agreed["parties"] = list(_columns_once(agreed["parties"]))
