@@ -88,9 +88,9 @@ class Leader(Member):
         self._reported = ("", 0)  # the stage, and how far it has come
         self._agreed = False  # whether all data parties have taken up the run
 
-    @abstractmethod
     def prepare(self) -> None:
-        """Describe the data parties, compare them, and prepare all of them."""
+        """Describe the data parties, compare them, and prepare all of them; one that has none need not."""
+        return
 
     @abstractmethod
     def lead(self, check_alive: Callable[[], None] = lambda: None) -> None:

@@ -3,12 +3,14 @@
 It computes nothing and uses no files or wires. Letters follow ``docs/notation.md``.
 """
 
+from __future__ import annotations  # Role may get a name more before it is read
+
 import math
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Literal, NamedTuple, Self, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -250,7 +252,7 @@ class Claim:
     levels: int | None = None
     group_rows: int | None = None
 
-    def unbounded(self) -> Self:
+    def unbounded(self) -> Claim:
         """The same with ε = ∞ in place of a differential privacy that others' rows undo."""
         if self.epsilon is None and self.mu is None:
             return self
@@ -342,6 +344,6 @@ class PartyInfo:
     categories: tuple[str, ...] = ()
     signature: Signature | None = field(default=None, compare=False)  # each time another
 
-    def in_full(self, before: tuple[ColumnInfo, ...]) -> Self:
+    def in_full(self, before: tuple[ColumnInfo, ...]) -> PartyInfo:
         """It with its columns: a client that names none has those of the one ``before``."""
         return replace(self, columns=before) if self.role is Role.CLIENT and not self.columns else self

@@ -170,7 +170,7 @@ def test_the_guards_score_follows_from_the_transcripts(
 
 def _half(party: Any, step: int) -> int:
     """In which half of the usual batches the party put ``step``: its own secret draw."""
-    key = party.chain._context(0, "on_received", _exchange(party, step), np.zeros(0, np.int32)).key
+    key = party.chain.context(0, "on_received", _exchange(party, step), np.zeros(0, np.int32)).key
     return int(generator(key("half", str(step))).integers(2))
 
 

@@ -319,7 +319,7 @@ def test_a_release_leaves_the_index_of_a_frame_out(index: pd.Index, arrow: bool)
         ({"lambda_": "much"}, "release: lambda_: "),
         (
             {"lambda_": 1.0, "epsilon": 1.0},
-            "lambda_ and epsilon given: choose exactly one of lambda_, target_mse",
+            "lambda_ and epsilon given: choose exactly one of lambda_, epsilon and target_mse",
         ),
         ({"epsilon": 1.0, "diameter": ["wide", 1.0]}, "diameter 'wide,1.0': give a number"),
         ({"lambda_": 1.0, "ids": "a--b"}, "the frame has no column 'a--b': "),

@@ -212,6 +212,7 @@ def test_an_interrupted_release_is_begun_anew(
 
     folder, first, whole = tmp_path / "build/release", iter([True]), Path.unlink
     call = ("build", "key", folder)
+    monkeypatch.setattr(release, "ROOT", tmp_path)  # this checkout may have bills of materials
     monkeypatch.setattr(release, "_git", lambda root, *of: "" if "status" in of else "c0")
     monkeypatch.setattr(release, "_key", lambda *of: Ed25519PrivateKey.generate())
     monkeypatch.setattr(release, "_builder", lambda *of: sys.executable)

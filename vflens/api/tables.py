@@ -231,11 +231,15 @@ def _list(value: Any) -> Any:
     return (value,) if isinstance(value, str) else value
 
 
+#: Where a command has what is an argument here.
+_PLANNED = r", in \[(?:audit|release)\] of a description,| in \[(?:audit|release)\] of a description"
+
+
 @contextmanager
 def _written(frame: pa.Table) -> Iterator[Path]:
     """``frame`` as a parquet file that its owner alone can read, gone afterwards.
 
-    An error that names the file or a flag of the command line names the frame or the argument instead.
+    An error that names the file, or a flag or a key of the command's plan, names the frame or the argument.
     """
     with TemporaryDirectory(prefix="vflens-") as folder:
         file = Path(folder) / "frame.parquet"
@@ -244,7 +248,7 @@ def _written(frame: pa.Table) -> Iterator[Path]:
                 pq.write_table(frame, file)
             yield file
         except VflensError as error:
-            sentence = str(error).replace(str(file), "the frame")
+            sentence = re.sub(_PLANNED, "", str(error).replace(str(file), "the frame"))
             raise type(error)(re.sub(r"(?<![\w-])--([a-z][a-z-]*)", _argument, sentence)) from None
 
 

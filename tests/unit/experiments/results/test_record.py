@@ -14,6 +14,7 @@ from runfolder import metric, scores, write_party
 import vflens as vl
 from vflens.errors import ConfigError, DataError
 from vflens.experiments.results import record
+from vflens.experiments.results.folders import PartyRuns
 from vflens.experiments.results.labels_membership import MembershipResult
 
 ROOT = Path(__file__).parents[4]
@@ -102,7 +103,7 @@ def _functions_of_a_run() -> set[tuple[str, str]]:
         module = importlib.import_module(f"{RESULTS}.{name}")
         for called, function in inspect.getmembers(module, inspect.isfunction):
             parameters = [*inspect.signature(function).parameters.values()]
-            if parameters and parameters[0].annotation == "PartyRuns":
+            if parameters and parameters[0].annotation in ("PartyRuns", PartyRuns):
                 found.add((f"{RESULTS}.{name}", called))
     return found
 
