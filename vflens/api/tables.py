@@ -34,6 +34,9 @@ from vflens.storage.private import owner_only
 from vflens.tables.description import PartyFile
 from vflens.types import Document
 
+#: Where a command has what is an argument here.
+_PLANNED = r", in \[(?:audit|release)\] of a description,| in \[(?:audit|release)\] of a description"
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Audit:
@@ -79,7 +82,7 @@ class Audit:
     @property
     def recommendation(self) -> str:
         """The cheapest defence that helps, in words."""
-        return advice.recommendation(self.record)
+        return re.sub(_PLANNED, "", advice.recommendation(self.record))
 
     def write(self, page: Path | str) -> Path:
         """Write the page of ``vflens audit``, and the ids of the most exposed rows beside it.
@@ -229,10 +232,6 @@ def _list(value: Any) -> Any:
     if isinstance(value, Mapping):
         return tuple(f"{column}={kind}" for column, kind in value.items())
     return (value,) if isinstance(value, str) else value
-
-
-#: Where a command has what is an argument here.
-_PLANNED = r", in \[(?:audit|release)\] of a description,| in \[(?:audit|release)\] of a description"
 
 
 @contextmanager

@@ -87,9 +87,9 @@ class LocalFederation:
             leader.advance(Stage.DISCLOSED)  # training is over
         leader.lead()
         if kept == {}:
-            for name, party in self.led.items():
+            for party in self.led.values():
                 party.settle()
-                kept[name] = party.state()
+            kept.update({name: party.state() for name, party in self.led.items()})  # all parties, or none
 
     def complete(self) -> None:
         """What all data parties do once training is over."""
