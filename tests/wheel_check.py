@@ -117,6 +117,9 @@ BUILD = "import sys, setuptools.build_meta as b; getattr(b, 'build_' + sys.argv[
 #: What no output may have: a tutorial prints what its commands do.
 _UNEXPECTED = ("Traceback (most recent call last)", "error: unexpected")
 
+#: Variables that lead back to the checkout, or that speak to its own pytest.
+OURS = ("PYTHONPATH", "VIRTUAL_ENV", "PYTEST_ADDOPTS", "PYTEST_PLUGINS")
+
 #: Seconds for one line, and for the parties to begin and to end.
 LINE, BEGIN, END = 600.0, 120.0, 60.0
 
@@ -273,7 +276,7 @@ class Terminals:
                 self.parties[words[2]] = subprocess.Popen(
                     words,
                     cwd=self.folder,
-                    env=_environment(self.folder),
+                    env=environment(self.folder),
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
@@ -324,7 +327,7 @@ def _run(folder: Path, words: list[str], name: str, code: int = 0) -> None:
         ran = subprocess.run(
             words,
             cwd=folder,
-            env=_environment(folder),
+            env=environment(folder),
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -339,9 +342,9 @@ def _run(folder: Path, words: list[str], name: str, code: int = 0) -> None:
     print(f"{time.monotonic() - begun:5.1f} s  {name}", flush=True)
 
 
-def _environment(folder: Path) -> dict[str, str]:
-    """Without what would lead back to the checkout."""
-    kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
+def environment(folder: Path) -> dict[str, str]:
+    """That of a user: without what is ours."""
+    kept = {name: value for name, value in os.environ.items() if name not in OURS}
     return {**kept, "PATH": f"{folder / '.venv' / 'bin'}{os.pathsep}{kept['PATH']}"}
 
 

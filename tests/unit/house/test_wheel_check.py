@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
+import pytest
 import wheel_check
 
 
@@ -70,3 +72,14 @@ def test_a_wheel_adds_one_package_and_the_sdist_builds_the_same() -> None:
 def test_the_folders_of_a_user_are_called_as_ours() -> None:
     links = {path.name for path in (wheel_check.ROOT / "vflens").iterdir() if path.is_symlink()}
     assert links - {"examples"} < set(wheel_check.OWN_FOLDERS)
+
+
+def test_what_ci_tells_its_pytest_reaches_no_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A plug-in's pytest knows none of our options."""
+    exported = re.findall(
+        r"^export (PYTEST_\w+)", (wheel_check.ROOT / ".ci/run").read_text("utf-8"), re.MULTILINE
+    )
+    assert exported
+    for name in (*exported, "PYTHONPATH"):
+        monkeypatch.setenv(name, "ours")
+    assert not {*exported, "PYTHONPATH"} & {*wheel_check.environment(tmp_path)}
