@@ -160,6 +160,7 @@ def commands(line: str) -> list[str]:
 
 def main() -> None:
     """Build, install, run; ends with 1 at the first line that fails."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell's background ignores, children do
     with tempfile.TemporaryDirectory(prefix="vflens-wheel-") as made, ExitStack() as ends:
         folder = Path(made)
         _install(folder)
