@@ -19,7 +19,8 @@ The federation trains softmax regression on additive shares: nobody sees a logit
 That assumes parties that follow the protocol, and a dealer that colludes with nobody. The same attacks run on
 its **clear twin**: the same rows, steps and grants, trained in the clear with one softmax in place of one
 logistic regression for each class. Scores are open, or released under a defence, or the label is alone. The
-tables give the relative error; **bold** beats a blind guess, "–" is no result.
+tables give the relative error of attacks that beat a blind guess somewhere, there in **bold**; "–" is no
+result.
 """
 Found = Mapping[str, CellResult]
 
@@ -73,9 +74,15 @@ def _table(clear: Board, protected: Board) -> str:
     }
     columns |= {f"shares, {r}": protected.found[r] for r in RELEASES if r in protected.found}
     names = {attack for found in columns.values() for attack in found}
-    attacks = sorted(names, key=lambda a: ([*FAMILIES].index(estimated(a)), a))
-    heads = ["attack", "estimates", *columns]
-    return table(heads, [_line(attack, [*columns.values()]) for attack in attacks])
+    beating = {attack for found in columns.values() for attack in _beating(found)}
+    decided = {a for found in columns.values() for a, result in found.items() if result.is_decided}
+    attacks = sorted(beating, key=lambda a: ([*FAMILIES].index(estimated(a)), a))
+    lines = [_line(attack, [*columns.values()]) for attack in attacks]
+    shown = [table(["attack", "estimates", *columns], lines)] if lines else []
+    left = {"Beyond a blind guess in no column": decided - beating, "Not decided in any": names - decided}
+    return "\n".join(
+        [*shown, *(item(f"{says}: {listed(sorted(of))}.") for says, of in left.items() if of), ""]
+    )
 
 
 def _line(attack: str, columns: Sequence[Found]) -> list[str]:
