@@ -181,17 +181,17 @@ def _remembered(data: str, federation: str) -> defaultdict[tuple[int, int], dict
 
 
 def _refusals(place: Place, attacks: Keyed, scratch: str) -> dict[str, Document]:
-    """Which of ``attacks`` are refused before a run, and why: halves are asked, since few are; all of them
-    where the defence is.
+    """Which of ``attacks`` are refused before a run, and why: all of them for the place's reason where that
+    is refused. Halves are asked, since few are.
     """
     tables = [table for _, table in attacks.values() if table]
     error = _refusal({**experiment_of(place.settings(), attacks), "attacks": tables}, scratch)
     if error is None:
         return {}
-    whole = _refusal(place.settings(), scratch) is not None
-    if whole or len(attacks) == 1:
-        one = {"reason": str(error), "refused": whole and (len(attacks) > 1 or COST in attacks)}
-        return dict.fromkeys(attacks, one)
+    if (whole := _refusal(place.settings(), scratch)) is not None:
+        return {name: {"reason": str(whole), "refused": True} for name in attacks}
+    if len(attacks) == 1:
+        return {name: {"reason": str(error), "refused": False} for name in attacks}
     names = list(attacks)
     halves = names[: len(names) // 2], names[len(names) // 2 :]
     first, second = (_refusals(place, {name: attacks[name] for name in half}, scratch) for half in halves)
@@ -217,19 +217,20 @@ def _results(place: Place, attacks: Keyed, scratch: str) -> Rows:
     try:
         return _run(place, attacks, scratch)
     except VflensError as error:
-        if len(attacks) > 1 and _runs(place, scratch):  # it is one of them that fails
+        if (whole := _failure(place, scratch)) is not None:
+            return [{"attack": name, "reason": str(whole), "refused": True} for name in attacks]
+        if len(attacks) > 1:  # it is one of them that fails
             return [row for name, one in attacks.items() for row in _results(place, {name: one}, scratch)]
-        whole = len(attacks) > 1 or COST in attacks
-        return [{"attack": name, "reason": str(error), "refused": whole} for name in attacks]
+        return [{"attack": name, "reason": str(error), "refused": False} for name in attacks]
 
 
-def _runs(place: Place, scratch: str) -> bool:
-    """Whether ``place`` runs without attacks."""
+def _failure(place: Place, scratch: str) -> VflensError | None:
+    """Why ``place`` does not run without attacks; None if it does."""
     try:
         _run(place, {}, scratch)
-    except VflensError:
-        return False
-    return True
+    except VflensError as error:
+        return error
+    return None
 
 
 def _run(place: Place, attacks: Keyed, scratch: str) -> Rows:

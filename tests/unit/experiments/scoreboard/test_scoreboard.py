@@ -280,31 +280,6 @@ def test_a_place_trains_once_for_all_that_read_and_once_for_each_that_sends(
     assert len(trained) == 3
 
 
-@pytest.mark.parametrize("defense", [UNDEFENDED, "marvell"])
-def test_a_refused_attack_costs_no_training(
-    defense: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """``confidence`` has no seat among two parties; the others share one training."""
-    ran: list[list[str]] = []
-    run = module._run
-
-    def counted(place: Place, attacks: Any, scratch: str) -> Rows:
-        ran.append(list(attacks))
-        return run(place, attacks, scratch)
-
-    monkeypatch.setattr(module, "_run", counted)
-    place, names = (
-        Place("digits", "vertical-lr", defense, 1, 200),
-        ["half", "zero", "confidence", "half_star"],
-    )
-    rows = module.measured(place, keyed(place, names), scratch=str(tmp_path))
-    assert ran == [["half", "zero", "half_star"]]
-    (refused,) = (r for r in rows if r["attack"] == "confidence")
-    assert "let their operator try it" in refused["reason"]
-    assert not refused["refused"]
-    assert {r["attack"] for r in rows if "figure" in r} == {"half", "zero", "half_star"}
-
-
 def test_the_same_view_is_not_attacked_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Behind a defence of scores, gradients are as before and scores are not; all figures are the same."""
     ran: list[str] = []
