@@ -154,7 +154,9 @@ def _stated(
         "dump_model leaves out the penalty, save_model has it": loss == "squared error" and not of,
         "it hides the learning rate or the penalty": len(rates) > 1 or min(rates) <= 0
         or not np.isfinite(penalties).all(),
-        "its leaf_weight are not of its first score, so rows had weights": bool((penalties < -1e-6).any())
+        "its leaf_weight are not of its first score: rows had weights, or it was refitted": bool(
+            (penalties < -1e-6).any()
+        )
         or not np.allclose(hessians, due, 1e-4),
     }  # fmt: skip
     untold = next((reason for reason, holds in reasons.items() if holds), "")
