@@ -156,7 +156,7 @@ def _beside_each_other() -> list[list[dict[str, Any]]]:
     places = {
         role: [_placed(n, role) for n in sorted({n for n, r, _ in CASES if r is role})] for role in ROLES
     }
-    pairs = zip_longest(places[Role.PASSIVE], places[Role.ACTIVE], fillvalue=[])
+    pairs = zip_longest(places[Role.PASSIVE], places[Role.ACTIVE], fillvalue=list[dict[str, Any]]())
     return [one + [d for d in other if d not in one] for one, other in pairs]
 
 

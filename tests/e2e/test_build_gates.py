@@ -163,9 +163,9 @@ def _act(home: Path, path: str = "", **inputs: str) -> subprocess.CompletedProce
     )
 
 
-def _asked(home: Path, code: int = 0, **inputs: str) -> subprocess.CompletedProcess[str]:
+def _asked(home: Path, *, exit_code: str = "0", **inputs: str) -> subprocess.CompletedProcess[str]:
     """What the action asks of a ``vflens`` that prints its arguments, each on a line, and ends so."""
-    (home / "vflens").write_text(f'#!/bin/sh\nprintf "%s\\n" "$@"\nexit {code}\n', encoding="utf-8")
+    (home / "vflens").write_text(f'#!/bin/sh\nprintf "%s\\n" "$@"\nexit {exit_code}\n', encoding="utf-8")
     (home / "vflens").chmod(0o755)
     return _act(home, f"{home}:{_environment()['PATH']}", command="audit", **inputs)
 
@@ -173,7 +173,7 @@ def _asked(home: Path, code: int = 0, **inputs: str) -> subprocess.CompletedProc
 def test_the_action_ends_as_the_command_does(vflens: Run, tmp_path: Path) -> None:
     """The command takes what it asks, and no input runs a command of its own."""
     inputs = {"arguments": "absent.csv --classes 2", "junit": "j.xml", "beats-blind": "true"}
-    clear = _asked(tmp_path, 15, thresholds="age > 50 %\n", **inputs)
+    clear = _asked(tmp_path, exit_code="15", thresholds="age > 50 %\n", **inputs)
     assert clear.returncode == 15, clear.stderr
     asked = ["--fail-if", "age > 50 %", "--fail-if-beats-blind", "--junit", "j.xml"]
     assert clear.stdout.splitlines() == ["audit", "absent.csv", "--classes", "2", *asked]
