@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from processes import experiment_file
-from terminals import forks
+from terminals import VFLENS, forks
 from typer.main import get_command
 
 from vflens.cli import main
@@ -81,7 +81,8 @@ def refused(vflens: Run) -> Refused:
 def one_start(monkeypatch: pytest.MonkeyPatch) -> None:
     """Runs in processes fork them from the tests' own, which has loaded everything once."""
     for room in ("run", "resume"):
-        monkeypatch.setattr(f"vflens.experiments.run.{room}.prepared", lambda models: nullcontext(forks()))
+        place = f"vflens.experiments.run.{room}.prepared"
+        monkeypatch.setattr(place, lambda models: nullcontext(forks(VFLENS)))
 
 
 @pytest.fixture(scope="module")

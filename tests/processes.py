@@ -149,18 +149,8 @@ def forked(*arguments: str, **how: Any) -> subprocess.CompletedProcess[str]:
 def vflens(
     *arguments: str, code: int = 0, cwd: Path | None = None, entry: str = VFLENS[-1], **environment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Run the command line of the module ``entry``, in a Python of its own, to its end, which must be
-    ``code``.
-    """
-    done = subprocess.run(
-        [*VFLENS[:-1], entry, *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=cwd,
-        env=ENVIRONMENT | environment,
-        timeout=60,
-    )
+    """``vflens``, or another ``entry``, in a process of its own, to its end, which must be ``code``."""
+    done = forked(*arguments, folder=cwd, entry=entry, environment=environment)
     assert done.returncode == code, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     return done

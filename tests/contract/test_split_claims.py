@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import math
 from contextlib import nullcontext
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
@@ -131,12 +132,14 @@ def test_a_defence_on_a_real_exchange(tmp_path: Path, name: str, role: Role, hoo
     close(local)
 
 
-def _trained(home: Path, name: str, role: Role, *, accident: bool) -> tuple[dict[str, bytes], dict[str, str]]:
+def _trained(
+    home: Path, defenses: list[dict[str, Any]], *, accident: bool
+) -> tuple[dict[str, bytes], dict[str, str]]:
     """What the parties learned and received; with an accident over gRPC, all started again in between."""
     data, training = {**SETTINGS["data"], "rows": 60}, {**SETTINGS["training"], "epochs": 2, "batch_size": 12}
     model = {**SETTINGS["model"], "dropout": 0.0}  # servers in one process would share torch's generator
     settings = {**SETTINGS, "data": data, "training": training, "model": model}
-    local = federation(home, **settings, defenses=_placed(name, role), limits={"checkpoint_steps": 3})
+    local = federation(home, **settings, defenses=defenses, limits={"checkpoint_steps": 3})
     local.coordinator.prepare()
     with over_grpc(local) if accident else nullcontext():
         if accident:
@@ -148,9 +151,18 @@ def _trained(home: Path, name: str, role: Role, *, accident: bool) -> tuple[dict
     return trained(local), transcripts(home)
 
 
-@pytest.mark.parametrize(("name", "role"), sorted({(n, role) for n, role, _ in CASES}))
-def test_both_links_and_a_restart_give_the_same_bits(tmp_path: Path, name: str, role: Role) -> None:
-    straight, broken = (_trained(tmp_path / str(a), name, role, accident=a) for a in (False, True))
+def _beside_each_other() -> list[list[dict[str, Any]]]:
+    """Each defence at each party where it acts, one at the passive and one at the active party at a time."""
+    places = {
+        role: [_placed(n, role) for n in sorted({n for n, r, _ in CASES if r is role})] for role in ROLES
+    }
+    pairs = zip_longest(places[Role.PASSIVE], places[Role.ACTIVE], fillvalue=list[dict[str, Any]]())
+    return [one + [d for d in other if d not in one] for one, other in pairs]
+
+
+@pytest.mark.parametrize("defenses", _beside_each_other())
+def test_both_links_and_a_restart_give_the_same_bits(tmp_path: Path, defenses: list[dict[str, Any]]) -> None:
+    straight, broken = (_trained(tmp_path / str(a), defenses, accident=a) for a in (False, True))
     assert straight == broken
 
 

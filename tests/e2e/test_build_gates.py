@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from commandline import Run
 from processes import ENVIRONMENT, experiment_file
 
 from vflens.experiments.run.loading import load_any
@@ -162,40 +163,31 @@ def _act(home: Path, path: str = "", **inputs: str) -> subprocess.CompletedProce
     )
 
 
-def test_the_action_ends_as_the_command_does(repository: Path) -> None:
-    arguments = "own.csv --classes 2 --models 1 --out .git/audit.html"
-    clear = _act(
-        repository,
-        command="audit",
-        arguments=arguments,
-        thresholds="income within 0.01 > 50 %\nage > 50 %\n",
-        junit="j.xml",
-        **{"beats-blind": "true"},
-    )
-    assert clear.returncode == 15, clear.stderr
-    assert (repository / "j.xml").read_text(encoding="utf-8").count("<failure ") == 3
-    secure = _act(
-        repository,
-        command="audit",
-        arguments=f"{arguments} --training secure",
-        thresholds="income within 0.001 > 90 %; rm -rf $(pwd) `x`\n",
-    )
-    assert secure.returncode == 2, secure.stderr
-    assert "is no" in secure.stderr
-    assert (repository / "own.csv").exists()
-
-
-def _told(home: Path, **inputs: str) -> subprocess.CompletedProcess[str]:
-    """What the action asks of a ``vflens`` that says its arguments, one on each line."""
-    (home / "vflens").write_text('#!/bin/sh\nprintf "%s\\n" "$@"\n', encoding="utf-8")
+def _asked(home: Path, *, exit_code: str = "0", **inputs: str) -> subprocess.CompletedProcess[str]:
+    """What the action asks of a ``vflens`` that prints its arguments, each on a line, and ends so."""
+    (home / "vflens").write_text(f'#!/bin/sh\nprintf "%s\\n" "$@"\nexit {exit_code}\n', encoding="utf-8")
     (home / "vflens").chmod(0o755)
     return _act(home, f"{home}:{_environment()['PATH']}", command="audit", **inputs)
+
+
+def test_the_action_ends_as_the_command_does(vflens: Run, tmp_path: Path) -> None:
+    """The command takes what it asks, and no input runs a command of its own."""
+    inputs = {"arguments": "absent.csv --classes 2", "junit": "j.xml", "beats-blind": "true"}
+    clear = _asked(tmp_path, exit_code="15", thresholds="age > 50 %\n", **inputs)
+    assert clear.returncode == 15, clear.stderr
+    asked = ["--fail-if", "age > 50 %", "--fail-if-beats-blind", "--junit", "j.xml"]
+    assert clear.stdout.splitlines() == ["audit", "absent.csv", "--classes", "2", *asked]
+    assert "absent.csv: there is no such file" in vflens(*clear.stdout.splitlines()).err
+    threshold = "age > 90 %; rm vflens $(rm vflens) `rm vflens`"
+    secure = _asked(tmp_path, thresholds=f"{threshold}\n", **inputs)
+    assert secure.stdout.splitlines()[4:6] == ["--fail-if", threshold]
+    assert (tmp_path / "vflens").exists()
 
 
 def test_the_action_takes_names_in_quotes_lines_and_remarks(tmp_path: Path) -> None:
     arguments = "own.csv\n  --columns 'net income'\n--out a.html"
     thresholds = "\n  net income > 10 %  \n# of last year\n   \nage > 5 %\n"
-    facts = _told(tmp_path, arguments=arguments, thresholds=thresholds, **{"beats-blind": "True"})
+    facts = _asked(tmp_path, arguments=arguments, thresholds=thresholds, **{"beats-blind": "True"})
     assert facts.stdout.splitlines() == [
         *("audit", "own.csv", "--columns", "net income", "--out", "a.html"),
         *("--fail-if", "net income > 10 %", "--fail-if", "age > 5 %", "--fail-if-beats-blind"),
@@ -203,21 +195,22 @@ def test_the_action_takes_names_in_quotes_lines_and_remarks(tmp_path: Path) -> N
 
 
 def test_the_action_refuses_what_it_does_not_understand(tmp_path: Path) -> None:
-    wrong = _told(tmp_path, arguments="own.csv", **{"beats-blind": "yes"})
+    wrong = _asked(tmp_path, arguments="own.csv", **{"beats-blind": "yes"})
     assert (wrong.returncode, wrong.stdout) == (2, "")
     assert "beats-blind: write true or false (got 'yes')" in wrong.stderr
-    assert _told(tmp_path, arguments="own.csv 'a").returncode != 0
+    assert _asked(tmp_path, arguments="own.csv 'a").returncode != 0
 
 
 @pytest.mark.parametrize("thresholds", ["", "# income within 5 > 10 %\n\n", " \n\t\n"])
 def test_the_action_refuses_to_judge_nothing(tmp_path: Path, thresholds: str) -> None:
-    open_ = _told(tmp_path, arguments="own.csv --classes 2", thresholds=thresholds)
+    open_ = _asked(tmp_path, arguments="own.csv --classes 2", thresholds=thresholds)
     assert (open_.returncode, open_.stdout) == (2, "")
     assert "no threshold was given" in open_.stderr
     assert (
-        _told(tmp_path, arguments="own.csv", thresholds=thresholds, **{"beats-blind": "true"}).returncode == 0
+        _asked(tmp_path, arguments="own.csv", thresholds=thresholds, **{"beats-blind": "true"}).returncode
+        == 0
     )
-    assert _told(tmp_path, arguments="own.csv --fail-if 'age > 5 %'", thresholds=thresholds).returncode == 0
+    assert _asked(tmp_path, arguments="own.csv --fail-if 'age > 5 %'", thresholds=thresholds).returncode == 0
 
 
 # --- the hook

@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 import sys
-import time
 import tomllib
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,11 +17,14 @@ import pytest
 import terminals
 import yaml
 from nonempty import nonempty
+from processes import eventually
 
+from vflens.config import load_party
 from vflens.experiments.run.any_experiment import AnyPartiesExperiment
 from vflens.experiments.run.dealer import SERVICES, TLS, deal_tables, write_parties
 from vflens.experiments.run.loading import load_any
 from vflens.services.forking.forks import Fork
+from vflens.services.healthcheck import serves_itself
 
 ROOT = Path(__file__).parents[2]
 
@@ -213,7 +215,5 @@ def _wait_until_healthy(service: dict[str, Any], folder: Path) -> None:
     """Do what its container's health check does."""
     assert service["healthcheck"]["test"][:4] == ["CMD", "python", "-m", "vflens.services.healthcheck"]
     probe = [sys.executable, *service["healthcheck"]["test"][2:]]
-    deadline = time.monotonic() + 100
-    while subprocess.run(probe, cwd=folder, check=False, timeout=60).returncode:
-        assert time.monotonic() < deadline, f"{service['command']} never became healthy"
-        time.sleep(0.5)
+    eventually(lambda: serves_itself(load_party(folder / probe[-1])))
+    assert subprocess.run(probe, cwd=folder, check=False, timeout=60).returncode == 0

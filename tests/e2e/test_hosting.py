@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 import tomli_w
 from laboratory import transcripts
-from processes import ENVIRONMENT, VFLENS, Federation, dealt_from, eventually
+from processes import Federation, dealt_from, eventually, forked
 from terminals import start
 
 from vflens.experiments.results.record import read_run
@@ -36,6 +35,7 @@ def experiment(**changes: Any) -> HorizontalExperiment:
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.usefixtures("one_start")
 def test_shared_processes_give_the_bits_of_a_process_each(tmp_path: Path) -> None:
     """Over mutual TLS: each client shows its own certificate, whoever it shares a process with."""
     found, figures = {}, {}
@@ -60,13 +60,13 @@ def test_a_killed_process_of_clients_ends_the_run_in_words_and_is_resumed(tmp_pa
     file, killed = tmp_path / "experiment.toml", tmp_path / "killed/small"
     parties = {"parties": {"clients": 5, "processes": 2}, "out": str(tmp_path / "killed")}
     file.write_text(tomli_w.dumps({**SMALL, **parties}), encoding="utf-8")
-    ended = vflens("run", str(file), fault="Step.answered:4:kill")
+    ended = forked("run", str(file), environment={"VFLENS_FAIL": "Step.answered:4:kill"})
     assert ended.returncode == 11, ended.stderr
     assert "error: the process of " in ended.stderr
     assert " clients, client-" in ended.stderr
     assert f"was killed by SIGKILL: go on with vflens resume {killed}" in ended.stderr
     assert not any(is_held(party) for party in (killed / "run").iterdir())
-    resumed = vflens("resume", str(killed))
+    resumed = forked("resume", str(killed))
     assert resumed.returncode == 0, resumed.stderr
     assert transcripts(killed / home.name) == transcripts(home)
 
@@ -108,13 +108,6 @@ def test_the_client_that_fails_names_the_reason_and_ends_the_others(waiting: Fed
 
 def test_clients_alone_share_a_process(waiting: Federation) -> None:
     files = [waiting.config("server")] * 2
-    refused = vflens("serve", "server", *(w for file in files for w in ("--config", str(file))))
+    refused = forked("serve", "server", *(w for file in files for w in ("--config", str(file))))
     assert refused.returncode == 2
     assert "clients alone share a process, give one file" in refused.stderr
-
-
-def vflens(*arguments: str, fault: str = "") -> subprocess.CompletedProcess[str]:
-    """A command; ``fault`` kills each of its processes that comes to this point."""
-    environment = ENVIRONMENT | {"VFLENS_FAIL": fault}
-    command = [*VFLENS, *arguments]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

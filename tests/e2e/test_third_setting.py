@@ -22,9 +22,9 @@ EXPERIMENT: dict[str, Any] = {
 }
 
 
-def _toy(*arguments: str, cwd: Path, entry: str = "toysetting.command") -> str:
+def _toy(*arguments: str, cwd: Path) -> str:
     """What ``vflens`` with the third setting prints."""
-    return processes.vflens(*arguments, cwd=cwd, entry=entry, PYTHONPATH=str(TESTS)).stdout
+    return processes.vflens(*arguments, cwd=cwd, entry="toysetting.needed").stdout
 
 
 @pytest.fixture(scope="module")
@@ -90,9 +90,7 @@ def test_vflens_without_it_knows_no_such_role(home: Path, ran: dict[str, Any]) -
 @pytest.fixture(scope="module")
 def needed(home: Path) -> dict[str, list[str]]:
     """Table → the commands that go well without its entry; "": with all."""
-    found: dict[str, list[str]] = json.loads(
-        _toy("lonely.toml", "needed", cwd=home, entry="toysetting.needed")
-    )
+    found: dict[str, list[str]] = json.loads(_toy("needed", "lonely.toml", "needed", cwd=home))
     return found
 
 

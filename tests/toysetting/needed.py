@@ -1,4 +1,4 @@
-"""Which commands fail without an entry of the setting: ``python -m toysetting.needed FILE FOLDER``."""
+"""Which commands fail without an entry of the setting: ``main()`` as ``vflens needed FILE FOLDER``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from toysetting.command import ENTRIES
+from vflens.cli import main as program
 from vflens.errors import VflensError
 from vflens.experiments.pages.report import write_report
 from vflens.experiments.run.check import check
@@ -35,10 +36,14 @@ def reached(file: Path, out: Path) -> list[str]:
     return done
 
 
-if __name__ == "__main__":
-    found = {"": reached(Path(sys.argv[1]), Path(sys.argv[2]))}
+def main() -> None:
+    """Be ``vflens``, or print the commands by table in JSON; "": with all entries."""
+    if sys.argv[1] != "needed":
+        program.main()
+    file, folder = map(Path, sys.argv[2:])
+    found = {"": reached(file, folder)}
     for name, table, key, entry in ENTRIES:
         del table[key]
-        found[name] = reached(Path(sys.argv[1]), Path(sys.argv[2]))
+        found[name] = reached(file, folder)
         table[key] = entry
-    print(json.dumps(found))
+    print(json.dumps(found), flush=True)

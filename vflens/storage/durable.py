@@ -6,6 +6,7 @@ A message leaves a party after its writes. So what another party saw of it is th
 import os
 from contextlib import suppress
 from errno import ENOSPC
+from functools import lru_cache
 from io import FileIO
 from pathlib import Path
 
@@ -16,12 +17,11 @@ _folders: set[Path] = set()  # of the parties that sync
 
 def keep(folder: Path, *, machine: bool) -> None:
     """From now on sync what is written below a party's ``folder``; without ``machine`` do not."""
-    if not machine:
-        _folders.discard(folder)
-        return
-    _folders.add(folder)
-    with suppress(OSError):  # another user's folder, which this one may not read
-        _sync_folder(folder.parent)
+    (_folders.add if machine else _folders.discard)(folder)
+    _is_kept.cache_clear()
+    if machine:
+        with suppress(OSError):  # another user's folder, which this one may not read
+            _sync_folder(folder.parent)
 
 
 def sync(descriptor: int, path: Path) -> None:
@@ -53,14 +53,14 @@ def sync_name(file: Path) -> None:
     Raises:
         OSError: the disk failed.
     """
-    if not _is_kept(file):
-        return
-    for folder in file.parents:  # each may be new too
-        _sync_folder(folder)
-        if folder in _folders:
-            return
+    if _is_kept(file):
+        for folder in file.parents:  # each may be new too
+            _sync_folder(folder)
+            if folder in _folders:
+                return
 
 
+@lru_cache  # a log asks for its own path with each record
 def _is_kept(path: Path) -> bool:
     return bool(_folders) and not _folders.isdisjoint(path.parents)
 

@@ -66,7 +66,7 @@ def _error(attack: WhiteBoxInversion | MomentInversion, x: Array, view: Adversar
     return float(((attack.reconstruct(view, rng=np.random.default_rng(1)).values - x) ** 2).mean())
 
 
-SETTINGS: dict[str, Any] = {"smoothness": 0.0, "steps": 300}
+SETTINGS: dict[str, Any] = {"smoothness": 0.0, "steps": 150}
 
 
 def test_a_key_that_serves_all_rows_is_found_from_their_distribution() -> None:

@@ -101,7 +101,11 @@ def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
 
     for module in (forms, trade_offs, ablations, images, times):
         monkeypatch.setattr(module, "studies", small)
-    monkeypatch.setattr(scoring, "clicks", lambda options: studies.clicks(replace(options, seeds=1)))
+    clicks = [
+        replace(study, training={**study.training, "epochs": 2}, effort=EFFORT)
+        for study in studies.clicks(of("quick", 1))
+    ]
+    monkeypatch.setattr(scoring, "clicks", lambda options: clicks)
     monkeypatch.setattr(trade_offs, "DEFENSES", one(DEFENSES))
     monkeypatch.setattr(images, "IMAGES", one(IMAGES))
     monkeypatch.setattr(times, "TIMED", one(TIMED))
