@@ -140,7 +140,7 @@ KINDS: dict[str, tuple[list[str], str | None, str, float | None]] = {
     "dollars of a country": (_of("R$ #.200,5", "R$ #"), "number:1.234,5", "", 10.0),
     "a dash for cents": (_of("Fr. 1'2#.–", "Fr. #.50"), "number:1'234.5", "", 10.5),
     "a unit with a power": (_of("#.5 x10^9/L", "# x10^9/L"), "number", "", 10.0),
-    "exponents group no thousands": (_of("1,2#e+02", "1,3#e+02"), "number:1.234,5", "", 131.0),
+    "exponents group no thousands": ([f"1,{i + 210}e+02" for i in range(ROWS)], "number:1.234,5", "", 121.0),
     "at most a limit": (_of("#,25", "≤ 0,5"), "number:1.234,5:below=half", "read as half of it", 0.25),
     "two codes below": ([("-99", "-98", *MIXED)[i % 30] for i in range(ROWS)], None,
                               "is -99 or -98 in 16", None),
@@ -161,7 +161,8 @@ KINDS: dict[str, tuple[list[str], str | None, str, float | None]] = {
                               "another whole number", None),
     "IBAN in small letters": ([f"de{i % 90 + 10}500105175407{i:06}" for i in range(ROWS)], "",
                               "account numbers", None),
-    "classes of years": (_of("18 bis 24 Jahre", "25 bis 34 Jahre"), "ordinal", "", 1.0),
+    "classes of years": ([("90 bis 120 Jahre", "18 bis 24 Jahre", "1 bis 9 Jahre")[i % 3] for i in range(ROWS)],
+                         "one_hot", 'categories.x = ["1 bis 9 Jahre", "18 bis', None),
     "pressure": ([f"{i % 40 + 100}/{i % 31 + 60} mmHg" for i in range(ROWS)], "", "two numbers", None),
 }  # fmt: skip
 
