@@ -161,7 +161,8 @@ KINDS: dict[str, tuple[list[str], str | None, str, float | None]] = {
                               "another whole number", None),
     "IBAN in small letters": ([f"de{i % 90 + 10}500105175407{i:06}" for i in range(ROWS)], "",
                               "account numbers", None),
-    "classes of years": ([("90 bis 120 Jahre", "18 bis 24 Jahre", "1 bis 9 Jahre")[i % 3] for i in range(ROWS)],
+    "classes of years": (
+        [("90 bis 120 Jahre", "18 bis 24 Jahre", "1 bis 9 Jahre")[i % 3] for i in range(ROWS)],
                          "one_hot", 'categories.x = ["1 bis 9 Jahre", "18 bis', None),
     "pressure": ([f"{i % 40 + 100}/{i % 31 + 60} mmHg" for i in range(ROWS)], "", "two numbers", None),
 }  # fmt: skip
