@@ -238,10 +238,12 @@ class TableFile:
         from pyarrow import csv
 
         start = self._raw()[1].read(7)
-        if start.removeprefix(codecs.BOM_UTF8)[:4].lower() == b"sep=":
-            raise DataError("its first line tells a spreadsheet the delimiter: delete this line")
         if start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) and self._encoding == "utf-8":
             raise DataError("it is UTF-16: save it as UTF-8, with commas")
+        if b"\0" in start and not self._encoding.casefold().startswith(("utf-16", "utf-32")):
+            raise DataError("it holds zero bytes, and no text: save it as CSV in UTF-8, with commas")
+        if start.removeprefix(codecs.BOM_UTF8)[:4].lower() == b"sep=":
+            raise DataError("its first line tells a spreadsheet the delimiter: delete this line")
         # A quoted cell may hold several lines.
         self._lines = csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True)
         blocks = csv.ReadOptions(block_size=self._block_bytes, encoding=self._encoding)
@@ -320,8 +322,9 @@ class TableFile:
 
 
 def _pattern(cells: Sequence[str]) -> str:
-    """A regular expression of ``cells``, a number in any of its forms: -999 is -999.0."""
-    return rf"^\s*(?:{'|'.join(map(re.escape, cells))})(?:\.0*)?\s*$"
+    """A regular expression of ``cells``, a number in any of its forms: -999 is -999.0 and -999,00."""
+    forms = "|".join(re.escape(cell).replace(r"\.", "[.,]") for cell in cells)
+    return rf"^\s*(?:{forms})(?:\.0*|,0{{0,2}})?\s*$"
 
 
 def _one_more_than_named(read: Sequence[Sequence[str]]) -> list[str]:

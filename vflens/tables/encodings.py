@@ -9,7 +9,7 @@ kind                    the column becomes
 ``number``              the numbers of texts such as ``€ 1,234.50`` or ``12 %``, without their unit
                         or the days that a parquet file's durations and times of day take
 ``number:1.234,5``      the same with other marks; the kind shows how 1234.5 is written
-``number:below=half``   the same; ``<0.5``, below a limit, is half of it (``limit``: the limit, ``empty``:
+``number:below=half``   the same; ``<0.5`` or ``≤0.5``, a limit, is half of it (``limit``: itself, ``empty``:
                         missing), above a limit it is the limit; behind marks too
 ``date``                days since 1970 of texts such as ``2024-02-29``, or of a parquet file's dates
 ``date:%d/%m/%Y``       the same with another format (that of Python's ``datetime.strptime``)
@@ -96,9 +96,10 @@ def is_categorical(kind: str) -> bool:
 
 
 def in_order(texts: Iterable[str]) -> tuple[str, ...]:
-    """Categories in their order: numbers by their size, then other texts."""
-    plain = re.compile(PLAIN)
-    return tuple(sorted(texts, key=lambda t: (0, float(t), t) if plain.match(t) else (1, 0.0, t)))
+    """Categories in their order: numbers by their size, with a decimal comma too, then other texts."""
+    points = {text: text.replace(",", ".") for text in texts}
+    plain = {text: float(point) for text, point in points.items() if re.match(PLAIN, point)}
+    return tuple(sorted(points, key=lambda t: (0, plain[t], t) if t in plain else (1, 0.0, t)))
 
 
 class Conversion:
@@ -151,7 +152,7 @@ class Conversion:
         import pyarrow.compute as pc
 
         if self._below == "half":
-            values = np.where(in_numpy(pc.starts_with(limits, "<")) == 1, values / 2, values)
+            values = np.where(in_numpy(pc.match_substring_regex(limits, "^[<≤]")) == 1, values / 2, values)
         elif self._below == "empty":
             values = np.where(in_numpy(pc.not_equal(limits, "")) == 1, np.nan, values)
         return values

@@ -118,6 +118,7 @@ LABELS = {
     "a mark": (["<=50K", ">50K", "<=50K.", ">50K."], 2),
     "case": (["yes", "Yes", "no", "no "], 2),
     "numbers": (["0", "0.0", "1", "01"], 2),
+    "a decimal comma": (["0", "0,0", "1,50", "1.5"], 2),
     "spaces and hyphens": (["self employed", "self-employed", "Self_Employed", "none"], 2),
     "forms of letters": (["ｎｏ", "no", "straße", "STRASSE"], 2),
 }
@@ -136,7 +137,7 @@ def test_classes_that_are_written_in_several_ways_are_named(tmp_path: Path, case
 @pytest.mark.parametrize(
     "texts",
     [["<=50K", ">50K"], ["A", "A+", "A-"], ["-1", "1"], ["1.5 l", "15 l"], ["C", "C#", "C++"], ["a/b", "ab"],
-     ["0", "1"], ["1-2", "12"], ["?", "!"]],
+     ["0", "1"], ["1-2", "12"], ["?", "!"], ["1", "1,000"]],
 )  # fmt: skip
 def test_other_classes_are_left_alone(tmp_path: Path, texts: list[str]) -> None:
     file = _file(tmp_path, {"id": IDS, "a": NUMBERS, "y": [texts[i % len(texts)] for i in range(ROWS)]})

@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from vflens.errors import DataError
 from vflens.storage.arrow import strings
 from vflens.tables.description import PartyFile
-from vflens.tables.encodings import Conversion, checked_kind
+from vflens.tables.encodings import Conversion, checked_kind, in_order
 from vflens.tables.files import read_party_table
 from vflens.tables.table import Table
 from vflens.tables.written.numbers import MARKS
@@ -153,6 +153,10 @@ def test_wrong_cells_are_counted_in_the_whole_file(tmp_path: Path, kind: str) ->
         _read(tmp_path, cells, kind)
     with pytest.raises(DataError, match="in data row 10 and 14,999 more: "):
         _read(tmp_path, cells, kind, missing="drop_row")
+
+
+def test_numbers_with_a_decimal_comma_are_ordered_by_size() -> None:
+    assert in_order(["10,5", "1,5", "x", "2,25", "1.000"]) == ("1.000", "1,5", "2,25", "10,5", "x")
 
 
 def test_numbers_are_ordered_by_size_and_texts_behind_them(tmp_path: Path) -> None:

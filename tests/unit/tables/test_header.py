@@ -99,3 +99,27 @@ def test_a_table_too_small_for_an_audit_says_so(tmp_path: Path, rows: int, words
     assert words in lines_of
     assert words in facts.get("audit", "")
     assert ("an audit" in lines_of) == ("audit" in facts) == bool(words)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("id^age\nr1^2\nr2^3\n", "its one column tells rows apart, or another mark than"),
+        ("<html><body>\n", "it holds no rows"),
+        ("id,age\nr1,2\nr2,3\n".encode("utf-16-le").decode(), "it holds zero bytes, and no text"),
+    ],
+)
+def test_what_is_no_table_is_named(tmp_path: Path, text: str, words: str) -> None:
+    (tmp_path / "own.csv").write_text(text)
+    with pytest.raises(DataError, match=words):
+        describe(tmp_path / "own.csv", tmp_path / "own.toml")
+
+
+def test_names_that_stand_again_below_are_names(tmp_path: Path) -> None:
+    half = "".join(["id,age,group\n", *(f"r%s{i},{i * 37 % 61},{'ab'[i % 2]}\n" for i in range(40))])
+    (tmp_path / "own.csv").write_text(half.replace("%s", "a") + half.replace("%s", "b"))
+    found = describe(tmp_path / "own.csv", tmp_path / "own.toml")
+    assert found["columns"] == ["age", "group"]
+    assert "age holds numbers, but text in 1 of 81 cells (1.2 %), first in data row 41" in "\n".join(
+        found["decide"]
+    )

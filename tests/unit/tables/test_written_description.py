@@ -121,6 +121,50 @@ KINDS: dict[str, tuple[list[str], str | None, str, float | None]] = {
         )
     },
     "constant": (["7"] * ROWS, "", "never varies", None),
+    **{
+        f"the date {text}": ([text, text.replace("1970", "1972")] * (ROWS // 2), f"date:{how}", "", days)
+        for text, how, days in (
+            ("18 de julio de 1970", "%d %b %Y", 198.0), ("18 maj 1970", "%d %b %Y", 137.0),
+            ("18 października 1970", "%d %b %Y", 290.0), ("Saturday, 18 July 1970", "%d %b %Y", 198.0),
+            ("mar. 14 juil. 1970", "%d %b %Y", 194.0), ("Sa, 18.07.1970", "%d.%m.%Y", 198.0),
+            ("18. 7. 1970", "%d.%m.%Y", 198.0), ("1970. 7. 18.", "%Y.%m.%d", 198.0),
+            ("18JUL1970:12:00:00", "%d%b%Y %H:%M:%S", 198.5), ("1970-W29", "%G-W%V-%u", 193.0),
+            ("1970-W29-6", "%G-W%V-%u", 198.0), ("18.07.1970, 12:00 Uhr", "%d.%m.%Y %H:%M", 198.5),
+            ("1970-07-18 12:00:00 UTC", "%Y-%m-%d %H:%M:%S%z", 198.5),
+            ("19700718T120000", "%Y%m%dT%H%M%S", 198.5),
+            ("1970-07-18 12:00:00 +0200", "%Y-%m-%d %H:%M:%S%z", 198 + 10 / 24),
+            ("19700718120000", "%Y%m%d%H%M%S", 198.5), ("197007181200", "%Y%m%d%H%M", 198.5),
+        )
+    },
+    "lakhs": (_of("₹ 1,#,200.50", "₹ #,200"), "number", "", 10_200.0),
+    "dollars of a country": (_of("R$ #.200,5", "R$ #"), "number:1.234,5", "", 10.0),
+    "a dash for cents": (_of("Fr. 1'2#.–", "Fr. #.50"), "number:1'234.5", "", 10.5),
+    "a unit with a power": (_of("#.5 x10^9/L", "# x10^9/L"), "number", "", 10.0),
+    "exponents group no thousands": ([f"1,{i + 210}e+02" for i in range(ROWS)], "number:1.234,5", "", 121.0),
+    "at most a limit": (_of("#,25", "≤ 0,5"), "number:1.234,5:below=half", "read as half of it", 0.25),
+    "two codes below": ([("-99", "-98", *MIXED)[i % 30] for i in range(ROWS)], None,
+                              "is -99 or -98 in 16", None),
+    "two codes above": ([("8", "88", "99")[i % 3] if i % 5 else str(i % 4) for i in range(ROWS)], None,
+                        "is 99 or 88 in", None),
+    "nines behind a point": ([("99.9", *MIXED)[i % 30] for i in range(ROWS)][:1] * 9
+                             + [f"3{i % 7}.{i % 9}" for i in range(ROWS - 9)], None, "is 99.9 in 9", None),
+    "the least of 32 bits": ([("-2147483648", *MIXED)[i % 30] for i in range(ROWS)], None,
+                              "is -2147483648", None),
+    "the first day of a century": (
+        [f"2024-03-{i % 28 + 1:02}" if i % 9 else "1900-01-01" for i in range(ROWS)], "date:%Y-%m-%d",
+        "once empty.x lists its 1 other text", None),
+    "X and nothing": (["X" if i % 3 else "" for i in range(ROWS)], "one_hot:missing",
+                      "holds one value, and none in 80 of 240 rows (33 %), which may mean no", 0.0),
+    "1 and nothing": (["1" if i % 3 else "" for i in range(ROWS)], "one_hot:missing", "and none in 80", 0.0),
+    "one value in one row": (["1", *[""] * (ROWS - 1)], "", "never varies", None),
+    "account numbers": ([str(10**11 + i * 7919 % 240 * 10**6) for i in range(ROWS)], "",
+                              "another whole number", None),
+    "IBAN in small letters": ([f"de{i % 90 + 10}500105175407{i:06}" for i in range(ROWS)], "",
+                              "account numbers", None),
+    "classes of years": (
+        [("90 bis 120 Jahre", "18 bis 24 Jahre", "1 bis 9 Jahre")[i % 3] for i in range(ROWS)],
+                         "one_hot", 'categories.x = ["1 bis 9 Jahre", "18 bis', None),
+    "pressure": ([f"{i % 40 + 100}/{i % 31 + 60} mmHg" for i in range(ROWS)], "", "two numbers", None),
 }  # fmt: skip
 
 
@@ -161,6 +205,19 @@ def test_how_a_file_is_written_is_found(tmp_path: Path, written: Document, setti
     assert {name: found.get(name) for name in settings} == settings
     assert [c.name for c in table.columns] == ["Straße", "y"]
     assert table.features[1, 0] == 1.5
+
+
+def test_a_placeholder_is_empty_with_a_decimal_comma_too(tmp_path: Path) -> None:
+    cells = [f"{i % 90 + 10},5" if i % 10 else "999,0" for i in range(ROWS)]
+    settings, _, table = _written(tmp_path, {"id": _ids(), "x": cells, "y": MIXED})
+    assert settings["empty"] == {"x": ["999"]}
+    assert table.features[:, 0].max() == 99.5
+
+
+@pytest.mark.parametrize("name", ["Razem", "Итого", "Somme :", "Mittelwert"])
+def test_rows_of_sums_are_known_in_other_languages(tmp_path: Path, name: str) -> None:
+    _, found, _ = _written(tmp_path, {"id": [*_ids()[:-1], name], "x": MIXED})
+    assert "id calls 1 of 240 rows (0.42 %) a total" in "\n".join(found["decide"])
 
 
 def test_row_names_of_r_have_no_header(tmp_path: Path) -> None:

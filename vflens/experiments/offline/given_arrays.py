@@ -156,6 +156,7 @@ def _read_as(file: Path | str, seen: Seen) -> str:
         return seen.read_as
     if orders := other_orders(seen.scores, impossible):
         named = " or ".join(f"scores[:, {order}]" for order in orders)
+        named += " (of one column: 1 - scores)" if seen.scores.shape[1] == 2 else ""
         found.append(f"their order of classes is not that of W: give {named}, which fits")
     elif "one-versus-rest" in seen.read_as:
         raise DataError(f"'scores' of {file} {_NO_SHARES}")

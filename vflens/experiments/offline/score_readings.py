@@ -20,6 +20,8 @@ def unscaled(scores: Array) -> tuple[Array, str]:
     """``scores`` (N,) or (N, k) as probabilities that sum to 1, and what they were: "" if they are it."""
     if scores.ndim not in (1, 2) or not scores.size or scores.min() < 0:
         return scores, ""
+    if np.isin(scores, (0, 1)).all():
+        return scores, "they are labels, no probabilities: attacks that solve for values find little in them"
     alone = scores.ndim == 1 or scores.shape[1] == 1
     total = scores if alone else scores.sum(axis=1)
     if scores.max() > 1 and total.max() <= _CENT + _OFF and (alone or total.min() >= _CENT - _OFF):

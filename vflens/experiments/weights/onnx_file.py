@@ -22,6 +22,7 @@ _MOST_NUMBERS = 1 << 20  # that all steps make of one row
 _MOST_PRODUCTS = 1 << 24  # of inputs and these numbers, in the probe of a linear graph
 _EXTERNAL = 1  # TensorProto.DataLocation: the numbers lie in another file
 _ANEW = "export the model anew, up to its scores and in eval mode"
+_OWN = "give the file that XGBoost, LightGBM or CatBoost saves of these trees"
 
 
 def read_onnx(file: Path) -> Graph | LinearModel:
@@ -85,7 +86,8 @@ def _steps(file: Path, nodes: Iterable[Any], constants: dict[str, Array], start:
     for number, node in enumerate(nodes):
         called = f"node {number} ({node.name or node.op_type}) of {file}"
         if node.op_type not in _READ or node.domain not in ("", "ai.onnx"):
-            raise DataError(f"{called} is {node.op_type}, an audit rebuilds {', '.join(_READ)}: {_ANEW}")
+            way = _OWN if node.op_type.startswith("TreeEnsemble") else _ANEW
+            raise DataError(f"{called} is {node.op_type}, an audit rebuilds {', '.join(_READ)}: {way}")
         inputs = [name for name in node.input if name]
         if len(inputs) not in _INPUTS.get(node.op_type, (1,)) or len(node.output) != 1:
             counts = f"{counted(len(inputs), 'input')} and {counted(len(node.output), 'output')}"

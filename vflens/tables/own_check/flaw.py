@@ -136,8 +136,11 @@ def left_out(column: str) -> str:
     return f"leave {column} out of columns"
 
 
-def constant(column: str) -> Flaw:
-    """A ``column`` of one value."""
+def constant(column: str, missing: int = 0, rows: int = 0) -> Flaw:
+    """A ``column`` of one value, or of one and ``missing`` cells of so many rows, such as X and nothing."""
+    if missing and rows - missing > 1:
+        what = f"holds one value, and none in {of(missing, rows)}, which may mean no"
+        return mended_by("marked", column, what, "one_hot:missing")
     return a_flaw("constant", column, f"{column} never varies: it holds one value", left_out(column))
 
 

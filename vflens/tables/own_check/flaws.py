@@ -73,8 +73,8 @@ def _of_labels(column: str, labels: Sequence[str], one: str) -> Iterator[Flaw]:
 
 def _bare(label: str) -> str:
     """``label`` without what people write in several ways."""
-    if re.match(PLAIN, label):
-        return repr(float(label) + 0.0)
+    if re.match(PLAIN, point := re.sub(r",(?=\d{1,2}\s*$)", ".", label)):
+        return repr(float(point) + 0.0)
     text = unicodedata.normalize("NFKC", label).casefold()
     return _LOOSE.sub("", text) or text
 
@@ -176,7 +176,7 @@ def _categories(spec: PartyFile, column: ColumnProfile) -> Iterator[Flaw]:
     different = len(column.different())
     if different > MOST_CATEGORIES:
         yield many_texts(column, different)
-    elif different == 1 and column.name not in spec.categories:
+    elif different == 1 and column.name not in spec.categories and not (column.keeps_gaps and column.missing):
         yield constant(column.name)
     else:
         yield from _of_labels(column.name, column.different().to_pylist(), "text")

@@ -28,7 +28,8 @@ def form_of(path: Path) -> dict[str, Any]:
         return {}
     with reading():
         head = next(_blocks(path), b"")[:_HEAD]
-        encoding = "utf-16" if head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) else _encoding(path)
+        wide = head[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) and head[2:4] != b"\0\0"  # UTF-32
+        encoding = "utf-16" if wide else _encoding(path)
     lines = _lines(head.decode(encoding, "replace").removeprefix("\ufeff"), len(head))
     delimiter = _delimiter(lines)
     first, *rows = list(csv.reader(lines, delimiter=delimiter)) or [[]]

@@ -26,17 +26,20 @@ from vflens.tables.reading import WholeColumns
 from vflens.types import Array
 
 _TRIED = 10_000  # values, before all are
+_LONG = 1e9  # whole numbers from here on that all differ are those of accounts or goods
 #: The middle 99 % of the values in less than this share of the range: a few others decide the scale.
 _NARROW, _TAIL, _DRAWN = 0.05, 0.005, 1 << 16
-#: Numbers that people write for a missing value: nines, or -1.
-_NINES = re.compile(r"-1|-?9+|-?8+")
+#: Numbers that stand for a missing value: -1, nines and such, and the ends of what programs can store.
+_NINES = re.compile(r"-1|-?(?:9+(?:\.9+|\.25)?|8+|7+|9+[678])|-2147483648|2147483647|-?32768|32767|65535")
 #: So many different values are codes; rows that repeat a placeholder; one digit of few codes tells nothing.
 _DIFFERENT, _REPEATS, _SHORT = 10, 3, 9
+_CODES = 3  # different ones at an end
 #: Seconds since 1970 of the years 2000 to 2037, and how many are in each unit of time.
 _FROM, _TO = 946_684_800, 2_145_916_800
 #: Days as a spreadsheet counts them, of the years 1990 to 2040; dates as whole numbers.
 _SERIALS = (32_874, 51_501)
 _DATE, _FIRST_DATE, _LAST_DATE = "date:%Y%m%d", 19_000_101, 21_001_231
+_CLOCKS = {0: "", 4: "%H%M", 6: "%H%M%S"}  # behind the day, by their digits
 _NEARLY, _FEW = 0.8, 5  # of the cells are dates; other numbers that stand for none
 _IN_A_SECOND = {"seconds": 1, "milliseconds": 1_000, "microseconds": 1_000_000}
 
@@ -63,7 +66,7 @@ def of_numbers(spec: PartyFile, column: ColumnProfile, tries: WholeColumns) -> I
         return
     low, high = float(values.min()), float(values.max())
     if low == high:
-        yield constant(column.name)
+        yield constant(column.name, column.missing, column.rows)
     elif dates:
         yield dates
     elif epoch := _epoch(low, high):
@@ -120,7 +123,7 @@ def _numbers_rows(values: Array) -> bool:
     if len(np.unique(values)) < len(values) or (values != np.rint(values)).any():
         return False
     close = np.ptp(values) < 2 * len(values)
-    return bool((np.diff(values) > 0).all() or close or len(values) > _TRIED)
+    return bool((np.diff(values) > 0).all() or close or len(values) > _TRIED or values.min() >= _LONG)
 
 
 def _placeholders(column: ColumnProfile, values: Array) -> Iterator[Flaw]:
@@ -162,28 +165,35 @@ def _at_an_end(different: Array, counts: Array) -> list[int]:
     """
     found = []
     least = _SHORT if len(different) <= _DIFFERENT else 0
-    for at, beside, others in ((0, 1, different[1:]), (-1, -2, different[:-1])):
-        value, nearest = float(different[at]), float(different[beside])
-        far = abs(value - nearest) > abs(float(others[-1 - at]) - nearest) and len(others) > 1
-        if _NINES.fullmatch(f"{value:.15g}") and far and abs(value) > least and counts[at] >= _REPEATS:
-            found.append(at)
+    for step in (1, -1):
+        ends, often = different[::step], counts[::step]
+        for many in range(min(_CODES, len(ends) - 2), 0, -1):  # such as 97, 98 and 99
+            codes, others = ends[:many], ends[many:]
+            nines = all(_NINES.fullmatch(f"{code:.15g}") and abs(code) > least for code in codes.tolist())
+            far = abs(codes[-1] - others[0]) > abs(others[-1] - others[0])
+            if nines and far and often[:many].min() >= _REPEATS:
+                found += [(j if step == 1 else -1 - j) for j in range(many)]
+                break
     return found
 
 
 def _dates(column: ColumnProfile, values: Array, tries: WholeColumns) -> Flaw | None:
     """Whole numbers that are dates such as 20240229, but for a few that stand for none."""
-    near = (values >= _FIRST_DATE) & (values <= _LAST_DATE)
-    others = [f"{value:.0f}" for value in np.unique(values[~near])[: _FEW + 1].tolist()]
-    if not len(values) or near.mean() < _NEARLY or len(others) > _FEW:
+    if not len(values):
         return None
-    empty = [*others, "00000000"] if "0" in others else others
-    if tries.fault(column.name, _DATE, empty):
+    zeros = min(_CLOCKS, key=lambda zeros: abs(np.median(values) / 10**zeros - _LAST_DATE))
+    near = (values >= _FIRST_DATE * 10**zeros) & (values < (_LAST_DATE + 1) * 10**zeros)
+    others = [f"{value:.0f}" for value in np.unique(values[~near])[: _FEW + 1].tolist()]
+    if near.mean() < _NEARLY or len(others) > _FEW:
+        return None
+    empty, encode = [*others, "00000000"] if "0" in others else others, _DATE + _CLOCKS[zeros]
+    if tries.fault(column.name, encode, empty):
         return None
     return mended_by(
         "date",
         column.name,
-        "holds dates as whole numbers, such as 99999999",
-        _DATE,
+        f"holds dates as whole numbers, such as {'9' * (8 + zeros)}",
+        encode,
         refused=False,
         empty=empty,
     )

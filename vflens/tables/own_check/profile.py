@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 #: What a row of sums is called, in place of an id or a category.
 TOTAL = (
     r"(?i)^\P{L}*(?:(?:grand|sub|zwischen|gesamt)[\s-]?)?(?:totals?|totale|total général|sum|summe|gesamt|"
-    r"insgesamt|gesamtergebnis|ergebnis)\P{L}*$"
+    r"insgesamt|gesamtergebnis|ergebnis|somme|suma|soma|somma|summa|totaal|razem|itogo|итого|всего|合计|"
+    r"mittelwert|durchschnitt|moyenne|promedio)\P{L}*$"
 )
 MANY = 20  # rows: fewer may all differ by chance
 _PARTS, _PART_ROWS = 64, 1 << 14  # of a column that are joined, each of less rows

@@ -13,7 +13,7 @@ import numpy as np
 
 from vflens.storage.arrow import in_numpy, strings
 from vflens.tables.encodings import BELOW, MOST_CATEGORIES, Conversion
-from vflens.tables.own_check.flaw import Flaw, a_flaw, id_like, key, left_out, mended_by, of, quoted
+from vflens.tables.own_check.flaw import Flaw, a_flaw, constant, id_like, key, left_out, mended_by, of, quoted
 from vflens.tables.own_check.profile import MANY, ColumnProfile
 from vflens.tables.reading import WholeColumns
 from vflens.tables.written.dates import formats_of, times_of
@@ -28,14 +28,17 @@ _UNITS = 5  # at most, that a sentence names
 _CLOCKS = ("uhr", "am", "pm")  # words behind a time of day
 _NEARLY = 0.95
 _NUMBER = r"[+-]?\d+(?:[.,]\d+)?"
-_RANGE = rf"^\s*({_NUMBER})\s*(?:[-/–]|to|bis|à)\s*{_NUMBER}\s*$"
+_RANGE = rf"^\s*({_NUMBER})\s*(?:[-/–]|to|bis|à)\s*{_NUMBER}(?:\s*[^\W\d]\S*)?\s*$"
 #: What programs write for a missing number: Stata and SAS . and .a to .z, others -, ? or ..
 _GAP = r"^\s*(?:\.[a-zA-Z_]?|\.\.+|[-–—?*…]+)\s*$"
-_NEVER = r"^\s*(9999-12-31|31[./]12[./]9999|12/31/9999|0000-00-00|00[./]00[./]0000)"
+_NEVER = (
+    r"^\s*((9999|2999)-12-31|31[./]12[./](9999|2999)|12/31/(9999|2999)|0000-00-00|00[./]00[./]0000|"
+    r"(0001|1753|1900)-01-01|01[./]01[./](0001|1753|1900))"
+)
 #: Texts that point at a person or a thing, by what they are.
 _CODES = {
     "mail addresses": r"^\S+@\S+\.\S+$",
-    "account numbers (IBAN)": r"^[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3,7} ?[A-Z0-9]{0,3}$",
+    "account numbers (IBAN)": r"(?i)^[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3,7} ?[A-Z0-9]{0,3}$",
     "telephone numbers": r"^(?:\+|00?)[1-9][\d ()/.-]{5,}\d$",
     "web addresses": r"^(?:https?://|www\.)\S+$",
     "network addresses": r"^\d{1,3}(?:\.\d{1,3}){3}$",
@@ -211,6 +214,8 @@ def _words(seen: SeenTexts) -> Flaw:
         return id_like(name, "holds another text in each row", refused=True)
     if different > MOST_CATEGORIES:
         return many_texts(column, different)
+    if different == 1 and column.missing:
+        return constant(name, column.missing, column.rows)
     if different == 2:
         return mended_by("two words", name, "holds two different texts", "ordinal")
     scale = _scale(seen.texts.to_pylist())

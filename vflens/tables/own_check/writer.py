@@ -48,7 +48,7 @@ _UNLIKE = 0.95  # of the rows, in a column that once told rows apart
 _ASKED = (
     *("limits", "placeholder", "text among numbers", "epoch", "outlier", "gaps", "labels alike", "id-like"),
     *("function of others", "repeated rows", "leading zeros", "no header", "powers"),
-    *("total rows", "unit row"),
+    *("total rows", "unit row", "marked"),
 )
 
 
@@ -129,6 +129,11 @@ def draft(path: Path) -> Draft:
     cells = opened(PartyFile.model_validate({**form, "file": path}), path)
     _refuse_title(cells, path)
     _choose_id(found, cells, list(cells.names))
+    if not found.columns:
+        raise DataError(
+            f"{path.name}: its one column tells rows apart, or another mark than , ; | and tabs separates "
+            "cells: add columns, or write commas"
+        )
     if "header" in form:
         sentence = "the first line holds cells like those below, so columns are called by their places"
         remedy = "begin the file with one line of names, or set header = true if these are names"
@@ -241,8 +246,8 @@ def _is_text(cells: TableFile, name: str) -> bool:
     """Whether the first block of a column holds text that is no number."""
     from vflens.tables.exact_numbers import as_floats, is_text
 
-    values = next(cells.chunks([name]))[2]
-    if not is_text(values.type):
+    values = next((block for *_, block in cells.chunks([name])), None)
+    if values is None or not is_text(values.type):
         return False
     try:
         as_floats(values)
@@ -283,7 +288,8 @@ def _lines(found: Draft, folder: Path) -> Iterator[str]:
 
 
 def _comment(flaw: Flaw) -> str:
-    ask = flaw.kind in _ASKED or " (or " in flaw.sentence or "categories." in flaw.sentence
+    asked = ("empty" in flaw.mends, " (or " in flaw.sentence, "categories." in flaw.sentence)
+    ask = flaw.kind in _ASKED or any(asked)
     return f"{'DECIDE' if ask else 'decided'}: {flaw.sentence}: {flaw.remedy}"
 
 

@@ -19,18 +19,33 @@ _FIRST = (10, 100)  # texts that a format is tried on before all
 _DAYS = (
     *("%Y-%m-%d", "%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%Y/%m/%d", "%d %b %Y", "%d-%b-%Y"),
     *("%m-%d-%Y", "%b %d, %Y", "%Y-%m", "%m/%Y", "%b %Y", "%d. %b %Y", "%d.%b.%Y", "%Y%m%d"),
+    *("%Y.%m.%d", "%d%b%Y", "%G-W%V-%u"),
 )
-#: How months begin in English, German, French, Spanish, Italian and Dutch, without accents.
+#: How months begin in nine languages: those of Western Europe, Swedish and Polish.
 _MONTHS = {
-    "Jan": "jan|jän|gen|ene", "Feb": "feb|fév|fev", "Mar": "mar|mär|mrz|maa|mrt", "Apr": "apr|avr|abr",
-    "May": "may|mai|mei|mag", "Jun": "jun|juin|giu", "Jul": "jul|juil|lug", "Aug": "aug|aoû|aou|ago",
-    "Sep": "sep|set", "Oct": "oct|okt|ott", "Nov": "nov", "Dec": "dec|dez|déc|dic",
+    "Jan": "jan|jän|gen|ene|sty", "Feb": "feb|fév|fev|lut", "Mar": "mar|mär|mrz|maa|mrt",
+    "Apr": "apr|avr|abr|kwi", "May": "may|mai|mei|mag|maj", "Jun": "jun|juin|giu|cze",
+    "Jul": "jul|juil|lug|lip", "Aug": "aug|aoû|aou|ago|sie", "Sep": "sep|set|wrz",
+    "Oct": "oct|okt|ott|out|paź", "Nov": "nov|lis", "Dec": "dec|dez|déc|dic|des|gru",
 }  # fmt: skip
+#: What stands around dates, and what is read in its place: weekdays, "de", hours as words, zones behind a
+#: space, the first day of a week without one.
+_AROUND = (
+    (r"^\s*\pL+\.?,?\s+(\d{1,2}\.?[\s./-]+(?:\d{1,2}[./-]|\pL))", r"\1"),
+    (r"(?i)(\d|\pL)\s+del?\s+", r"\1 "),
+    (r"(\d\.)\s*(\d{1,2}\.)\s*(\d)", r"\1\2\3"),
+    (r"(\d)(?:\.|\s*Uhr)\s*$", r"\1"),
+    (r"(\d\d),\s+(\d{1,2}:)", r"\1 \2"),
+    (r"(\d{4}):(\d\d:)", r"\1 \2"),
+    (r"(:\d\d)\s+([+-]\d\d:?\d\d)\s*$", r"\1\2"),
+    (r"(:\d\d)\s*(?:UTC|GMT)\s*$", r"\1Z"),
+    (r"(-W\d\d)\s*$", r"\1-1"),
+)
 _OF_MONTHS = "|".join(f"(?P<{name}>{starts})" for name, starts in _MONTHS.items())
 _MONTH = re.compile(rf"\b(?:{_OF_MONTHS})[^\W\d_]*\b(?:\.(?=\s|$))?", re.I)
 _NTH = re.compile(r"(?<=\d)(?:st|nd|rd|th|er)\b", re.I)
 _CLOCKS = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %H:%M:%S%z", " %I:%M %p", " %I:%M:%S %p")
-_TIMES = (*_CLOCKS, "T%H:%M", "T%H:%M:%S", "T%H:%M:%S.%f", "T%H:%M:%S%z", "T%H:%M:%S.%f%z")
+_TIMES = (*_CLOCKS, "T%H:%M", "T%H:%M:%S", "T%H:%M:%S.%f", "T%H:%M:%S%z", "T%H:%M:%S.%f%z", "T%H%M%S")
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: Fields of a date that are read all at once, as ``strptime`` takes them; it reads the others.
 _FIELDS = {"%Y": r"(?P<Y>\d{4})", "%f": r"(?P<f>\d{1,6})"} | {
@@ -67,19 +82,34 @@ def formats_of(texts: pa.Array, *, short: bool = False) -> list[str]:
     first best; ``short``: years of two digits.
     """
     shortened = (day.replace("%Y", "%y") for day in _DAYS if "%d" in day) if short else _DAYS
-    formats = [f"{day}{time}" for day in shortened for time in _TIMES]
+    formats, texts = [f"{day}{time}" for day in shortened for time in _TIMES], _bare(texts)
     for most in (*_FIRST, len(texts)):
         tried = texts.take(np.arange(0, len(texts), -(-len(texts) // most)))
-        read = {how: np.isfinite(dates_of(tried, how)).sum() for how in formats}
+        read = {how: np.isfinite(_dates(tried, how, 0)).sum() for how in formats}
         formats = [how for how in formats if read[how] > _NEARLY * len(tried)]
     most = max((read[how] for how in formats), default=0)
     return [how for how in formats if read[how] == most][:2]
 
 
 def dates_of(cells: pa.Array, how: str, century: int = 0) -> Array:
-    """Days (n,) from 1970 to the dates of the format ``how``; NaN of what is none. Two digits of a year are
-    of the hundred years from ``century`` on.
+    """Days (n,) from 1970 to the dates of the format ``how``, weekdays and such around them; NaN of what is
+    none. Two digits of a year are of the hundred years from ``century`` on.
     """
+    values = _dates(cells, how, century)
+    if (np.isnan(values) & (in_numpy(cells.is_valid()) == 1)).any():
+        values = np.where(np.isnan(values), _dates(_bare(cells), how, century), values)
+    return values
+
+
+def _bare(cells: pa.Array) -> pa.Array:
+    import pyarrow.compute as pc
+
+    for written, read in _AROUND:
+        cells = pc.replace_substring_regex(cells, written, read)
+    return cells
+
+
+def _dates(cells: pa.Array, how: str, century: int) -> Array:
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -30,7 +30,7 @@ def refuse_cells(first: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 def holds_cells(first: Sequence[str], rows: Sequence[Sequence[str]]) -> bool:
     """Whether more columns say that ``first`` is one of their rows than that it is none."""
-    whole = [row for row in rows if len(row) == len(first)]
+    whole = [row for row in rows if len(row) == len(first) and row != first]  # names may stand again below
     if len(whole) < 2:
         return False
     named = _counts_columns(first)

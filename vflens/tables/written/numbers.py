@@ -30,9 +30,9 @@ _MONEY = (
     "NGN|NOK|NZD|OMR|PEN|PHP|PKR|PLN|QAR|RON|RSD|RUB|SAR|SEK|SGD|THB|TND|TRY|TWD|TZS|"
     "UAH|UGX|USD|UYU|UZS|VND|XAF|XOF|ZAR|ZMW"
 )
-_BEFORE = rf"\p{{Sc}}|{_MONEY}"
-#: A unit: a word behind the number, such as mg/dl, °C, km/h or m2.
-_AFTER = r"\p{Sc}|[%‰°\p{L}][%°\p{L}./·*²³-]*(?:\^-?\d|[23])?"
+_BEFORE = rf"\p{{Lu}}{{0,2}}\p{{Sc}}|{_MONEY}|Rs\.?|Fr\."
+#: A unit: a word behind the number, such as mg/dl, °C, km/h, m2 or 10^9/l.
+_AFTER = r"\p{Sc}|[%‰°\p{L}][%°\p{L}./·*²³-]*(?:\^-?\d|[23])?|[x×]?10[\^*]\d+/\pL+"
 _LIMIT = r"[<>≤≥]=?|"
 #: What is written for thousands and more: k and M touch their number, a space makes them units.
 SCALE = rf"[kM]\b|{_BLANK}*(?:Tsd|Mio|Mrd|bn)\b\.?"
@@ -54,11 +54,13 @@ def split_numbers(cells: pa.Array, how: str) -> tuple[pa.Array, pa.Array, pa.Arr
     signs = pc.binary_join_element_wise(*(_signed(sign) for sign in (opened, minus, behind)), "")
     brackets = pc.binary_join_element_wise(opened, minus, closed, "")
     paired = pc.equal(pc.match_substring(brackets, "("), pc.equal(closed, ")"))
-    fits = pc.and_(paired, pc.less_equal(pc.binary_length(signs), 1))
+    grouped, raised = pc.match_substring_regex(whole, r"\D"), pc.match_substring_regex(part, "[eE]")
+    fits = pc.and_not(pc.less_equal(pc.binary_length(signs), 1), pc.and_(grouped, raised))
+    fits = pc.and_(paired, fits)
     bare = pc.binary_join_element_wise(
         signs,
         pc.replace_substring_regex(whole, r"\D", ""),
-        pc.replace_substring(part, ",", "."),
+        pc.replace_substring_regex(pc.replace_substring(part, ",", "."), "[.][—–-]+$", ""),
         _power(scale),
         "",
     )
@@ -85,10 +87,11 @@ def _power(scale: pa.Array) -> pa.Array:
 def _number_pattern(how: str) -> str:
     """A regular expression of numbers, with a limit and a unit before or behind."""
     mark, decimal = (_ALIKE.get(mark, re.escape(mark)) for mark in MARKS[how])
+    groups = rf"(?:{mark}\d{{3}})+" + (r"|\d{1,2}(?:,\d\d)+,\d{3}" if mark == "," else "")  # Indian
     return (
         rf"^{_BLANK}*(?P<limit>{_LIMIT}){_BLANK}*(?P<opened>\(|{_SIGN}){_BLANK}*(?P<before>{_BEFORE}|){_BLANK}*"
-        rf"(?P<minus>\(|{_SIGN}){_BLANK}*(?P<whole>\d{{1,3}}(?:{mark}\d{{3}})+|\d+)(?P<part>(?:{decimal}\d+)?"
-        rf"(?:[eE][+-]?\d+)?)(?P<scale>(?:{SCALE})?){_BLANK}*(?P<behind>[−–-]?){_BLANK}*(?P<closed>\)?)"
+        rf"(?P<minus>\(|{_SIGN}){_BLANK}*(?P<whole>\d{{1,3}}{groups}|\d+)"
+        rf"(?P<part>(?:{decimal}(?:\d+|[—–-]{{1,2}}))?(?:[eE][+-]?\d+)?)(?P<scale>(?:{SCALE})?){_BLANK}*(?P<behind>[−–-]?){_BLANK}*(?P<closed>\)?)"
         rf"{_BLANK}*(?P<after>{_AFTER}|){_BLANK}*$"
     )
 

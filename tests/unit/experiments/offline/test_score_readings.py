@@ -52,7 +52,8 @@ def test_another_order_of_classes_is_named_and_not_taken(k: int, d: int) -> None
     order = np.roll(np.arange(k), 1)
     words, _ = read(seen, p[:, order])
     back = np.argsort(order).tolist()
-    assert f"give scores[:, {back}], which fits" in words
+    one = " (of one column: 1 - scores)" if k == 2 else ""
+    assert f"give scores[:, {back}]{one}, which fits" in words
     assert read(seen, p[:, order][:, back])[0] == ""
     assert read(seen, 100 * p[:, order])[0].startswith("they are per cent; their order of classes")
 
@@ -84,6 +85,21 @@ def test_numbers_that_are_no_scores_are_refused_or_named_by_nothing() -> None:
     assert read(seen, drawn.dirichlet(np.ones(4), 80))[0] == ""
 
 
+def test_of_scores_in_one_column_the_other_class_is_what_is_left() -> None:
+    seen, logits, _ = federation(2, 2)
+    rows = {"W": [[-1, 1]] @ seen["W"], "W_own": [[-1, 1]] @ seen["W_own"], "bias": [[-1, 1]] @ seen["bias"]}
+    first = softmax(logits, axis=1)[:, 0]
+    assert "(of one column: 1 - scores), which fits" in read({**seen, **rows}, first)[0]
+    assert read({**seen, **rows}, 1 - first)[0] == ""
+
+
+@pytest.mark.parametrize("labels", [np.array([0, 1, 1]), np.array([[1.0, 0], [0, 1]]), np.ones(3)])
+def test_labels_are_named(labels: Array) -> None:
+    found, words = unscaled(labels)
+    assert "they are labels, no probabilities" in words
+    assert found is labels
+
+
 def test_no_scores_are_scaled_without_a_reason() -> None:
     for scores in (np.array([[0.2, 0.8]]), np.array([0.3, 1.0]), np.zeros((0, 2)), np.array([[-1.0, 101]])):
         found, words = unscaled(scores)
@@ -96,7 +112,8 @@ def test_a_command_and_its_score_name_the_order(tmp_path: Path, vflens: Run) -> 
     np.savez(tmp_path / "s.npz", **seen, scores=softmax(logits, axis=1)[:, ::-1])
     np.savez(tmp_path / "t.npz", x=x)
     given = ("attack", "--arrays", tmp_path / "s.npz", "--attack", "rcc2", "--out", tmp_path / "e.npz")
-    named = "their order of classes is not that of W: give scores[:, [1, 0]], which fits"
+    which = "scores[:, [1, 0]] (of one column: 1 - scores)"
+    named = f"their order of classes is not that of W: give {which}, which fits"
     assert strict(vflens(*given, "--json").out)["read_as"] == named
     for ended in (vflens(*given), vflens("score", tmp_path / "e.npz", "--truth", tmp_path / "t.npz")):
         assert f"scores of others: {named}\n" in ended.out

@@ -92,7 +92,7 @@ def test_check_run_and_report_say_how_many_rows_are_shared(
     ids = [f"K-{i:02d}" for i in range(1, 41)]
     file = _of_two_files(tmp_path, [*ids[:30], *map(odd, ids[30:])], [*ids, *(f"z{i}" for i in range(20))])
     words = "active: 30 of 60 rows are shared; passive: 30 of 40 rows are shared"
-    near = "; 10 more would match but for case, spaces or leading zeros"
+    near = "; 10 more would match but for case, spaces, marks or leading zeros"
     assert check(file)["shared"] == words + ("" if odd("K-01") == "xK-01" else near)
     done = vflens("run", file, "--in-process")
     for party, own in (("active", 60), ("passive", 40)):
@@ -103,6 +103,28 @@ def test_check_run_and_report_say_how_many_rows_are_shared(
     page = report.read_text(encoding="utf-8")
     assert "passive: 30 of 40 rows are shared." in page
     assert "of 60 rows" not in page
+
+
+@pytest.mark.parametrize(
+    ("passive", "near"),
+    [
+        ([f"{i:06d}" for i in range(1, 31)], 30), ([f"{i}.0" for i in range(1, 31)], 30),
+        (["".join(chr(0xFF10 + int(c)) for c in str(i)) for i in range(1, 31)], 30),
+        ([f"\u200b{i}" for i in range(1, 31)], 30), ([f"{i}0" for i in range(31, 61)], 0),
+    ],
+)  # fmt: skip
+def test_where_no_row_is_shared_nearly_equal_ids_are_counted(
+    tmp_path: Path, refused: Callable[..., str], passive: list[str], near: int
+) -> None:
+    words = refused(4, "check", _of_two_files(tmp_path, passive, [str(i) for i in range(1, 31)]))
+    more = f"; {near} more would match but for case, spaces, marks or leading zeros"
+    assert words.startswith("the parties share no row (active: 30, passive: 30 rows): check id_column")
+    assert words.endswith(more) == bool(near)
+
+
+def test_zeros_within_ids_tell_them_apart() -> None:
+    ids = {"active": np.array([b"105", b"1000", b"x"]), "passive": np.array([b"1005", b"1", b"x"])}
+    assert "more would match" not in shared_rows(ids, 1, one_owner=True)
 
 
 def test_others_tables_are_not_compared() -> None:

@@ -1,6 +1,8 @@
 """What the coordinator or a data party would refuse of a vertical experiment, found before the start."""
 
 import math
+import re
+import unicodedata
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -12,7 +14,7 @@ from vflens.clients.membership import check_limits
 from vflens.clients.vertical.spending import Spending
 from vflens.config import MIB, ActiveConfig, Limits, PartyConfig, PassiveConfig
 from vflens.config.compatibility import build_attacks, build_defenses, check_grants, known_claims
-from vflens.errors import ConfigError, StateError
+from vflens.errors import AlignmentError, ConfigError, StateError
 from vflens.experiments.run.adaptive import adaptive_notes
 from vflens.experiments.run.any_experiment import AnyPartiesExperiment
 from vflens.experiments.run.vertical.experiment import Experiment
@@ -95,14 +97,19 @@ def shared_rows(ids: Mapping[str, Array], shared: int, *, one_owner: bool) -> st
     words = "; ".join(
         f"{party}: {shared:,} of {counted(len(own), 'row', ',')} are shared" for party, own in ids.items()
     )
-    alike = set.intersection(*({_alike(i) for i in own.tolist()} for own in ids.values()))
-    if not one_owner or len(alike) <= shared:
-        return words
-    return f"{words}; {len(alike) - shared:,} more would match but for case, spaces or leading zeros"
+    return words + _near(ids, shared) if one_owner else words
+
+
+def _near(ids: Mapping[str, Array], shared: int) -> str:
+    """How many ids of all parties would match beside those ``shared``, in words; "" of none."""
+    more = len(set.intersection(*({_alike(i) for i in own.tolist()} for own in ids.values()))) - shared
+    return f"; {more:,} more would match but for case, spaces, marks or leading zeros" if more > 0 else ""
 
 
 def _alike(row_id: bytes) -> str:
-    return "".join(row_id.decode().casefold().split()).lstrip("0")
+    """``row_id`` without what people write in several ways, such as A-01 and a1, or 7 and 7.0."""
+    text = unicodedata.normalize("NFKC", row_id.decode()).casefold()
+    return re.sub(r"^0+(?=[^.])|(?<![\d.])0+(?=\d)|\.0+$", "", re.sub(r"[^\w.]|_", "", text))
 
 
 def number_bounds(run: SharedRun) -> str:
@@ -143,7 +150,12 @@ def agreed(experiment: Experiment, tables: Mapping[str, Table]) -> VerticalAgree
         AlignmentError: no common row, contradicting splits, or no row left to train or to predict.
     """
     identities = {p: Identities(digests(t.ids, b"known to all"), t.split) for p, t in tables.items()}
-    aligned = align(identities, experiment.predict_share, np.random.default_rng(0))
+    try:
+        aligned = align(identities, experiment.predict_share, np.random.default_rng(0))
+    except AlignmentError as error:
+        ids = {party: table.ids for party, table in tables.items()}
+        none = experiment.lab and not set.intersection(*(set(own.tolist()) for own in ids.values()))
+        raise AlignmentError(f"{error}{_near(ids, 0) if none else ''}") from error
     return VerticalAgreement(
         run=experiment.name,
         parties=tuple(
