@@ -209,9 +209,12 @@ def _overwritten(file: Path, text: str) -> bool:
 
 def _says(file: Path, config: PartyConfig) -> bool:
     """Whether ``file`` loads as ``config``."""
-    found = _loaded(file)
     free = {"resume": False}  # a flag of the command line may differ from the file
-    return found is not None and _at_home(found) | free == _at_home(config) | free
+    found, own = _loaded(file), config.model_copy(update=free)
+    if found is None:
+        return False
+    found = found.model_copy(update=free)
+    return found == own or _at_home(found) == _at_home(own)
 
 
 def _loaded(file: Path) -> PartyConfig | None:

@@ -1,6 +1,7 @@
 """Whether a folder's unfinished run has a configuration's settings: ``settings.json`` holds their digests."""
 
 import json
+from functools import cache
 from hashlib import blake2b
 from importlib.metadata import version
 from pathlib import Path
@@ -12,6 +13,7 @@ from vflens.storage.files import write_whole
 from vflens.storage.json_file import in_words, read_as
 
 #: Settings that change no result of a run: places and deadlines.
+_version = cache(version)  # read anew for each of many clients it takes 2 ms
 _FREE = {"resume", "limits", "address", "insecure", "out", "tls", "metrics"}
 
 
@@ -53,7 +55,7 @@ def _file(folder: Path) -> Path:
 
 def _digests(config: PartyConfig) -> dict[str, str]:
     settings = {
-        "the version of vflens": version("vflens"),
+        "the version of vflens": _version("vflens"),
         **config.model_dump(mode="json", exclude=_FREE),
     }
     settings["peers"] = [[peer.name, peer.role] for peer in config.peers]

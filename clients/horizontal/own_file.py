@@ -26,7 +26,7 @@ def client_info(config: ClientConfig, table: Table) -> PartyInfo:
     """What the server knows of the client with ``table``: columns, classes, and the numbers of rows."""
     names = table.class_names
     train, predict = map(len, split_rows(config, table))
-    digests = tuple(_digest(table.categories.get(c.name)) for c in table.columns)
+    digests = tuple(_digest(table.categories.get(c.name)) for c in table.columns if table.categories)
     return PartyInfo(
         config.party,
         Role.CLIENT,
@@ -35,7 +35,7 @@ def client_info(config: ClientConfig, table: Table) -> PartyInfo:
         classes=names,
         train_rows=train,
         predict_rows=predict,
-        categories=digests if any(digests) else (),
+        categories=digests,
     )
 
 

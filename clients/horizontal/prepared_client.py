@@ -58,7 +58,6 @@ class _Prepared(NamedTuple):
 
     run: LocalRun
     grants: Grants
-    scoring: ClientScoring
 
 
 class PreparedClient(DataParty):
@@ -151,7 +150,7 @@ class PreparedClient(DataParty):
         self.begin_run(HorizontalAgreement.load(self.folder), load_order(self.folder, self.table))
 
     def begin_run(self, federation: HorizontalAgreement, order: Array) -> None:
-        """Scale and defend the rows of the file in ``order``, build the model, grants and scoring.
+        """Scale and defend the rows of the file in ``order``, build the model and the grants.
 
         Raises:
             ConfigError: the run does not fit this client's table, limits or defences.
@@ -166,7 +165,7 @@ class PreparedClient(DataParty):
         self.gate.limit(spending.take)
         run = LocalRun(federation, *rows, model=model, labels=labels, soft_labels=soft, spending=spending)
         grants = Grants(self.config, run, self.secret, self.chain)
-        self._prepared = _Prepared(run, grants, ClientScoring(self, run, *grants.scored))
+        self._prepared = _Prepared(run, grants)
         _ = self.training
         self.log.info("prepared", rows=len(order), columns=len(self.table.columns), clipped=rows.clipped)
 
@@ -218,7 +217,12 @@ class PreparedClient(DataParty):
             raise disabled()
         if not ended:  # else its run is over
             self.check_open()
-        return self._made.scoring.score(act, ended=ended)
+        return self.scoring.score(act, ended=ended)
+
+    @cached_property
+    def scoring(self) -> ClientScoring:
+        """Its services, made for the first estimate: few clients of many are attacked."""
+        return ClientScoring(self, self.run, *self._made.grants.scored)
 
     def record_totals(self) -> None:
         """See :meth:`vflens.member.member.Member.record_totals`: what the updates cost."""

@@ -217,7 +217,7 @@ def test_a_round_s_rows_are_those_that_the_client_trained_on(trained: Any) -> No
     """The update of one step of one row is a multiple of that row."""
     client = clients_of(trained)["a"]
     for released in trained.leader.transcript.select(sender="a"):
-        (row,) = client._made.scoring.rows_of(released.exchange.round)
+        (row,) = client.scoring.rows_of(released.exchange.round)
         gradient, x = released.tensor("weight"), client.run.truth[np.array([row])][0]
         if released.exchange.round == 0:  # the penalty has no part at 0
             assert abs(np.corrcoef(gradient[0], x)[0, 1]) > 1 - 1e-9

@@ -17,8 +17,8 @@ from vflens.storage.regular import MOST_TOML, read_bytes
 
 T = TypeVar("T")
 _DATA = ("[data]", "[data.")  # the headers of a party's table
-_LONG_TEXT = re.compile("\"{3}|'{3}")  # in which a line may look like a header
-_NUL = re.compile(r"\\[uU]0000")  # TOML has it in no other way
+_LONG_TEXT = ('"""', "'''")  # in which a line may look like a header
+_NUL = ("\\u0000", "\\U0000")  # TOML has it in no other way
 _SECRET = re.compile("token|seed(?!s)|key")  # `seeds` is a number of repetitions
 
 
@@ -39,7 +39,7 @@ def read_toml(file: Path) -> dict[str, Any]:
         raise ConfigError(f"configuration {file} is not TOML: {error}") from error
     except RecursionError:
         raise ConfigError(f"configuration {file} is not TOML: it is nested too deeply") from None
-    if _NUL.search(text):
+    if any(mark in text for mark in _NUL):
         _refuse_nul(settings, str(file))
     return settings
 
@@ -51,7 +51,7 @@ def toml(text: str) -> dict[str, Any]:
     Raises:
         tomllib.TOMLDecodeError: it is none.
     """
-    parts = [] if _LONG_TEXT.search(text) else re.split(r"(?m)^(?=\[)", text)
+    parts = [] if any(mark in text for mark in _LONG_TEXT) else re.split(r"(?m)^(?=\[)", text)
     with suppress(tomllib.TOMLDecodeError):
         found = tomllib.loads("".join(part for part in parts if not part.startswith(_DATA)))
         if parts and "data" not in found:

@@ -63,7 +63,7 @@ from vflens.randomness import secret_from_seed
 from vflens.storage import durable, journal
 from vflens.storage.log import party_log
 from vflens.storage.metrics import Metrics
-from vflens.storage.sent_heads import SentHeads, keep_received, received_in
+from vflens.storage.sent_heads import SentHeads, received_in, write_received
 from vflens.storage.transcript import Transcript
 from vflens.types import Array, Document, Owner, Point, Released
 
@@ -122,6 +122,7 @@ class Member(Party):
         self.stopped = threading.Event()  # the run is over
         self.signer: Signer | None = None  # where it has a certificate
         self._deferred: Callable[[], None] | None = None
+        self._received: dict[str, SentHeads] = {}
 
     @property
     @abstractmethod
@@ -177,7 +178,7 @@ class Member(Party):
                 ``heads.json``.
         """
         self.take_up()
-        received_in(self.folder)
+        self._received = received_in(self.folder)
         self.reached.restore()
         self.chain.restore(self.reached.acted)
         with as_storage_error(self.folder):
@@ -288,18 +289,16 @@ class Member(Party):
         party did not sign where this one has a certificate.
 
         Raises:
-            StorageError: they cannot be written.
+            StorageError: they cannot be written, or earlier ones cannot be read.
         """
-        kept = {party: sent for party, sent in heads.items() if party in self._others()}
+        members = self.federation.parties if self.federation else ()
+        others = {*(p.name for p in members), *(p.name for p in self.config.peers)} - {self.name}
+        kept = {party: sent for party, sent in heads.items() if party in others}
         if self.signer is not None:
             kept = fitting(self.signer, self.config.run, nonce_of(self.federation), kept, self.log)
         with self.lock:
-            keep_received(self.folder, kept)
-
-    def _others(self) -> set[str]:
-        """The names of the other parties."""
-        members = self.federation.parties if self.federation else ()
-        return {*(p.name for p in members), *(p.name for p in self.config.peers)} - {self.name}
+            self._received = (self._received or received_in(self.folder)) | kept
+            write_received(self.folder, self._received)
 
     def settle(self) -> None:
         with self.lock:

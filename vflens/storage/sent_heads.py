@@ -4,8 +4,8 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
@@ -32,6 +32,13 @@ class SentHeads:
     federation: bytes = b""
     signature: Signature | None = None
     nonce: str = ""  # an earlier release has none
+
+    @cached_property
+    def in_json(self) -> str:
+        """What ``heads.json`` says of it: clients in one process keep the heads of all."""
+        signed = {} if self.signature is None else {"signature": self.signature}
+        nonce = {"nonce": self.nonce} if self.nonce else {}
+        return json.dumps({**to_json(self.heads), "federation": self.federation.hex(), **nonce, **signed})
 
 
 class _Sent(BaseModel):
@@ -78,15 +85,14 @@ def parsed(text: str) -> dict[str, SentHeads]:
     return {party: checked_sent(sent.read()) for party, sent in written.items()}
 
 
-def keep_received(folder: Path, heads: Mapping[str, SentHeads]) -> None:
-    """Add the ``heads`` of other parties to ``heads.json``.
+def write_received(folder: Path, heads: Mapping[str, SentHeads]) -> None:
+    """Write ``heads.json`` of what other parties sent.
 
     Raises:
-        StorageError: it cannot be written, or earlier heads in it cannot be read.
+        StorageError: it cannot be written.
     """
-    known = received_in(folder) | dict(heads)
-    document = {party: _to_json(sent) for party, sent in known.items()}
-    write_whole(folder / "heads.json", json.dumps(document).encode())
+    parties = ", ".join(f"{json.dumps(party)}: {sent.in_json}" for party, sent in heads.items())
+    write_whole(folder / "heads.json", f"{{{parties}}}".encode())
 
 
 def checked_sent(sent: SentHeads) -> SentHeads:
@@ -131,9 +137,3 @@ def check_form(signature: Signature) -> None:
         or not signature.certificates.isascii()
     ):
         raise ValueError("certificates and signature are too long, or no text in ASCII")
-
-
-def _to_json(sent: SentHeads) -> dict[str, Any]:
-    signed = {} if sent.signature is None else {"signature": sent.signature}
-    nonce = {"nonce": sent.nonce} if sent.nonce else {}
-    return {**to_json(sent.heads), "federation": sent.federation.hex(), **nonce, **signed}

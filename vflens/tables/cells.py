@@ -16,12 +16,16 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
+import numpy as np
+
 from vflens.errors import DataError
 from vflens.names import repeated
 from vflens.storage.arrow import strings
 from vflens.tables.exact_numbers import MISSING, fault
 from vflens.tables.kinds import as_plain, unpacked_bytes
 from vflens.tables.written.header import refuse_cells
+from vflens.tables.written.packed import Packed
+from vflens.types import Array
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -210,6 +214,14 @@ class TableFile:
         found = [chunk.statistics for chunk in self._column_chunks() if chunk.path_in_schema in stored]
         return all(s is not None and s.has_null_count and s.null_count == 0 for s in found)
 
+    def matrix(self, names: Sequence[str]) -> Array | None:
+        """See :meth:`vflens.tables.reading.RawTable.matrix`."""
+        if not (names and self.is_parquet) or tuple(names) != self._row.names or self._empty:
+            return None
+        self._check(self.rows * self._row.dtype.itemsize * len(names))
+        with reading():
+            return np.concatenate([*map(self._row.matrix, self._parquet(self._row.stored(names), []))])
+
     def _check(self, used: int) -> None:
         """Refuse the file once it unpacked to so many bytes."""
         if used > self._most:
@@ -297,7 +309,8 @@ class TableFile:
             and not c.max_repetition_level
             and c.logical_type.type != "DECIMAL"
         }
-        return self._facts.schema.to_arrow_schema()
+        self._row = Packed(stored := self._facts.schema.to_arrow_schema())
+        return self._row.schema(stored)
 
     def _column_chunks(self) -> Iterator[pq.ColumnChunkMetaData]:
         for group in map(self._facts.row_group, range(self._facts.num_row_groups)):
@@ -311,7 +324,8 @@ class TableFile:
                     used[name] += unpacked_bytes(batch.column(name))
                     self._check(used[name])
             self._texts.difference_update(texts)
-        yield from self._parquet(names, [])
+        for batch in self._parquet(self._row.stored(names), []):
+            yield self._row.apart(batch, names)
 
     def _parquet(self, names: Sequence[str], dictionaries: Sequence[str]) -> Iterator[pa.RecordBatch]:
         import pyarrow.parquet as pq

@@ -6,14 +6,18 @@ from __future__ import annotations
 
 import codecs
 import math
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
+from vflens.errors import DataError
 from vflens.names import repeated
 from vflens.tables.encodings import MOST_CATEGORIES, checked_kind, is_categorical
-from vflens.types import MAX_PIXEL, LabelKind
+from vflens.tables.pixels import too_wide
+from vflens.types import MAX_PIXEL, ColumnInfo, LabelKind
 
 Kind = Annotated[str, AfterValidator(checked_kind)]
 
@@ -85,6 +89,15 @@ class PartyFile(BaseModel):
         """The columns whose texts become categories."""
         return tuple(name for name, kind in self.encode.items() if is_categorical(kind))
 
+    def infos(self, names: Iterable[str]) -> Sequence[ColumnInfo]:
+        """What it declares of the columns ``names``.
+
+        Raises:
+            DataError: they are pixels too far apart.
+        """
+        declared = (tuple(of.items()) for of in (self.bounds, self.alphabets, self.pixels))
+        return _infos(tuple(names), *declared)
+
     def has_missing(self, name: str) -> bool:
         """Whether empty cells of the column ``name`` are a category."""
         return self.encode[name] == "one_hot:missing"
@@ -146,3 +159,12 @@ class PartyFile(BaseModel):
             if repeated(names) is not None:
                 raise ValueError(f"{what} names {repeated(names)!r} twice")
         return self
+
+
+@lru_cache(maxsize=4)  # clients have their columns in common
+def _infos(names: tuple[str, ...], *declared: tuple[tuple[str, Any], ...]) -> Sequence[ColumnInfo]:
+    bounds, alphabets, pixels = map(dict, declared)
+    found = [ColumnInfo(n, *bounds.get(n, ()), alphabet=alphabets.get(n), pixel=pixels.get(n)) for n in names]
+    if problem := too_wide(found):
+        raise DataError(f"pixels: {problem}")
+    return found

@@ -26,6 +26,7 @@ from vflens.tables.own_check.flaws import flaws, is_sound, of_column
 from vflens.tables.own_check.profile import ColumnProfile, profile
 from vflens.tables.reading import SPLITS, WholeColumns, feature_names, table_of
 from vflens.tables.table import Table
+from vflens.tables.written.packed import COLUMN, columns_of
 
 
 def read_party_table(spec: PartyFile, base: Path = Path()) -> Table:
@@ -139,8 +140,8 @@ def write_party_table(table: Table, folder: Path) -> PartyFile:
     import pyarrow.parquet as pq
 
     spec = _description(table)
-    data = {"id": texts_of(table.ids)}
-    data |= {c.name: numbers(table.features[:, j]) for j, c in enumerate(table.columns)}
+    columns, noted = columns_of([c.name for c in table.columns], table.features)
+    data = {"id": texts_of(table.ids), **columns}
     if spec.label_column is not None and table.labels is not None:
         is_number, names = table.label is not None, table.class_names
         texts = numbers(table.labels) if is_number else strings(names).take(numbers(table.labels))
@@ -150,7 +151,7 @@ def write_party_table(table: Table, folder: Path) -> PartyFile:
     try:
         texts = [name for name, cells in data.items() if pa.types.is_string(cells.type)]
         # Columns of few numbers gain nothing from a dictionary each, which takes longer than they do.
-        pq.write_table(pa.table(data), folder / spec.file, use_dictionary=texts)
+        pq.write_table(pa.table(data, metadata=noted), folder / spec.file, use_dictionary=texts)
     except OSError as error:
         raise StorageError(
             f"cannot write {folder / spec.file} ({in_words(error)}): free space or choose another folder"
@@ -161,7 +162,7 @@ def write_party_table(table: Table, folder: Path) -> PartyFile:
 def _description(table: Table) -> PartyFile:
     names = tuple(c.name for c in table.columns)
     label = "label" if table.label is None else table.label.name
-    twice = repeated(["id", label, "split", *names])
+    twice = repeated(["id", label, "split", COLUMN, *names])
     if twice is not None:
         raise DataError(f"column {twice!r} has the name of another column: rename it")
     for c in table.columns:

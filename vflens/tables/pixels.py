@@ -25,6 +25,13 @@ def pixel_places(columns: Sequence[ColumnInfo]) -> Array | None:
     return np.array([(*pixel, 0)[:3] for pixel in pixels])
 
 
+def holds_images(columns: Sequence[ColumnInfo]) -> bool:
+    """Whether all columns are pixels of 0 to 255, at least one."""
+    return bool(columns) and all(
+        c.pixel is not None and (c.low, c.high, c.alphabet) == (0.0, 255.0, None) for c in columns
+    )
+
+
 def too_wide(columns: Sequence[ColumnInfo]) -> str:
     """A sentence where the columns are pixels so far apart that a picture of their box takes far more memory
     than they do, or pixels without a place in any picture; "" else.

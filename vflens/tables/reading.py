@@ -9,22 +9,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from vflens.errors import DataError
-from vflens.names import did_you_mean, repeated
+from vflens.names import did_you_mean, has_controls, repeated
 from vflens.storage.arrow import bytes_of, in_bytes, strings
 from vflens.tables.cells import ROW_NUMBER
 from vflens.tables.description import PartyFile
 from vflens.tables.encodings import MISSING, MOST_CATEGORIES, Conversion, in_order
 from vflens.tables.exact_numbers import as_text
 from vflens.tables.labels import codes_of, is_empty, label_of, labels_of, refuse_controls
-from vflens.tables.pixels import too_wide
+from vflens.tables.pixels import holds_images
 from vflens.tables.places import Places, data_rows
 from vflens.tables.table import TRAIN, DroppedRows, Table
-from vflens.types import Array, ColumnInfo, Pixel
+from vflens.types import Array, ColumnInfo
 from vflens.words import counted
 
 if TYPE_CHECKING:
@@ -51,6 +51,9 @@ class RawTable(Protocol):
 
     def are_bytes(self, names: Sequence[str]) -> bool:
         """Whether the file stores all of ``names`` as unsigned 8-bit integers, none missing."""
+
+    def matrix(self, names: Sequence[str]) -> Array | None:
+        """The numbers (n, d) of ``names``, if the file stores just them together; else None."""
 
 
 def coded(name: str, categories: int) -> ColumnInfo:
@@ -81,25 +84,23 @@ def table_of(spec: PartyFile, cells: RawTable) -> Table:
     labels, class_names = labels_of(spec, text, places)
     split = _split(spec, text, places)
     training = np.full(len(ids), True) if split is None else split == TRAIN
-    encoded = {name: _encoded(spec, name, text, places) for name in names if name in spec.categorical}
-    infos = {name: encoded[name][0] if name in encoded else [_info(spec, name)] for name in names}
+    categorical = spec.categorical
+    encoded = {name: _encoded(spec, name, text, places) for name in names if name in categorical}
+    infos = {info.name: [info] for info in spec.infos(names)}
+    infos |= {name: found[0] for name, found in encoded.items()}
     columns = tuple(info for of_column in infos.values() for info in of_column)
-    twice = repeated(c.name for c in columns)
+    twice = repeated(c.name for c in columns) if encoded else None
     if twice is not None:
         raise DataError(f"one-hot column {twice!r} has the name of another column: rename that one")
-    if problem := too_wide(columns):
-        raise DataError(f"pixels: {problem}")
-    as_bytes = _holds_images(columns) and cells.are_bytes(names)
-    shape = len(ids), len(columns)
-    features = np.zeros(shape, np.uint8) if as_bytes else np.full(shape, np.nan)
     place = dict(zip(names, np.cumsum([0, *map(len, infos.values())]).tolist(), strict=False))
-    _fill(spec, cells, {name: place[name] for name in names if name not in encoded}, kept, features)
+    plain = {name: at for name, at in place.items() if name not in encoded}
+    features = _features(spec, cells, columns, plain, kept)
     for name, at in place.items():
         if name in encoded:
             codes = encoded[name][1]
             for j in range(len(infos[name])):
                 features[:, at + j] = codes == j if spec.encode[name] != "ordinal" else codes
-        elif not as_bytes:
+        elif features.dtype != np.uint8:
             _check(spec, infos[name][0], features[:, at], places, training)
     named = ids, columns, features, labels, class_names, label_of(spec)
     ordered = {name: found[2] for name, found in encoded.items() if spec.encode[name] == "ordinal"}
@@ -122,7 +123,7 @@ def feature_names(spec: PartyFile, found: Sequence[str]) -> tuple[str, ...]:
             remedy = ": set id_column to the column that tells rows apart, or add one"
             missing = f"column {name!r} is missing: the file has {', '.join(found)}{near}"
             raise DataError(missing + (remedy if name == spec.id_column else ""))
-    for name in names:
+    for name in filter(has_controls, names):
         refuse_controls(f"the name {name!r} of a column", [name])
     features = set(names)
     for field in ("bounds", "alphabets", "pixels", "encode", "empty"):
@@ -296,29 +297,26 @@ def _found(name: str, column: pa.ChunkedArray) -> tuple[str, ...]:
     return in_order(texts.to_pylist())
 
 
-def _info(spec: PartyFile, name: str) -> ColumnInfo:
-    low, high = spec.bounds.get(name, (None, None))
-    pixel = cast("Pixel | None", spec.pixels.get(name))
-    return ColumnInfo(name, low, high, alphabet=spec.alphabets.get(name), pixel=pixel)
-
-
-def _holds_images(columns: Sequence[ColumnInfo]) -> bool:
-    """Whether all columns are pixels of 0 to 255, at least one."""
-    return bool(columns) and all(
-        c.pixel is not None and (c.low, c.high, c.alphabet) == (0.0, 255.0, None) for c in columns
-    )
-
-
-def _fill(spec: PartyFile, cells: RawTable, place: Mapping[str, int], kept: Array, features: Array) -> None:
-    """Write the numbers of the ``kept`` rows into ``features`` (n, d), each column in its place."""
+def _features(
+    spec: PartyFile, cells: RawTable, columns: Sequence[ColumnInfo], place: Mapping[str, int], kept: Array
+) -> Array:
+    """The numbers (n, d) of the ``kept`` rows, a column in its ``place``: bytes of images, else float64."""
+    names, images = list(place), holds_images(columns)
+    whole = None if spec.encode else cells.matrix(names)
+    if whole is not None:
+        return whole[kept].astype(np.uint8 if images and whole.dtype == np.uint8 else np.float64, copy=False)
+    shape = np.count_nonzero(kept), len(columns)
+    as_bytes = images and cells.are_bytes(names)
+    features = np.zeros(shape, np.uint8) if as_bytes else np.full(shape, np.nan)
     stored = ((start, name, bytes_of(values)) for start, name, values in cells.chunks(list(place)))
-    read = stored if features.dtype == np.uint8 else _numbers(spec, cells, list(place))
+    read = stored if as_bytes else _numbers(spec, cells, list(place))
     for start, name, values in read:
         rows = kept[start : start + len(values)]
         if len(rows) < len(values):
             raise DataError("it grew while it was read: start again when no program writes it")
         first, count = np.count_nonzero(kept[:start]), np.count_nonzero(rows)
         features[first : first + count, place[name]] = values[rows]
+    return features
 
 
 def _check(spec: PartyFile, column: ColumnInfo, values: Array, places: Places, training: Array) -> None:

@@ -1,5 +1,8 @@
 """The heads of logs as messages, and back; everything that arrives is checked here."""
 
+from functools import lru_cache
+from threading import Lock
+
 from vflens.errors import ProtocolError, from_peer
 from vflens.protocol import acts
 from vflens.protos import vfl_pb2 as pb
@@ -7,6 +10,8 @@ from vflens.storage.chain import Head
 from vflens.storage.heads import checked
 from vflens.storage.sent_heads import SentHeads, check_form, check_nonce, checked_sent
 from vflens.types import Signature
+
+_decoding = Lock()
 
 
 def encode_finished(act: acts.Finished) -> pb.FinishedRequest:
@@ -30,11 +35,18 @@ def encode_stop(act: acts.Stop) -> pb.StopRequest:
 
 
 def decode_stop(message: pb.StopRequest) -> acts.Stop:
-    """The act in ``message``.
+    """The act in ``message``; parties that share a process share it, as in a run in one process.
 
     Raises:
         ProtocolError: heads that no log has.
     """
+    with _decoding:  # once, where many get it at a time
+        return _stop(message.SerializeToString(deterministic=True))
+
+
+@lru_cache(maxsize=1)
+def _stop(data: bytes) -> acts.Stop:
+    message = pb.StopRequest.FromString(data)
     heads = {party.party: _decoded(party) for party in message.heads}
     return acts.Stop(message.run, from_peer(message.failure), heads)
 

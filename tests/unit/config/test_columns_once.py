@@ -8,6 +8,7 @@ import pytest
 
 from vflens.config.reading import toml
 from vflens.config.writing import toml_text
+from vflens.experiments.results.compare import masked
 from vflens.experiments.results.files import FederationFile
 from vflens.experiments.run.processes import shares
 
@@ -98,3 +99,9 @@ def test_more_clients_than_32_share_processes() -> None:
     roles = {f"client-{i}": "client" for i in range(33)}
     assert 1 <= len(shares(roles, None)) <= 33
     assert len(shares(dict.fromkeys(roles, "passive"), 1)) == 33  # only clients do
+
+
+def test_a_report_masks_the_columns_once() -> None:
+    config = {"seed": "s", "peers": [{"token": "t"}], "data": {"file": "a.csv", "bounds": {"a_key": [0, 1]}}}
+    assert toml_text(config, masked) == toml_text(masked(config))
+    assert "(secret)" not in toml_text(config)  # each way has a text of its own

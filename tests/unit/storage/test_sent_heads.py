@@ -10,7 +10,7 @@ import pytest
 
 from vflens.errors import StorageError
 from vflens.storage.chain import Head
-from vflens.storage.sent_heads import SentHeads, keep_received, received_in
+from vflens.storage.sent_heads import SentHeads, received_in, write_received
 from vflens.types import Signature
 
 HEAD = {"records": 3, "head": "ab" * 32}
@@ -22,9 +22,11 @@ def test_what_was_kept_is_read_again(tmp_path: Path) -> None:
         "signed": SentHeads(heads, bytes(32), Signature("a certificate", "ab"), "cd" * 32),
         "earlier": SentHeads(heads),
     }
-    keep_received(tmp_path, {"signed": sent["signed"]})
-    keep_received(tmp_path, {"earlier": sent["earlier"]})
+    write_received(tmp_path, sent)
     assert received_in(tmp_path) == sent
+    assert (tmp_path / "heads.json").read_text() == json.dumps(
+        json.loads((tmp_path / "heads.json").read_text())
+    )
 
 
 @pytest.mark.parametrize(

@@ -28,8 +28,9 @@ def pictures(runs: Sequence[RecordedRun], names: Mapping[str, str]) -> Iterator[
     order = ranking(runs)
     for run in runs:
         for party in (p for p in run.parties if _pictured(p)):
-            places = pixels(run, party.name)
-            for of, arrays in sorted(party.pictures().items()) if len(places) else ():
+            drawn = sorted(party.pictures().items())
+            places = pixels(run, party.name) if drawn else np.zeros((0, 3), np.int64)
+            for of, arrays in drawn if len(places) else ():
                 if arrays["original"].shape[1] != len(places):
                     raise DataError(
                         f"{party.folder}/pictures.npz does not hold the party's columns: copy it anew"

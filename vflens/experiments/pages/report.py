@@ -150,7 +150,7 @@ def _states(runs: Sequence[RecordedRun], names: Mapping[str, str]) -> Document:
     """The runs' settings, and the files missing from their folders."""
     parties = [(r, p) for r in runs for p in r.parties]
     return {
-        "reruns": [(r, p, _command(p), toml_text(masked(p.config))) for r, p in parties],
+        "reruns": [(r, p, _command(p), toml_text(p.config, masked)) for r, p in parties],
         "in_process": _flagged(runs, names, "in_process"),
         "lab": _flagged(runs, names, "lab"),
         "sampled": [(names[r.name], *found) for r in runs for found in sampled(r).items()],

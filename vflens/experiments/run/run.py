@@ -18,6 +18,7 @@ from vflens.experiments.run.processes import Processes, prepared, shares
 from vflens.services.forking.forks import Forks
 from vflens.storage.private import owner_only
 from vflens.types import Document, Progress
+from vflens.wire.process import give_back
 
 if TYPE_CHECKING:
     from vflens.experiments.results.record import RecordedRun
@@ -83,6 +84,8 @@ def _begun(experiment: AnyPartiesExperiment, forks: Forks | None, tell: Tell) ->
             home.mkdir(mode=0o700)  # all before one is dealt: resume sees whether all were
         for scenario, home in zip(experiment.scenarios, homes, strict=True):
             dealt.append(write_parties(experiment, scenario, tables, home, root))
+        tables.clear()  # each party has its own file
+        give_back()
         for scenario, home, configs in zip(experiment.scenarios, homes, dealt, strict=True):
             yield home
             tell(scenario.name, {"event": "started", "folder": str(folder)})
