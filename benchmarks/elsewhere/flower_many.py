@@ -7,6 +7,8 @@ has no logs, no report and no model of a client's own rows. It needs flwr[simula
 
 import os
 import sys
+from collections.abc import Mapping
+from typing import Any
 
 os.environ.setdefault("FLWR_TELEMETRY_ENABLED", "0")
 
@@ -19,11 +21,9 @@ from flwr.simulation import run_simulation
 
 ROUNDS, CLASSES, BATCH, RATE = 2, 10, 64, 0.001
 FEATURES, LABELS, CLIENTS = os.environ.get("FLOWER_MANY", " ".join(sys.argv[1:4])).split()
-client, server = ClientApp(), ServerApp()
 
 
-@client.train()
-def train(message, context):
+def train(message: Any, context: Any) -> Any:
     """An epoch on this client's training rows, four in five of its part."""
     number, count = context.node_config["partition-id"], int(CLIENTS)
     features, labels = (np.load(file, mmap_mode="r") for file in (FEATURES, LABELS))
@@ -48,13 +48,12 @@ def train(message, context):
     return Message(content, reply_to=message)
 
 
-def record(model):
+def record(model: Mapping[str, Any]) -> Any:
     """``model`` as a message takes it."""
     return ArrayRecord({name: Array(value) for name, value in model.items()})
 
 
-@server.main()
-def main(grid, context):
+def main(grid: Any, context: Any) -> None:
     """Federated averaging of all clients."""
     width = np.load(FEATURES, mmap_mode="r").shape[1]
     everyone = {"min_train_nodes": int(CLIENTS), "min_available_nodes": int(CLIENTS)}
@@ -64,6 +63,10 @@ def main(grid, context):
     features, labels = (np.load(file, mmap_mode="r")[:5000] for file in (FEATURES, LABELS))
     print("accuracy", float(((features / 255 @ weight + bias).argmax(axis=1) == labels).mean()))
 
+
+client, server = ClientApp(), ServerApp()
+client.train()(train)
+server.main()(main)
 
 if __name__ == "__main__":
     os.environ["FLOWER_MANY"] = f"{FEATURES} {LABELS} {CLIENTS}"  # for the workers
