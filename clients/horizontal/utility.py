@@ -1,6 +1,5 @@
 """What a client gains: accuracy and AUC on its own prediction rows, with the others and alone."""
 
-import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,7 +13,7 @@ from vflens.numerics.measures.ranking import accuracy, auc
 from vflens.plugins.chain import DefenseChain
 from vflens.protocol.checks import MODEL_VERSION
 from vflens.randomness import derive, stream
-from vflens.storage.metrics import Metrics, Name
+from vflens.storage.metrics import CLOCK, Metrics, Name
 from vflens.types import Exchange, Phase
 
 
@@ -47,10 +46,11 @@ def record_utility(client: Measured, run: LocalRun, site: Site) -> None:
         rng=stream(client.secret, "alone"),
         steps=federation.epochs * federation.steps_of(client.name),
     )
-    began = time.perf_counter()
+    clock = CLOCK.get()
+    began = clock()
     inputs = client.chain.fold("on_batch", run.inputs[predict], exchange, predict)
     scores = run.model.log_scores(inputs, exchange)
-    client.metrics.add(Name.PREDICT_SECONDS, time.perf_counter() - began)
+    client.metrics.add(Name.PREDICT_SECONDS, clock() - began)
     save_predictions(client.folder, predict, scores)
     models = {
         (Name.ACCURACY, Name.AUC): scores,

@@ -4,7 +4,6 @@ It holds no data. It adds the passive parties' partial logits; in training the a
 (``docs/adr``), so the coordinator never sees a whole logit of a training row.
 """
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
@@ -43,7 +42,7 @@ from vflens.protocol.vertical.agreement import VerticalAgreement
 from vflens.protocol.vertical.alignment import align
 from vflens.protocol.vertical.disclosed import check_disclosed
 from vflens.randomness import stream
-from vflens.storage.metrics import Name
+from vflens.storage.metrics import CLOCK, Name
 from vflens.types import Array, Point, Progress, Released
 from vflens.words import counted
 
@@ -170,9 +169,10 @@ class Coordinator(Leader):
 
     def train(self, check_alive: Callable[[], None] = lambda: None) -> None:
         """All epochs, or until the active party's early stopping; then the last gradient is delivered."""
-        started = time.perf_counter()
+        clock = CLOCK.get()
+        started = clock()
         trained = self._trained_by_active(check_alive) if self.aligned.led_by_active else self._trained_here()
-        self._record_speed(trained.steps, trained.steps - trained.first, time.perf_counter() - started)
+        self._record_speed(trained.steps, trained.steps - trained.first, clock() - started)
         self.keep_metrics()
 
     def _trained_here(self) -> Trained:
