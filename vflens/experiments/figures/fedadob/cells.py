@@ -3,6 +3,7 @@
 import tempfile
 from collections.abc import Sequence
 from functools import partial
+from statistics import median
 
 from vflens.datasets._resolve import dataset
 from vflens.experiments.figures import FigureOptions
@@ -49,8 +50,8 @@ def cells(
 def run(
     options: FigureOptions, wanted: Sequence[Cell], scored_set: str = "predict"
 ) -> tuple[Rows, list[str]]:
-    """The rows of ``wanted`` on ``scored_set``, each with "error" and "blind", a sentence per refusal, and
-    one on federations that were left out.
+    """The rows of ``wanted`` on ``scored_set``, each with "error" and "blind", a sentence on the
+    errors' intervals over rows, one per refusal, and one on federations that were left out.
 
     Raises:
         DataError: a data set cannot be read, before any federation is run on another one.
@@ -62,7 +63,16 @@ def run(
     scored = [cap.scored(r) for r in rows if not r.get("refused") and r["scored_set"] == scored_set]
     left = len(wanted) - options.pool.finished(wanted)
     lacking = [f"{left} of {counted(len(wanted), 'federation')} are not computed yet."] if left else []
-    return scored, [*refusals(rows), *lacking]
+    return scored, [*_over_rows(scored), *refusals(rows), *lacking]
+
+
+def _over_rows(scored: Rows) -> list[str]:
+    """A sentence on the intervals over attacked rows, which one seed has too."""
+    halves = [100 * r["half_width"] / r["error"] for r in scored if r.get("half_width") and r["error"]]
+    return halves and [
+        "Over the attacked rows the 95 % interval of an MSE is "
+        f"± {median(halves):.0f} % of it in the median, ± {max(halves):.0f} % at most."
+    ]
 
 
 def _check_data(wanted: Sequence[Cell]) -> None:
