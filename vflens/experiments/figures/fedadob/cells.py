@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from functools import partial
 from statistics import median
 
+from vflens.config import build_plugins
 from vflens.datasets._resolve import dataset
 from vflens.experiments.figures import FigureOptions
 from vflens.experiments.figures.fedadob.methods import (
@@ -20,11 +21,14 @@ from vflens.experiments.figures.fedadob.printed import CAPS
 from vflens.experiments.figures.fedadob.studies import Study
 from vflens.experiments.outcome.table import where
 from vflens.experiments.pages.plots import Series
+from vflens.experiments.run.any_experiment import AttackAt
 from vflens.experiments.sweeps import cap
 from vflens.experiments.sweeps.pool import Cell, Rows
 from vflens.experiments.sweeps.sweep import refusals, run_cell
 from vflens.numerics.measures.intervals import interval, spread
 from vflens.numerics.theory.fedadob import Cap
+from vflens.registry import ATTACKS as INSTALLED
+from vflens.types import Phase
 from vflens.words import counted
 
 _LEARNED = 0.05  # accuracy above that of the active party alone
@@ -51,19 +55,37 @@ def run(
     options: FigureOptions, wanted: Sequence[Cell], scored_set: str = "predict"
 ) -> tuple[Rows, list[str]]:
     """The rows of ``wanted`` on ``scored_set``, each with "error" and "blind", a sentence on the
-    errors' intervals over rows, one per refusal, and one on federations that were left out.
+    errors' intervals over rows, one per refusal, and one on results that are absent.
 
     Raises:
         DataError: a data set cannot be read, before any federation is run on another one.
     """
     _check_data(wanted)
     with tempfile.TemporaryDirectory(prefix="vflens-figure-") as scratch:
-        found = options.pool.run(partial(run_cell, scratch=scratch), wanted)
+        apart = [part for federation in wanted for part in _apart(federation)]
+        found = options.pool.run(partial(run_cell, scratch=scratch), apart)
     rows = [row for part in found for row in part]
     scored = [cap.scored(r) for r in rows if not r.get("refused") and r["scored_set"] == scored_set]
-    left = len(wanted) - options.pool.finished(wanted)
-    lacking = [f"{left} of {counted(len(wanted), 'federation')} are not computed yet."] if left else []
+    left = len(apart) - options.pool.finished(apart)
+    lacking = [f"{left} of {counted(len(apart), 'result')} are not computed yet."] if left else []
     return scored, [*_over_rows(scored), *refusals(rows), *lacking]
+
+
+def _apart(federation: Cell) -> list[Cell]:
+    """The attacks of ``federation`` that read its training, then each other one by itself, so that what it
+    finds is kept at once; all share one training. Training in rounds gives none: whole.
+    """
+    place, settings = federation.arguments
+    attacks = settings["attacks"]
+    if "horizontal" in settings:
+        return [federation]
+    built = build_plugins(INSTALLED, [AttackAt.model_validate(a) for a in attacks])
+    reads = [Phase.TRAIN in plugin.declared().phases for _, plugin in built]
+    reading = [a for a, own in zip(attacks, reads, strict=True) if own]
+    parts = [reading, *([a] for a, own in zip(attacks, reads, strict=True) if not own)]
+    each = [settings | {"attacks": part} for part in parts if part]
+    trains = Cell(settings | {"attacks": []}).file()
+    return [Cell({"place": place, "experiment": e}, (place, e, trains), trains) for e in each]
 
 
 def _over_rows(scored: Rows) -> list[str]:
