@@ -7,13 +7,14 @@ from typing import Protocol
 
 from vflens.clients.horizontal.local_run import LocalRun
 from vflens.clients.horizontal.predictions import save_predictions
+from vflens.member.stage import CLOCK
 from vflens.models.alone import train_alone
 from vflens.models.part import Keys, Site, plain
 from vflens.numerics.measures.ranking import accuracy, auc
 from vflens.plugins.chain import DefenseChain
 from vflens.protocol.checks import MODEL_VERSION
 from vflens.randomness import derive, stream
-from vflens.storage.metrics import CLOCK, Metrics, Name
+from vflens.storage.metrics import Metrics, Name
 from vflens.types import Exchange, Phase
 
 

@@ -23,7 +23,7 @@ from vflens.clients.vertical.utility import in_words, record_utility
 from vflens.config import ActiveConfig
 from vflens.config.compatibility import check_grants
 from vflens.errors import ConfigError, ProtocolError, StateError
-from vflens.member.stage import Stage
+from vflens.member.stage import CLOCK, Stage
 from vflens.protocol.acts import Answers, Disclose, Query, Rejoin, Train, Trained
 from vflens.protocol.checks import MODEL_VERSION, check_version
 from vflens.protocol.link import Handlers, Link
@@ -36,7 +36,7 @@ from vflens.score.columns import ColumnScoring
 from vflens.score.labels import LabelScoring
 from vflens.score.service import ScoringService, milestones
 from vflens.storage.files import save_arrays
-from vflens.storage.metrics import CLOCK, Name
+from vflens.storage.metrics import Name
 from vflens.tables.scaling import Scaler
 from vflens.types import Array, Exchange, Phase, Point, Released
 from vflens.words import counted

@@ -20,7 +20,7 @@ from vflens.coordinator.leader import Leader
 from vflens.errors import ConfigError, StateError, UnavailableError
 from vflens.member.event_loop import run_to_end
 from vflens.member.recovery import check_state
-from vflens.member.stage import Stage
+from vflens.member.stage import CLOCK, Stage
 from vflens.member.start_nonce import run_nonce
 from vflens.models.part import Keys, Site, plain
 from vflens.models.whole import WholeModel
@@ -30,7 +30,7 @@ from vflens.protocol.horizontal.agreement import HorizontalAgreement, check_alik
 from vflens.protocol.link import Handlers, Link
 from vflens.recorded.horizontal.parameters import averaged, check_update, owned
 from vflens.storage.files import save_arrays
-from vflens.storage.metrics import CLOCK, Name
+from vflens.storage.metrics import Name
 from vflens.types import Array, Point, Progress, Released
 from vflens.words import counted
 

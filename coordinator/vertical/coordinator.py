@@ -19,7 +19,7 @@ from vflens.errors import ProtocolError, StateError
 from vflens.member.event_loop import run_to_end
 from vflens.member.patience import Idle
 from vflens.member.recovery import check_logged
-from vflens.member.stage import Stage
+from vflens.member.stage import CLOCK, Stage
 from vflens.member.start_nonce import run_nonce
 from vflens.models.softmax_regression import batches
 from vflens.names import repeated
@@ -42,7 +42,7 @@ from vflens.protocol.vertical.agreement import VerticalAgreement
 from vflens.protocol.vertical.alignment import align
 from vflens.protocol.vertical.disclosed import check_disclosed
 from vflens.randomness import stream
-from vflens.storage.metrics import CLOCK, Name
+from vflens.storage.metrics import Name
 from vflens.types import Array, Point, Progress, Released
 from vflens.words import counted
 

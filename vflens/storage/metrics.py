@@ -5,9 +5,7 @@ from __future__ import annotations
 import math
 import re
 import threading
-import time
-from collections.abc import Callable, Sequence
-from contextvars import ContextVar
+from collections.abc import Sequence
 from enum import StrEnum
 from io import BytesIO
 from pathlib import Path
@@ -30,9 +28,6 @@ MOST_ROWS = 64
 _TEXTS = ("attack", "adversary", "target", "scored_set", "column", "detail")
 _KEY = ("metric", *_TEXTS, "rows", "step")
 _LATER = {"detail", "values"}  # which the files of earlier releases lack
-
-#: What tells the seconds of training and of predictions.
-CLOCK: ContextVar[Callable[[], float]] = ContextVar("CLOCK", default=time.perf_counter)
 
 
 class Name(StrEnum):

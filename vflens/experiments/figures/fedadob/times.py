@@ -24,8 +24,9 @@ from vflens.experiments.pages.drawing import Drawing, TextTable
 from vflens.experiments.results.utility import figures_by_party
 from vflens.experiments.sweeps.pool import Cell, Rows
 from vflens.experiments.sweeps.sweep import finished, refusals
+from vflens.member.stage import CLOCK
 from vflens.numerics.measures.intervals import spread
-from vflens.storage.metrics import CLOCK, Name
+from vflens.storage.metrics import Name
 from vflens.types import Document
 from vflens.words import counted
 
