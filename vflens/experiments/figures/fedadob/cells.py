@@ -80,9 +80,8 @@ def _apart(federation: Cell) -> list[Cell]:
     if "horizontal" in settings:
         return [federation]
     built = build_plugins(INSTALLED, [AttackAt.model_validate(a) for a in attacks])
-    reads = [Phase.TRAIN in plugin.declared().phases for _, plugin in built]
-    reading = [a for a, own in zip(attacks, reads, strict=True) if own]
-    parts = [reading, *([a] for a, own in zip(attacks, reads, strict=True) if not own)]
+    reading = [a for a, (_, b) in zip(attacks, built, strict=True) if Phase.TRAIN in b.declared().phases]
+    parts = [reading, *([a] for a in attacks if a not in reading)]
     each = [settings | {"attacks": part} for part in parts if part]
     trains = Cell(settings | {"attacks": []}).file()
     return [Cell({"place": place, "experiment": e}, (place, e, trains), trains) for e in each]
