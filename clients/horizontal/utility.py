@@ -1,6 +1,5 @@
 """What a client gains: accuracy and AUC on its own prediction rows, with the others and alone."""
 
-import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -8,6 +7,7 @@ from typing import Protocol
 
 from vflens.clients.horizontal.local_run import LocalRun
 from vflens.clients.horizontal.predictions import save_predictions
+from vflens.member.stage import CLOCK
 from vflens.models.alone import train_alone
 from vflens.models.part import Keys, Site, plain
 from vflens.numerics.measures.ranking import accuracy, auc
@@ -47,10 +47,11 @@ def record_utility(client: Measured, run: LocalRun, site: Site) -> None:
         rng=stream(client.secret, "alone"),
         steps=federation.epochs * federation.steps_of(client.name),
     )
-    began = time.perf_counter()
+    clock = CLOCK.get()
+    began = clock()
     inputs = client.chain.fold("on_batch", run.inputs[predict], exchange, predict)
     scores = run.model.log_scores(inputs, exchange)
-    client.metrics.add(Name.PREDICT_SECONDS, time.perf_counter() - began)
+    client.metrics.add(Name.PREDICT_SECONDS, clock() - began)
     save_predictions(client.folder, predict, scores)
     models = {
         (Name.ACCURACY, Name.AUC): scores,

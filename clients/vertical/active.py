@@ -1,7 +1,6 @@
 """The active party: labels, its own columns, the loss, predictions; it runs the adversary's plug-ins."""
 
 import threading
-import time
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -24,7 +23,7 @@ from vflens.clients.vertical.utility import in_words, record_utility
 from vflens.config import ActiveConfig
 from vflens.config.compatibility import check_grants
 from vflens.errors import ConfigError, ProtocolError, StateError
-from vflens.member.stage import Stage
+from vflens.member.stage import CLOCK, Stage
 from vflens.protocol.acts import Answers, Disclose, Query, Rejoin, Train, Trained
 from vflens.protocol.checks import MODEL_VERSION, check_version
 from vflens.protocol.link import Handlers, Link
@@ -225,14 +224,14 @@ class ActiveParty(VerticalParty[LabelledRun]):
         done, point = 0, Point.EMBEDDING if federation.scored_by_coordinator else Point.SCORES
         limit = self.config.attacked_rows
         attacked = milestones(len(rows)) if limit is None else [min(limit, len(rows))]
-        seconds = 0.0
+        clock, seconds = CLOCK.get(), 0.0
         for milestone in dict.fromkeys([*attacked, len(rows)]):
-            began = time.perf_counter()
+            began = clock()
             while done < milestone:
                 end = min(done + self.config.predict_batch, milestone)
                 self.predictions.ask(rows[done:end])
                 done = end
-            seconds += time.perf_counter() - began
+            seconds += clock() - began
             self.log.info("progress", stage="predicting", done=done, total=len(rows))
             if milestone in attacked and milestone > self.reached.attacked:
                 self.adversary.attack(

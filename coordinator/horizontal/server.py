@@ -3,7 +3,6 @@
 It holds no rows. It sees every client's update of every round, unless the client's defences change it.
 """
 
-import time
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -21,7 +20,7 @@ from vflens.coordinator.leader import Leader
 from vflens.errors import ConfigError, StateError, UnavailableError
 from vflens.member.event_loop import run_to_end
 from vflens.member.recovery import check_state
-from vflens.member.stage import Stage
+from vflens.member.stage import CLOCK, Stage
 from vflens.member.start_nonce import run_nonce
 from vflens.models.part import Keys, Site, plain
 from vflens.models.whole import WholeModel
@@ -218,7 +217,8 @@ class Server(Leader):
 
     def train(self) -> None:
         """All rounds from the next one on; then every client has the last parameters."""
-        began, first, rounds = time.perf_counter(), self.next_round, self.rounds()
+        clock, first, rounds = CLOCK.get(), self.next_round, self.rounds()
+        began = clock()
         clients = self.links.to(self.prepared.parties)
         run_to_end(rounds.run(clients, first, self._parameters))
         if self.left_out:
@@ -226,7 +226,7 @@ class Server(Leader):
             run_to_end(rounds.run(clients, self.prepared.epochs, self._parameters))
         self._record_participation()
         taken = self.prepared.epochs - first
-        self._record_speed(self.prepared.epochs, taken, time.perf_counter() - began)
+        self._record_speed(self.prepared.epochs, taken, clock() - began)
         self.keep_metrics()
 
     @property

@@ -4,7 +4,6 @@ It holds no data. It adds the passive parties' partial logits; in training the a
 (``docs/adr``), so the coordinator never sees a whole logit of a training row.
 """
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
@@ -20,7 +19,7 @@ from vflens.errors import ProtocolError, StateError
 from vflens.member.event_loop import run_to_end
 from vflens.member.patience import Idle
 from vflens.member.recovery import check_logged
-from vflens.member.stage import Stage
+from vflens.member.stage import CLOCK, Stage
 from vflens.member.start_nonce import run_nonce
 from vflens.models.softmax_regression import batches
 from vflens.names import repeated
@@ -170,9 +169,10 @@ class Coordinator(Leader):
 
     def train(self, check_alive: Callable[[], None] = lambda: None) -> None:
         """All epochs, or until the active party's early stopping; then the last gradient is delivered."""
-        started = time.perf_counter()
+        clock = CLOCK.get()
+        started = clock()
         trained = self._trained_by_active(check_alive) if self.aligned.led_by_active else self._trained_here()
-        self._record_speed(trained.steps, trained.steps - trained.first, time.perf_counter() - started)
+        self._record_speed(trained.steps, trained.steps - trained.first, clock() - started)
         self.keep_metrics()
 
     def _trained_here(self) -> Trained:

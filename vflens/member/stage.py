@@ -4,7 +4,9 @@ state.
 """
 
 import json
+import time
 from collections.abc import Callable, Collection
+from contextvars import ContextVar
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -18,6 +20,9 @@ from vflens.plugins.chain import Acted
 from vflens.storage.files import write_whole
 from vflens.storage.heads import Heads, LogHead, to_json
 from vflens.storage.json_file import in_words, read_as
+
+#: What tells the seconds of training and of predictions.
+CLOCK: ContextVar[Callable[[], float]] = ContextVar("CLOCK", default=time.perf_counter)
 
 T = TypeVar("T", bound=BaseModel)
 

@@ -11,7 +11,7 @@ from scipy import stats
 
 from vflens.experiments.figures import FigureOptions
 from vflens.experiments.figures.fedadob import forms, studies, times, trade_offs
-from vflens.experiments.figures.fedadob.cells import best, caps, missed, unlearned
+from vflens.experiments.figures.fedadob.cells import _over_rows, best, caps, missed, unlearned
 from vflens.experiments.figures.fedadob.methods import (
     AUTHORS,
     DEFENSES,
@@ -46,6 +46,19 @@ def test_an_attack_that_misses_its_own_undefended_number_is_named_first() -> Non
     assert (
         missed("CAFE", [0.03], 0.033) == missed("CAFE", [0.02, 0.08], 0.033) == missed("CAFE", [], 0.1) == ""
     )
+
+
+def test_an_interval_over_attacked_rows_stands_on_the_page_of_one_seed() -> None:
+    """Errors of labels have none there, and an exact answer no share of its own."""
+    halves = [(0.1, 0.02), (0.2, 0.01), (0.05, 0.02), (0.0, 0.0), (0.3, None)]
+    rows = [{**row(1, 0, "cafe", 0.9, error), "half_width": half} for error, half in halves]
+    words = (
+        "Over the attacked rows the 95 % interval of an MSE is ± 20 % of it in the median, ± 40 % at most."
+    )
+    assert _over_rows(rows) == [words]
+    assert _over_rows([row(1, 0, "pmc", 0.9, 0.4)]) == []
+    (lenet, *_) = studies.studies(FigureOptions(Pool(Path()), "full"))
+    assert (lenet.attacked, lenet.granted) == (200, 1000)
 
 
 def test_losses_of_accuracy_are_those_of_each_seed() -> None:

@@ -245,7 +245,7 @@ def test_finished_cells_of_one_seed_stay_for_the_next(
     with pool.alone():  # as while another process computes them
         part = reproduce("fao-accuracy", FigureOptions(finished, "quick"), tmp_path)
     assert part["rows"] == first["rows"] > 0
-    assert "1 of 2 federations are not computed yet." in part["notes"]
+    assert "1 of 2 results are not computed yet." in part["notes"]
     assert "--finished --quick" in Path(part["page"]).read_text(encoding="utf-8")
     whole = reproduce("fao-accuracy", FigureOptions(pool, "quick"), tmp_path)
     assert began == [(0, 1), (1, 1), (1, 2), (1, 2), (2, 2)]

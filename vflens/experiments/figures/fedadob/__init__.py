@@ -28,9 +28,9 @@ PAGES = (
     _MODELS("fao-table5", "Passports: the range of the means (FedAdOb, Table V)", table5),
     _MODELS("fao-table6", "Passports: the variance of the keys (FedAdOb, Table VI)", table6),
     _ONE_SEED(
-        "fao-table7", "Seconds of vertical training and inference (FedAdOb, Table VII)", table7, models=True
+        "fao-table7", "Processor seconds of vertical training (FedAdOb, Table VII)", table7, models=True
     ),
-    _ONE_SEED("fao-table8", "Seconds of horizontal training (FedAdOb, Table VIII)", table8),
+    _ONE_SEED("fao-table8", "Processor seconds of horizontal training (FedAdOb, Table VIII)", table8),
     _MODELS("fao-fig4", "Error against accuracy, vertical (FedAdOb, Fig. 4)", figure4, _SHARED),
     _ONE_SEED("fao-fig5", "Images behind each defence (FedAdOb, Fig. 5)", figure5, models=True),
     _SEVERAL("fao-fig6", "Labels from gradients, two classes (FedAdOb, Fig. 6)", figure6),

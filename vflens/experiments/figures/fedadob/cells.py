@@ -3,7 +3,9 @@
 import tempfile
 from collections.abc import Sequence
 from functools import partial
+from statistics import median
 
+from vflens.config import build_plugins
 from vflens.datasets._resolve import dataset
 from vflens.experiments.figures import FigureOptions
 from vflens.experiments.figures.fedadob.methods import (
@@ -19,11 +21,14 @@ from vflens.experiments.figures.fedadob.printed import CAPS
 from vflens.experiments.figures.fedadob.studies import Study
 from vflens.experiments.outcome.table import where
 from vflens.experiments.pages.plots import Series
+from vflens.experiments.run.any_experiment import AttackAt
 from vflens.experiments.sweeps import cap
 from vflens.experiments.sweeps.pool import Cell, Rows
 from vflens.experiments.sweeps.sweep import refusals, run_cell
 from vflens.numerics.measures.intervals import interval, spread
 from vflens.numerics.theory.fedadob import Cap
+from vflens.registry import ATTACKS as INSTALLED
+from vflens.types import Phase
 from vflens.words import counted
 
 _LEARNED = 0.05  # accuracy above that of the active party alone
@@ -49,20 +54,46 @@ def cells(
 def run(
     options: FigureOptions, wanted: Sequence[Cell], scored_set: str = "predict"
 ) -> tuple[Rows, list[str]]:
-    """The rows of ``wanted`` on ``scored_set``, each with "error" and "blind", a sentence per refusal, and
-    one on federations that were left out.
+    """The rows of ``wanted`` on ``scored_set``, each with "error" and "blind", a sentence on the
+    errors' intervals over rows, one per refusal, and one on results that are absent.
 
     Raises:
         DataError: a data set cannot be read, before any federation is run on another one.
     """
     _check_data(wanted)
     with tempfile.TemporaryDirectory(prefix="vflens-figure-") as scratch:
-        found = options.pool.run(partial(run_cell, scratch=scratch), wanted)
+        apart = [part for federation in wanted for part in _apart(federation)]
+        found = options.pool.run(partial(run_cell, scratch=scratch), apart)
     rows = [row for part in found for row in part]
     scored = [cap.scored(r) for r in rows if not r.get("refused") and r["scored_set"] == scored_set]
-    left = len(wanted) - options.pool.finished(wanted)
-    lacking = [f"{left} of {counted(len(wanted), 'federation')} are not computed yet."] if left else []
-    return scored, [*refusals(rows), *lacking]
+    left = len(apart) - options.pool.finished(apart)
+    lacking = [f"{left} of {counted(len(apart), 'result')} are not computed yet."] if left else []
+    return scored, [*_over_rows(scored), *refusals(rows), *lacking]
+
+
+def _apart(federation: Cell) -> list[Cell]:
+    """The attacks of ``federation`` that read its training, then each other one by itself, so that what it
+    finds is kept at once; all share one training. Training in rounds gives none: whole.
+    """
+    place, settings = federation.arguments
+    attacks = settings["attacks"]
+    if "horizontal" in settings:
+        return [federation]
+    built = build_plugins(INSTALLED, [AttackAt.model_validate(a) for a in attacks])
+    reading = [a for a, (_, b) in zip(attacks, built, strict=True) if Phase.TRAIN in b.declared().phases]
+    parts = [reading, *([a] for a in attacks if a not in reading)]
+    each = [settings | {"attacks": part} for part in parts if part]
+    trains = Cell(settings | {"attacks": []}).file()
+    return [Cell({"place": place, "experiment": e}, (place, e, trains), trains) for e in each]
+
+
+def _over_rows(scored: Rows) -> list[str]:
+    """A sentence on the intervals over attacked rows, which one seed has too."""
+    halves = [100 * r["half_width"] / r["error"] for r in scored if r.get("half_width") and r["error"]]
+    return halves and [
+        "Over the attacked rows the 95 % interval of an MSE is "
+        f"± {median(halves):.0f} % of it in the median, ± {max(halves):.0f} % at most."
+    ]
 
 
 def _check_data(wanted: Sequence[Cell]) -> None:

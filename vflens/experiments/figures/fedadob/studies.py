@@ -160,7 +160,7 @@ def _full() -> list[Study]:
     )
     learner = {"learner": "adam", "learning_steps": 20}
     effort = dict.fromkeys(("bmi", "bmi:moments", "bmi:printed"), learner)
-    whole = replace(whole_mnist(), granted=10_000, device=_device(), effort=effort)
+    whole = replace(whole_mnist(), attacked=200, device=_device(), effort=effort)
     training = {**_PAPER, "epochs": 100}
     return [
         whole,

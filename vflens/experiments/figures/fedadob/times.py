@@ -1,7 +1,8 @@
-"""Tables VII and VIII: seconds per epoch of training and of inference."""
+"""Tables VII and VIII: processor seconds per epoch of training and of inference."""
 
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -23,6 +24,7 @@ from vflens.experiments.pages.drawing import Drawing, TextTable
 from vflens.experiments.results.utility import figures_by_party
 from vflens.experiments.sweeps.pool import Cell, Rows
 from vflens.experiments.sweeps.sweep import finished, refusals
+from vflens.member.stage import CLOCK
 from vflens.numerics.measures.intervals import spread
 from vflens.storage.metrics import Name
 from vflens.types import Document
@@ -33,16 +35,16 @@ _EPOCHS = 3
 
 
 def table7(options: FigureOptions) -> Drawing:
-    """Seconds per epoch of training, and of predicting the prediction rows, method by method."""
+    """Processor seconds per epoch of training, and of predicting the prediction rows, method by method."""
     done = [_timed(s, _REPETITIONS[options.size]) for s in studies(options)]
-    rows = _in_turns(options, timed, [c for s in done for c in cells(s, TIMED, options.seed, ())])
+    rows = _in_turns(options, [c for s in done for c in cells(s, TIMED, options.seed, ())])
     found = with_figures(rows)
     tables = [_table(s, where(found, model=s.name)) for s in done]
     lead = (
         "Methods take turns, one federation in this process at a time, one numeric thread, whatever --jobs "
-        "says. Seconds are this machine's for its number of rows, so compare the ratios to no defence. "
-        "Training is the federation's, messages and logs included. Intervals are 95 % over repetitions "
-        "(Student's t)."
+        "says. Seconds are this process's on the processor: other work on the machine does not count. They "
+        "are for its number of rows, so compare the ratios to no defence. Training is the federation's, "
+        "messages and logs included. Intervals are 95 % over repetitions (Student's t)."
     )
     stated = [
         f"{s.name}: {counted(s.data.get('sample', 'all'), 'row')}, {_EPOCHS} epochs a federation."
@@ -55,20 +57,20 @@ def table7(options: FigureOptions) -> Drawing:
 
 
 def table8(options: FigureOptions) -> Drawing:
-    """Seconds per round of horizontal training, of one local epoch at every client, and of predicting the
-    prediction rows of all clients, method by method.
+    """Processor seconds per round of horizontal training, of one local epoch at every client, and of
+    predicting the prediction rows of all clients, method by method.
     """
     of = replace(study(options), seeds=_REPETITIONS[options.size])
     of = replace(of, horizontal={"rounds": _EPOCHS})
-    rows = _in_turns(options, timed_round, cells(of, CLIENT_TIMED, options.seed, ()))
+    rows = _in_turns(options, cells(of, CLIENT_TIMED, options.seed, ()))
     found = with_figures(rows)
     shown = [[m.title, *_ratios(found, m.title, HORIZONTAL_SECONDS)] for m in CLIENT_TIMED]
     table = TextTable(f"{of.name} beside {of.beside}", _heads("a round"), shown)
     lead = (
         "Methods take turns, one federation in this process at a time, one numeric thread: clients work one "
-        "after the other. Seconds are this machine's, so compare the ratios to no defence. Intervals are "
-        "95 % over repetitions (Student's t). A client predicts with its own whole model; the seconds of all "
-        "clients are added."
+        "after the other. Seconds are this process's on the processor: other work on the machine does not "
+        "count. Compare the ratios to no defence. Intervals are 95 % over repetitions (Student's t). A "
+        "client predicts with its own whole model; the seconds of all clients are added."
     )
     only = [m for m in HORIZONTAL_MODELS if m != of.beside]
     notes = [
@@ -79,39 +81,31 @@ def table8(options: FigureOptions) -> Drawing:
     return Drawing(found, [], lead, [*notes, *refusals(rows)], tables=[table, printed])
 
 
-def _in_turns(options: FigureOptions, work: Callable[..., Rows], wanted: Sequence[Cell]) -> Rows:
-    """The rows of ``work`` on the ``wanted`` federations in this process: all methods once, then again."""
+def _in_turns(options: FigureOptions, wanted: Sequence[Cell]) -> Rows:
+    """What is :func:`timed` in this process of the ``wanted`` federations: all methods once, then again."""
     turns = sorted(wanted, key=lambda c: c.key["place"]["seed"])
     with tempfile.TemporaryDirectory(prefix="vflens-figure-") as scratch:
         first = study(replace(options, size="quick")).settings(options.seed, (), CLIENT_TIMED[0], 0.0)
         with finished(first, scratch):  # the first federation of a process takes longer, whatever it is
             pass
-        parts = replace(options.pool, jobs=1).run(partial(work, scratch=scratch), turns)
+        parts = replace(options.pool, jobs=1).run(partial(timed, scratch=scratch), turns)
     return [row for part in parts for row in part]
 
 
-def timed_round(place: Document, settings: Document, *, scratch: str) -> Rows:
-    """Run one horizontal federation; one row with its seconds per round, and of all clients' predictions."""
+def timed(place: Document, settings: Document, *, scratch: str) -> Rows:
+    """Run one federation; one row with its processor seconds per epoch or round, and of all predictions."""
+    clock = CLOCK.set(time.process_time)
     try:
         with finished(settings, scratch) as done:
             train = done.value(Name.TRAIN_SECONDS)
             infer = sum(figures_by_party(done, Name.PREDICT_SECONDS).values())
     except (ConfigError, DefenseError) as error:
         return [{**place, "refused": f"was refused: {error}"}]
+    finally:
+        CLOCK.reset(clock)
     assert train is not None, "a finished run has trained"
-    return [{**place, "train": train / settings["horizontal"]["rounds"], "infer": infer}]
-
-
-def timed(place: Document, settings: Document, *, scratch: str) -> Rows:
-    """Run one federation; one row with its seconds per epoch, and of all predictions."""
-    try:
-        with finished(settings, scratch) as done:
-            train, infer = done.value(Name.TRAIN_SECONDS), done.value(Name.PREDICT_SECONDS)
-    except (ConfigError, DefenseError) as error:
-        return [{**place, "refused": f"was refused: {error}"}]
-    assert train is not None, "a finished run has trained"
-    assert infer is not None, "a finished run has predicted"
-    return [{**place, "train": train / settings["training"]["epochs"], "infer": infer}]
+    turns = settings["horizontal"]["rounds"] if "horizontal" in settings else settings["training"]["epochs"]
+    return [{**place, "train": train / turns, "infer": infer}]
 
 
 def _timed(study: Study, repetitions: int) -> Study:
@@ -127,7 +121,7 @@ def _table(study: Study, rows: Rows) -> TextTable:
 
 def _heads(turn: str) -> list[str]:
     ratios = ["ratio", "ratio, paper"]
-    return ["method", f"training, s {turn}", *ratios, "inference, s", *ratios]
+    return ["method", f"training, processor seconds {turn}", *ratios, "inference, processor seconds", *ratios]
 
 
 def _ratios(rows: Rows, title: str, printed: Mapping[str, Sequence[float]]) -> list[str]:
