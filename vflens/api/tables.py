@@ -82,7 +82,7 @@ class Audit:
     @property
     def recommendation(self) -> str:
         """The cheapest defence that helps, in words."""
-        return re.sub(_PLANNED, "", advice.recommendation(self.record))
+        return advice.recommendation(self.record)
 
     def write(self, page: Path | str) -> Path:
         """Write the page of ``vflens audit``, and the ids of the most exposed rows beside it.
@@ -159,6 +159,7 @@ def audit(
 class _Asked(Plan):
     """The arguments of an audit that are numbers."""
 
+    STATED = "{key} = {value}"
     classes: Annotated[int, Field(ge=2)] | None
 
 

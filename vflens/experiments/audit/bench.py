@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, Literal, NamedTuple, TypeAlias
+from typing import Annotated, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from pydantic import Field
@@ -73,6 +73,9 @@ class Plan:
     None: as many as it declares.
     """
 
+    #: How its maker states the ``key`` of a value.
+    STATED: ClassVar[str] = "{key} = {value} in [audit] of a description"
+
     models: Annotated[int, Field(ge=1, le=1000)] = 10
     known: Annotated[int, Field(ge=0)] = 50
     rows: Annotated[int, Field(ge=FEWEST_ROWS)] = 1000
@@ -95,9 +98,20 @@ class Plan:
         leak = _MOST_LEAK if self.most_leak is None else self.most_leak
         return Wanted(leak if self.least_error is None else None, self.least_error, self.most_loss)
 
+    def stated(self, key: str, value: object) -> str:
+        """How ``value`` of ``key`` is stated where this plan came from, in words."""
+        flag = f"--{key.replace('_', '-')} {value}"
+        return self.STATED.format(key=key, value=repr(value), flag=flag)
+
     def rng(self, *names: str | int) -> np.random.Generator:
         """The generator for what is called ``names``."""
         return stream(secret_from_seed(self.seed), "audit", *names)
+
+
+class FlagPlan(Plan):
+    """Of a data set or a run folder, which have no description."""
+
+    STATED = "{flag}"
 
 
 class Answer(NamedTuple):
@@ -134,7 +148,8 @@ class Bench:
             DataError: too many are known to leave two.
         """
         subject = subject.sample(plan.rows, plan.rng("rows"))
-        check_rows(subject.name, len(subject.x), plan.known)
+        rows = len(subject.x)
+        check_rows(subject.name, rows, plan.known, plan.stated("known", rows // 2))
         order = plan.rng("known").permutation(len(subject.x)).astype(np.int32)
         return cls(subject, plan, np.sort(order[plan.known :]), np.sort(order[: plan.known]))
 
