@@ -159,7 +159,10 @@ def audit(
 class _Asked(Plan):
     """The arguments of an audit that are numbers."""
 
-    STATED = "{key} = {value}"
+    def stated(self, key: str, value: object) -> str:
+        """The argument, as :meth:`Plan.stated`."""
+        return f"{key} = {value!r}"
+
     classes: Annotated[int, Field(ge=2)] | None
 
 

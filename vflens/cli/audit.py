@@ -59,16 +59,19 @@ Label = Annotated[
 Kind = Annotated[
     Literal["classes", "number"] | None, typer.Option("--label-kind", hidden=True, help="of --label")
 ]
-#: What ``[audit]`` of a description states; these flags are hidden.
+_OR = "; or in a description"
+#: What ``[audit]`` of a description states; flags that no remedy names are hidden.
 Models = Annotated[int, typer.Option(min=1, max=1000, hidden=True)]
-Rows = Annotated[int, typer.Option(min=10, hidden=True)]
-SlowRows = Annotated[int | None, typer.Option(min=1, hidden=True)]
-Known = Annotated[int, typer.Option(min=0, hidden=True)]
+Rows = Annotated[int, typer.Option(min=10, help=f"most rows to use{_OR}")]
+SlowRows = Annotated[int | None, typer.Option(min=1, help=f"rows that a slow attack tries{_OR}")]
+Known = Annotated[int, typer.Option(min=0, help=f"rows in the adversary's hands{_OR}")]
 MostLeak = Annotated[float | None, typer.Option(min=0, max=1, hidden=True)]
 LeastError = Annotated[float | None, typer.Option(min=0, max=1, hidden=True)]
 MostLoss = Annotated[float, typer.Option(min=0, max=1, hidden=True)]
 Tolerance = Annotated[list[str] | None, typer.Option(metavar="COLUMN=WIDTH", hidden=True)]
-TrainingOption = Annotated[Literal["clear", "secure"], typer.Option("--training", hidden=True)]
+TrainingOption = Annotated[
+    Literal["clear", "secure"], typer.Option("--training", help=f"whether its messages are read{_OR}")
+]
 Seed = Annotated[int, typer.Option(min=0, hidden=True)]
 Details = Annotated[
     bool, typer.Option("--details", help="print what each attack reaches, bounds and worst cases too")
@@ -172,7 +175,8 @@ def _asked(given: typer.Context, source: str, planned_kind: LabelKind | None) ->
 
 def _plan(source: str, planned: Document, gated: Gate) -> Plan:
     """The plan, refused before the work and not after it."""
-    from vflens.experiments.audit.bench import FlagPlan, Plan
+    from vflens.experiments.audit.bench import Plan
+    from vflens.experiments.audit.given import FlagPlan
     from vflens.experiments.audit.subject import is_table
 
     tolerance = audit_flags.stated(planned.get("tolerance", {}), gated)

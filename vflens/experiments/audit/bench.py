@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, ClassVar, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from pydantic import Field
@@ -73,9 +73,6 @@ class Plan:
     None: as many as it declares.
     """
 
-    #: How its maker states the ``key`` of a value.
-    STATED: ClassVar[str] = "{key} = {value} in [audit] of a description"
-
     models: Annotated[int, Field(ge=1, le=1000)] = 10
     known: Annotated[int, Field(ge=0)] = 50
     rows: Annotated[int, Field(ge=FEWEST_ROWS)] = 1000
@@ -100,18 +97,11 @@ class Plan:
 
     def stated(self, key: str, value: object) -> str:
         """How ``value`` of ``key`` is stated where this plan came from, in words."""
-        flag = f"--{key.replace('_', '-')} {value}"
-        return self.STATED.format(key=key, value=repr(value), flag=flag)
+        return f"{key} = {value!r} in [audit] of a description"
 
     def rng(self, *names: str | int) -> np.random.Generator:
         """The generator for what is called ``names``."""
         return stream(secret_from_seed(self.seed), "audit", *names)
-
-
-class FlagPlan(Plan):
-    """Of a data set or a run folder, which have no description."""
-
-    STATED = "{flag}"
 
 
 class Answer(NamedTuple):
@@ -148,8 +138,7 @@ class Bench:
             DataError: too many are known to leave two.
         """
         subject = subject.sample(plan.rows, plan.rng("rows"))
-        rows = len(subject.x)
-        check_rows(subject.name, rows, plan.known, plan.stated("known", rows // 2))
+        check_rows(subject.name, len(subject.x), plan.known, plan.stated("known", len(subject.x) // 2))
         order = plan.rng("known").permutation(len(subject.x)).astype(np.int32)
         return cls(subject, plan, np.sort(order[plan.known :]), np.sort(order[: plan.known]))
 
@@ -323,9 +312,7 @@ def running(progress: Progress, stage: str, done: int, total: int) -> Tell:
 
 
 def blind_errors(x: Array, learnt: Mapping[str, Array]) -> dict[str, float]:
-    """MSE per feature of blind guesses at ``x`` (n, d), those ``learnt`` from known rows too; "random" in
-    expectation.
-    """
+    """MSE per feature of blind guesses at ``x`` (n, d), ``learnt`` ones too; "random" in expectation."""
     return {
         "zero": float((x**2).mean()),
         "half": float(((x - 0.5) ** 2).mean()),
@@ -336,9 +323,7 @@ def blind_errors(x: Array, learnt: Mapping[str, Array]) -> dict[str, float]:
 
 
 def broken(registry: Registry) -> dict[str, str]:
-    """The installed plug-ins that cannot be imported, and why; not our own that need torch: no audit runs
-    them.
-    """
+    """The installed plug-ins that cannot be imported, and why; not our own of torch, which no audit runs."""
     found = {}
     for name in registry.without("torch"):
         try:

@@ -44,7 +44,7 @@ class FormPlan(Plan):
     """A plan of the form; what has no field there is stated in a terminal."""
 
     def stated(self, key: str, value: object) -> str:
-        """As :meth:`Plan.stated`."""
+        """The field, or :meth:`Plan.stated`."""
         known = f"{value} as 'Rows of yours that it has already'"
         fields = {"training": "'Nobody sees the messages of training' on the form", "known": known}
         return fields.get(key, f"{super().stated(key, value)}, in a terminal,")

@@ -17,7 +17,8 @@ from vflens.defenses.withhold_parameters import WithholdParameters
 from vflens.errors import ConfigError
 from vflens.experiments.audit import defenses as module
 from vflens.experiments.audit.advice import check_advice
-from vflens.experiments.audit.bench import FlagPlan, Plan
+from vflens.experiments.audit.bench import Plan
+from vflens.experiments.audit.given import FlagPlan
 from vflens.experiments.audit.subject import AuditSubject
 from vflens.experiments.watch.own_audit_form import FormPlan
 from vflens.types import ColumnInfo
