@@ -154,7 +154,7 @@ def audit(
         _audit_rounds(given, asked, planned.get("seed", 0))
         return
     gated = gate(fail_if, fail_if_beats_blind, junit)
-    plan = _plan(source, planned, gated)
+    plan = _plan(planned, gated, described=is_table(source))
     _audit(asked, plan, weights, _Output(out, {}, gated, table, json, details, yes), show_ids=show_ids)
     if is_table(source):  # others have no description, and keep their flags
         note_replaced(given, "audit")
@@ -173,14 +173,13 @@ def _asked(given: typer.Context, source: str, planned_kind: LabelKind | None) ->
     return Asked(source, classes, mine, id_column, inputs, kinds, flags["missing"], **labelled)
 
 
-def _plan(source: str, planned: Document, gated: Gate) -> Plan:
+def _plan(planned: Document, gated: Gate, *, described: bool) -> Plan:
     """The plan, refused before the work and not after it."""
     from vflens.experiments.audit.bench import Plan
     from vflens.experiments.audit.given import FlagPlan
-    from vflens.experiments.audit.subject import is_table
 
     tolerance = audit_flags.stated(planned.get("tolerance", {}), gated)
-    plan = (Plan if is_table(source) else FlagPlan)(**{**planned, "tolerance": tolerance})
+    plan = (Plan if described else FlagPlan)(**{**planned, "tolerance": tolerance})
     plan.wanted()
     return plan if gated.open or plan.slow_rows is not None else replace(plan, slow_rows=plan.rows)
 

@@ -148,8 +148,8 @@ def recommendation(record: AuditRecord) -> str:
     if clear and not record.of_training:
         return (
             "Nothing can be recommended while it was not measured what training in the clear gives away: "
-            f"name at most {MOST_COLUMNS} columns, or state {_secure(record.plan)} if nobody sees its "
-            "messages."
+            f"name at most {MOST_COLUMNS} columns, or state {record.plan.stated('training', 'secure')} if "
+            "nobody sees its messages."
         )
     if doubts(record):
         advised = "Nothing can be recommended before more rows were read."
@@ -158,10 +158,6 @@ def recommendation(record: AuditRecord) -> str:
     else:
         advised = _cheapest(record) if record.chosen else _none(record)
     return advised if clear else f"{_SECURE} {advised}"
-
-
-def _secure(plan: Plan) -> str:
-    return plan.stated("training", "secure")
 
 
 def _leaks(record: AuditRecord, attack: AttackOutcome) -> bool:
@@ -176,7 +172,7 @@ def _none(record: AuditRecord) -> str:
         advised = (
             f"While training is in the clear no installed defence {what}: protect training "
             "(training.protection = 'shares'), share fewer columns, or stay out. What helps once training is "
-            f"protected: state {_secure(record.plan)}."
+            f"protected: state {record.plan.stated('training', 'secure')}."
         )
     else:
         advised = f"No installed defence {what}: share fewer columns, ask for less, or stay out."
@@ -280,5 +276,5 @@ def check_advice(subject: AuditSubject, plan: Plan) -> None:
     raise ConfigError(
         f"{subject.name} has {counted(columns, 'column', ',')}, training in the clear is measured up to "
         f"{MOST_COLUMNS}{f' ({made})' if made else ''}, and without it no advice follows: {fewer}state "
-        f"{_secure(plan)} if nobody sees its messages; --yes goes on all the same"
+        f"{plan.stated('training', 'secure')} if nobody sees its messages; --yes goes on all the same"
     )

@@ -253,8 +253,7 @@ def _side_by_side(calls: Sequence[tuple[Any, ...]], jobs: int) -> Iterator[tuple
             yield from (finished.result() for finished in done)
     except BrokenProcessPool as error:
         raise UnavailableError(
-            "a process of the cells was killed, as for want of memory: run again, with fewer --jobs or more "
-            "memory; finished cells are kept"
+            "a worker was killed, as for lack of memory: run again with fewer --jobs; finished cells are kept"
         ) from error
     finally:
         pool.shutdown(wait=True, kill_workers=True)
