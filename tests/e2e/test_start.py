@@ -112,6 +112,15 @@ def test_a_new_plugin_runs_and_passes_its_tests(
 
 
 def test_a_plugin_needs_a_name_of_its_own(vflens: Run, refused: Refused, tmp_path: Path) -> None:
+    for kind, wrong in (
+        ("attack", "a"),
+        ("attack", "linear_attack"),
+        ("defence", "claim"),
+        ("defence", "field"),
+    ):
+        used = "".join(word.capitalize() for word in wrong.split("_"))
+        why = f"its package uses {used!r}, choose another"
+        assert refused(2, "new", kind, wrong) == f"name {wrong!r} of a new {kind}: {why}"
     for wrong in ("json", "numpy", "vflens"):
         assert refused(2, "new", "attack", wrong) == (
             f"name {wrong!r} of a new attack: a module of Python has it, choose another"

@@ -30,7 +30,7 @@ from vflens.types import Array, Phase
 NIL = 0.005  # of what a guess leaves open: nobody who finds this much is contradicted, nobody who does not
 MARGIN = 0.04  # of a quantile over models
 _SIZE = re.compile(
-    r"more known rows|\d rows?( at least| would)? decide|rows = \d+ in \[audit\] "
+    r"more known rows|\d (attacked )?rows?( read)?( at least| would)? decide|rows = \d+ in \[audit\] "
     r"of a description would decide|at least \d+ do"
 )
 _DEFENCES = ("label_only", "withhold_parameters", "scheme_3")

@@ -82,7 +82,7 @@ class Audit:
     @property
     def recommendation(self) -> str:
         """The cheapest defence that helps, in words."""
-        return re.sub(_PLANNED, "", advice.recommendation(self.record))
+        return advice.recommendation(self.record)
 
     def write(self, page: Path | str) -> Path:
         """Write the page of ``vflens audit``, and the ids of the most exposed rows beside it.
@@ -158,6 +158,10 @@ def audit(
 @dataclass(frozen=True, kw_only=True)
 class _Asked(Plan):
     """The arguments of an audit that are numbers."""
+
+    def stated(self, key: str, value: object) -> str:
+        """The argument, as :meth:`Plan.stated`."""
+        return f"{key} = {value!r}"
 
     classes: Annotated[int, Field(ge=2)] | None
 

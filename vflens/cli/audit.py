@@ -59,16 +59,19 @@ Label = Annotated[
 Kind = Annotated[
     Literal["classes", "number"] | None, typer.Option("--label-kind", hidden=True, help="of --label")
 ]
-#: What ``[audit]`` of a description states; these flags are hidden.
+_OR = "; or in a description"
+#: What ``[audit]`` of a description states; flags that no remedy names are hidden.
 Models = Annotated[int, typer.Option(min=1, max=1000, hidden=True)]
-Rows = Annotated[int, typer.Option(min=10, hidden=True)]
-SlowRows = Annotated[int | None, typer.Option(min=1, hidden=True)]
-Known = Annotated[int, typer.Option(min=0, hidden=True)]
+Rows = Annotated[int, typer.Option(min=10, help=f"most rows to use{_OR}")]
+SlowRows = Annotated[int | None, typer.Option(min=1, help=f"rows that a slow attack tries{_OR}")]
+Known = Annotated[int, typer.Option(min=0, help=f"rows in the adversary's hands{_OR}")]
 MostLeak = Annotated[float | None, typer.Option(min=0, max=1, hidden=True)]
 LeastError = Annotated[float | None, typer.Option(min=0, max=1, hidden=True)]
 MostLoss = Annotated[float, typer.Option(min=0, max=1, hidden=True)]
 Tolerance = Annotated[list[str] | None, typer.Option(metavar="COLUMN=WIDTH", hidden=True)]
-TrainingOption = Annotated[Literal["clear", "secure"], typer.Option("--training", hidden=True)]
+TrainingOption = Annotated[
+    Literal["clear", "secure"], typer.Option("--training", help=f"whether its messages are read{_OR}")
+]
 Seed = Annotated[int, typer.Option(min=0, hidden=True)]
 Details = Annotated[
     bool, typer.Option("--details", help="print what each attack reaches, bounds and worst cases too")
@@ -141,6 +144,8 @@ def audit(
     if serve or port or source is None:
         serve_audit(given, serve=serve, port=port, json=json)
         return
+    from vflens.experiments.audit.subject import is_table
+
     out = _writable(out)
     check_table(table)
     planned = audit_flags.plan(given, source)
@@ -149,9 +154,10 @@ def audit(
         _audit_rounds(given, asked, planned.get("seed", 0))
         return
     gated = gate(fail_if, fail_if_beats_blind, junit)
-    plan = _plan(planned, gated)
+    plan = _plan(planned, gated, described=is_table(source))
     _audit(asked, plan, weights, _Output(out, {}, gated, table, json, details, yes), show_ids=show_ids)
-    note_replaced(given, "audit")
+    if is_table(source):  # others have no description, and keep their flags
+        note_replaced(given, "audit")
 
 
 def _asked(given: typer.Context, source: str, planned_kind: LabelKind | None) -> Asked:
@@ -167,12 +173,13 @@ def _asked(given: typer.Context, source: str, planned_kind: LabelKind | None) ->
     return Asked(source, classes, mine, id_column, inputs, kinds, flags["missing"], **labelled)
 
 
-def _plan(planned: Document, gated: Gate) -> Plan:
+def _plan(planned: Document, gated: Gate, *, described: bool) -> Plan:
     """The plan, refused before the work and not after it."""
     from vflens.experiments.audit.bench import Plan
+    from vflens.experiments.audit.given import FlagPlan
 
     tolerance = audit_flags.stated(planned.get("tolerance", {}), gated)
-    plan = Plan(**{**planned, "tolerance": tolerance})
+    plan = (Plan if described else FlagPlan)(**{**planned, "tolerance": tolerance})
     plan.wanted()
     return plan if gated.open or plan.slow_rows is not None else replace(plan, slow_rows=plan.rows)
 

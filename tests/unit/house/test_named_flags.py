@@ -59,8 +59,10 @@ def texts(file: Path) -> Iterator[str]:
 
 
 def test_options_are_hidden() -> None:
-    assert {"--known", "--slow-rows", "--excel-safe"} <= hidden()[""]
-    assert all((named("raise --known"), named("vflens audit --seed"), named("--rows 5", "audit/advice")))
+    assert {"--models", "--most-leak", "--excel-safe"} <= hidden()[""]
+    assert all(
+        (named("raise --models"), named("vflens audit --seed"), named("--most-loss 5", "audit/advice"))
+    )
     assert not named("vflens release --seed --columns")
 
 

@@ -24,7 +24,6 @@ _BYTES, _LOADED = 24, 280  # of a cell while it is read; MiB of the program
 _KEPT, _MOST_KEPT = 2800, 125_000  # bytes of a cell that models have, and cells
 _MOST_MADE = 3  # columns of the file
 _SECURE = "These figures hold only if nobody sees the messages of training."
-_PLANNED = "training = 'secure' in [audit] of a description"
 _NAMED = 3  # defences in a sentence
 
 
@@ -89,12 +88,11 @@ def doubts(record: AuditRecord) -> str:
         return ""
     names = ", ".join(f.subject for f in unread[:_NAMED]) + (", …" if len(unread) > _NAMED else "")
     hardly = f"hardly var{'y' if len(unread) > 1 else 'ies'} in the {counted(record.rows, 'row', ',')} read"
-    needed = max(f.rows_needed for f in unread)
+    most = max(unread, key=lambda f: f.rows_needed)
+    needed = most.rows_needed
     if needed > record.table_rows:
-        return f"{names} {hardly}{deciding(needed, record.table_rows)}"
-    return (
-        f"{names} {hardly} of {record.table_rows:,}, rows = {needed} in [audit] of a description would decide"
-    )
+        return f"{names} {hardly}{deciding(most)}"
+    return f"{names} {hardly} of {record.table_rows:,}, {record.plan.stated('rows', needed)} would decide"
 
 
 def headline(record: AuditRecord) -> str:
@@ -150,7 +148,8 @@ def recommendation(record: AuditRecord) -> str:
     if clear and not record.of_training:
         return (
             "Nothing can be recommended while it was not measured what training in the clear gives away: "
-            f"name at most {MOST_COLUMNS} columns, or state {_PLANNED} if nobody sees its messages."
+            f"name at most {MOST_COLUMNS} columns, or state {record.plan.stated('training', 'secure')} if "
+            "nobody sees its messages."
         )
     if doubts(record):
         advised = "Nothing can be recommended before more rows were read."
@@ -173,7 +172,7 @@ def _none(record: AuditRecord) -> str:
         advised = (
             f"While training is in the clear no installed defence {what}: protect training "
             "(training.protection = 'shares'), share fewer columns, or stay out. What helps once training is "
-            f"protected: state {_PLANNED}."
+            f"protected: state {record.plan.stated('training', 'secure')}."
         )
     else:
         advised = f"No installed defence {what}: share fewer columns, ask for less, or stay out."
@@ -273,8 +272,9 @@ def check_advice(subject: AuditSubject, plan: Plan) -> None:
         return
     widest = sorted(subject.whole, key=lambda whole: -len(whole[1]))[:_MOST_MADE]
     made = ", ".join(f"{name} makes {len(places):,}" for name, places in widest if len(places) > 1)
+    fewer = "" if subject.bounds is None else "name fewer with --columns, or "  # a run has its own
     raise ConfigError(
         f"{subject.name} has {counted(columns, 'column', ',')}, training in the clear is measured up to "
-        f"{MOST_COLUMNS}{f' ({made})' if made else ''}, and without it no advice follows: name fewer with "
-        f"--columns, or state {_PLANNED} if nobody sees its messages; --yes goes on all the same"
+        f"{MOST_COLUMNS}{f' ({made})' if made else ''}, and without it no advice follows: {fewer}state "
+        f"{plan.stated('training', 'secure')} if nobody sees its messages; --yes goes on all the same"
     )

@@ -95,6 +95,10 @@ class Plan:
         leak = _MOST_LEAK if self.most_leak is None else self.most_leak
         return Wanted(leak if self.least_error is None else None, self.least_error, self.most_loss)
 
+    def stated(self, key: str, value: object) -> str:
+        """How ``value`` of ``key`` is stated where this plan came from, in words."""
+        return f"{key} = {value!r} in [audit] of a description"
+
     def rng(self, *names: str | int) -> np.random.Generator:
         """The generator for what is called ``names``."""
         return stream(secret_from_seed(self.seed), "audit", *names)
@@ -134,7 +138,7 @@ class Bench:
             DataError: too many are known to leave two.
         """
         subject = subject.sample(plan.rows, plan.rng("rows"))
-        check_rows(subject.name, len(subject.x), plan.known)
+        check_rows(subject.name, len(subject.x), plan.known, plan.stated("known", len(subject.x) // 2))
         order = plan.rng("known").permutation(len(subject.x)).astype(np.int32)
         return cls(subject, plan, np.sort(order[plan.known :]), np.sort(order[: plan.known]))
 
@@ -308,9 +312,7 @@ def running(progress: Progress, stage: str, done: int, total: int) -> Tell:
 
 
 def blind_errors(x: Array, learnt: Mapping[str, Array]) -> dict[str, float]:
-    """MSE per feature of blind guesses at ``x`` (n, d), those ``learnt`` from known rows too; "random" in
-    expectation.
-    """
+    """MSE per feature of blind guesses at ``x`` (n, d), ``learnt`` ones too; "random" in expectation."""
     return {
         "zero": float((x**2).mean()),
         "half": float(((x - 0.5) ** 2).mean()),
@@ -321,9 +323,7 @@ def blind_errors(x: Array, learnt: Mapping[str, Array]) -> dict[str, float]:
 
 
 def broken(registry: Registry) -> dict[str, str]:
-    """The installed plug-ins that cannot be imported, and why; not our own that need torch: no audit runs
-    them.
-    """
+    """The installed plug-ins that cannot be imported, and why; not our own of torch, which no audit runs."""
     found = {}
     for name in registry.without("torch"):
         try:

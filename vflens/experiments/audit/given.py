@@ -40,6 +40,7 @@ from vflens.words import counted
 
 _MOST_ROWS = {Graph: 200, TreeModel: 60}  # seconds
 _OF_A_RUN = ("config.toml", "federation.json", "data.parquet", "order.npz")
+_FLAGS = {"training": "--training", "rows": "--rows", "known": "--known", "slow_rows": "--slow-rows"}
 _MOST_ROWS_WITH_OTHERS = 60  # in a network each row is then attacked alone
 
 
@@ -103,6 +104,14 @@ class AuditTable(Plan):
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid")
 
     label_kind: LabelKind | None = None
+
+
+class FlagPlan(Plan):
+    """A plan of a data set or a run folder, which have no description."""
+
+    def stated(self, key: str, value: object) -> str:
+        """The flag, as :meth:`Plan.stated`."""
+        return f"{_FLAGS[key]} {value}"
 
 
 def planned(source: Path) -> Document:

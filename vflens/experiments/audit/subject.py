@@ -266,16 +266,15 @@ def _checked(subject: AuditSubject, classes: int | None) -> AuditSubject:
     return subject
 
 
-def check_rows(name: str, rows: int, known: int = 0) -> None:
-    """Raise DataError of fewer ``rows`` than an audit needs, so many ``known`` to the adversary."""
+def check_rows(name: str, rows: int, known: int = 0, fewer: str = "") -> None:
+    """Raise DataError of fewer ``rows`` than an audit needs, so many ``known`` to the adversary: enough rows
+    for ``fewer``, as one states it.
+    """
     if rows < max(FEWEST_ROWS, known + 2):
-        more = (
-            f", and 2 more than known = {known}, state fewer in [audit] of a description"
-            if known
-            else ": add rows"
-        )
+        beside = f", and 2 more than known = {known}" if known else ""
+        mended = f"state {fewer}" if rows >= FEWEST_ROWS else "add rows"
         raise DataError(
-            f"{name} has {counted(rows, 'row')} here: an audit needs at least {FEWEST_ROWS}{more}"
+            f"{name} has {counted(rows, 'row')} here: an audit needs at least {FEWEST_ROWS}{beside}: {mended}"
         )
 
 

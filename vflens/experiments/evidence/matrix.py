@@ -82,4 +82,4 @@ def _cell(here: Sequence[Finding]) -> str:
 
 def _opening(m: Finding) -> str:
     """What would decide it; "" where nobody knows."""
-    return f", {MISLED}" if m.reason == MISLED else deciding(m.rows_needed, m.there)
+    return f", {MISLED}" if m.reason == MISLED else deciding(m)

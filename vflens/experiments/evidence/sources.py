@@ -40,6 +40,9 @@ def of_audit(record: AuditRecord, source: str = "") -> Findings:
         failed=tuple(record.failed),
         capped=dict(_capped(record)),
         source=source,
+        more=lambda key, rows: record.plan.stated(
+            key, rows + record.known_rows if key == "rows" else record.attacked_rows
+        ),
     )
 
 

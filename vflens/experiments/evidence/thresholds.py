@@ -189,12 +189,12 @@ def _of_column(t: Threshold, e: Findings) -> Outcome:
         return _outcome(t.text, e, State.UNDECIDED, scored(misled), _KNOWN)
     if state is State.UNDECIDED:
         undecided = [f for f in tried if _state(t, f) is state]
-        more, remedy = _more_rows(at, max(_rows_needed(t, f) for f in undecided))
+        more, remedy = _more_rows(e, at, max(_rows_needed(t, f) for f in undecided))
         words += more
         remedy = _NO_SHARE if any(f.high is None for f in undecided) else remedy
     if state is State.UNDECIDED and e.capped.get(at.attack) == at.rows and remedy != _ALLOW:
         words += f"; {at.attack} tried these rows only{_needed(t)}"
-        remedy = "raise slow_rows in [audit] of a description, or allow more"
+        remedy = _stated(e, "slow_rows", at.rows)
     return _outcome(t.text, e, state, words, remedy)
 
 
@@ -267,14 +267,20 @@ def _of_blind(e: Findings) -> Outcome:
         words = "no attack was scored beside a blind guess"
         return _outcome(BEATS_BLIND, e, State.UNDECIDED, words, "run an attack")
     state, at = _worst([replace(f, tries=len(found)) for f in found], lambda f: f.state, lambda f: f.gain)
-    more, remedy = _more_rows(at, at.rows_needed)
+    more, remedy = _more_rows(e, at, at.rows_needed)
     remedy = _NO_INTERVAL if at.high is None else remedy
     return _outcome(BEATS_BLIND, e, state, f"{scored(at)}{more}", remedy)
 
 
-def _more_rows(f: Finding, count: int) -> tuple[str, str]:
-    """How many rows would decide ``f``, and the remedy: where its table has fewer, none adds them."""
-    return deciding(count, f.there), _ALLOW if 0 < f.there < count else _MORE_ROWS
+def _more_rows(e: Findings, f: Finding, count: int) -> tuple[str, str]:
+    """How many rows would decide ``f`` of ``e``, and the remedy: a table of fewer adds none."""
+    remedy = _stated(e, "rows", count) if count else _MORE_ROWS
+    return deciding(f, count), _ALLOW if 0 < f.there < count else remedy
+
+
+def _stated(e: Findings, key: str, attacked: int) -> str:
+    """The remedy of more ``attacked`` rows: of an audit by the ``key`` of its plan."""
+    return f"state {e.more(key, attacked)}, or allow more" if e.more else _MORE_ROWS
 
 
 def refusal(outcomes: Sequence[Outcome]) -> VflensError | None:

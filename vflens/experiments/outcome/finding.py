@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
@@ -218,7 +218,8 @@ _ROWS_DECIDE = {*_FROM_50, Quantity.ERROR, Quantity.ALL}
 class Findings:
     """What attacks found in one federation, which ``where`` names; the ``columns`` that it has, and its
     ``source``: a run, an audit, a sweep. An attack of ``failed`` found nothing because it broke; one of
-    ``capped`` tried so many rows only, of more.
+    ``capped`` tried so many rows only, of more. ``more`` says of an audit how more attacked rows are stated,
+    by a key of its plan.
     """
 
     where: str = ""
@@ -228,6 +229,7 @@ class Findings:
     failed: tuple[str, ...] = ()
     capped: Mapping[str, int] = field(default_factory=dict)
     source: str = ""
+    more: Callable[[str, int], str] | None = None
 
     def of(self, target: str) -> Findings:
         """Those of ``target``."""

@@ -182,15 +182,17 @@ def _figure(finding: Finding, value: float) -> str:
 
 def _not_decided(finding: Finding) -> str:
     what = "" if finding.varies else f", it hardly varies among {counted(finding.rows, 'row', ',')}"
-    return f"not decided{what}{deciding(finding.rows_needed, finding.there)}"
+    return f"not decided{what}{deciding(finding)}"
 
 
-def deciding(count: int, there: int = 0) -> str:
-    """How many rows would decide what is open, and whether a table of the rows ``there`` can; "" where nobody
-    knows.
+def deciding(finding: Finding, count: int | None = None) -> str:
+    """How many rows would decide on ``finding``, ``count`` if given, and whether its table can; "" where
+    nobody knows. A column that hardly varies waits for rows read, others for attacked ones.
     """
+    count, there = finding.rows_needed if count is None else count, finding.there
+    rows = counted(count, "attacked row" if finding.varies else "row", ",")
     cannot = f", more than the table's {there:,}: it cannot" if 0 < there < count else ""
-    return f", {counted(count, 'row', ',')} would decide{cannot}" if count else ""
+    return f", {rows}{'' if finding.varies else ' read'} would decide{cannot}" if count else ""
 
 
 def column(finding: Finding) -> str:

@@ -245,7 +245,7 @@ def sites_told(findings: Sequence[Finding], where: str = "") -> list[str]:
 def _sentence(f: Finding, more: str) -> str:
     rows = counted(f.rows, f"{'training' if f.scored_set == Phase.TRAIN else 'prediction'} row", ",")
     return (
-        f"{f.subject}: {f.state}{deciding(f.rows_needed)}, {f.attack} names the client of "
+        f"{f.subject}: {f.state}{deciding(f)}, {f.attack} names the client of "
         f"{percent(f.value)} of {rows} rightly (a guess: {percent(f.blind)}){more}."
     )
 

@@ -1,5 +1,6 @@
 """A new defence beside the published rows: it runs where they ran, and gets a rank by what it hides."""
 
+import re
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -26,6 +27,14 @@ class HiddenFamily(NamedTuple):
     of: int
     error: float
     verdict: str
+
+
+#: Why a defence cannot act, and its remedy, which is a setting of a run: a scoreboard's stay.
+_UNABLE = re.compile(
+    r"^(defence .*(?:would never act|never acted|has nothing to act on|reads labels of its owner|"
+    r"stands around a bottom|watches gradients that|changes the weight matrix|tells classes apart).*): [^:]*$"
+)
+_HOOKED = r"\1: give it a hook that acts here for a rank here"
 
 
 @dataclass(frozen=True)
@@ -94,7 +103,8 @@ def rank(defense: str, board: Board) -> DefenseRank:
     without = [row for row in board.by_defense[defense] if row.get("reason")]
     if defense not in board.found:  # the defence's own reason before an attack's
         reasons = sorted(without, key=lambda row: not row["refused"])
-        return DefenseRank(defense, board.title, reason=reasons[0]["reason"] if reasons else "nothing ran")
+        own = _UNABLE.sub(_HOOKED, reasons[0]["reason"]) if reasons else "nothing ran"
+        return DefenseRank(defense, board.title, reason=own)
     if board.on_grants_only(defense):
         return DefenseRank(defense, board.title, reason=f"it {ON_GRANTS_ONLY}")
     rivals = [d for d in board.found if d != UNDEFENDED and not board.on_grants_only(d)]

@@ -1,5 +1,6 @@
 """Copies of the examples, and packages of one plug-in made from two of them."""
 
+import ast
 import re
 import shutil
 from collections.abc import Iterator
@@ -87,10 +88,15 @@ def _check_name(name: str, kind: str, registry: Registry) -> None:
             f"name {name!r} of a new {kind}: give 1 to 64 lower-case letters, digits or '_', a letter first, "
             "and no word of Python's"
         )
-    if name in registry.names():
-        raise ConfigError(f"name {name!r} of a new {kind}: an installed one has it, choose another")
-    if find_spec(name) is not None:
-        raise ConfigError(f"name {name!r} of a new {kind}: a module of Python has it, choose another")
+    code = "\n".join(file.read_text("utf-8") for file in (EXAMPLES / f"new_{kind}").glob("*.py"))
+    used = {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)}
+    taken = {
+        "an installed one has it": name in registry.names(),
+        "a module of Python has it": find_spec(name) is not None,
+        f"its package uses {_class(name)!r}": _class(name) in used - {_class(KINDS[kind][1])},
+    }
+    if why := next((why for why, is_so in taken.items() if is_so), None):
+        raise ConfigError(f"name {name!r} of a new {kind}: {why}, choose another")
 
 
 @contextmanager

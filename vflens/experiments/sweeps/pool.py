@@ -29,7 +29,7 @@ from pathlib import Path
 from threading import Thread
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
-from vflens.errors import ConfigError
+from vflens.errors import ConfigError, UnavailableError
 from vflens.experiments.sweeps.cluster import Call, cluster
 from vflens.storage.arrow import REFUSED, parquet_rows
 from vflens.storage.files import write_whole
@@ -239,20 +239,22 @@ def _numbered(work: Callable[..., Rows], i: int, arguments: tuple[Any, ...]) -> 
 
 def _side_by_side(calls: Sequence[tuple[Any, ...]], jobs: int) -> Iterator[tuple[int, Rows]]:
     """The answers to ``calls`` as they come, from ``jobs`` processes of this machine."""
-    from joblib.externals.loky import FIRST_COMPLETED, ProcessPoolExecutor, wait
+    from joblib.externals.loky import FIRST_COMPLETED, BrokenProcessPool, ProcessPoolExecutor, wait
 
     # Not joblib's Parallel: a command that loaded gRPC skips Python's teardown, without which joblib warns
     # of folders for large arguments, and its workers outlive it.
     pool = ProcessPoolExecutor(jobs, env=_ONE_THREAD, initializer=_end_with, initargs=(os.getpid(),))
     try:
-        left = iter(
-            calls
-        )  # one at a time for each worker: an interruption of waiting ones ends in a traceback
+        left = iter(calls)  # one for each worker: an interruption of waiting ones ends in a traceback
         running = {pool.submit(*call) for call in islice(left, jobs)}
         while running:
             done, running = wait(running, return_when=FIRST_COMPLETED)
             running |= {pool.submit(*call) for call in islice(left, len(done))}
             yield from (finished.result() for finished in done)
+    except BrokenProcessPool as error:
+        raise UnavailableError(
+            "a worker was killed, as for lack of memory: run again with fewer --jobs; finished cells are kept"
+        ) from error
     finally:
         pool.shutdown(wait=True, kill_workers=True)
 

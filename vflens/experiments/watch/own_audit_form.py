@@ -40,6 +40,16 @@ def about(field: str) -> Iterator[None]:
         raise FieldError(field, str(error)) from error
 
 
+class FormPlan(Plan):
+    """A plan of the form; what has no field there is stated in a terminal."""
+
+    def stated(self, key: str, value: object) -> str:
+        """The field, or :meth:`Plan.stated`."""
+        known = f"{value} as 'Rows of yours that it has already'"
+        fields = {"training": "'Nobody sees the messages of training' on the form", "known": known}
+        return fields.get(key, f"{super().stated(key, value)}, in a terminal,")
+
+
 class Asked(BaseModel):
     """What the form asks for; ``columns``: column → how its text becomes numbers, "" of numbers.
 
@@ -96,7 +106,7 @@ class Asked(BaseModel):
     def plan(self) -> Plan:
         """What the audit is to do: with a threshold slow attacks try all rows, as ``vflens audit`` has it."""
         judged = bool(self.thresholds or self.beats_blind)
-        return Plan(
+        return FormPlan(
             known=self.known,
             training=self.training,
             tolerance=tolerances(self.read_thresholds()),

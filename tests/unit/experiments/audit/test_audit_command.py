@@ -79,9 +79,8 @@ def test_few_rows_end_with_a_verdict_or_are_refused_in_words(
     code = _vflens(monkeypatch, file, "--classes", "2", "--models", "1", *known, "--out", out)
     if rows < 10 or not known:
         assert code == 3
-        more = (
-            ": add rows" if known else ", and 2 more than known = 50, state fewer in [audit] of a description"
-        )
+        mended = f"state known = {rows // 2} in [audit] of a description" if rows >= 10 else "add rows"
+        more = f"{'' if known else ', and 2 more than known = 50'}: {mended}"
         needed = f"an audit needs at least 10{more}"
         assert capsys.readouterr().err.rstrip().endswith(needed)
     else:

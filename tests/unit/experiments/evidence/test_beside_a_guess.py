@@ -138,4 +138,4 @@ def test_the_rows_that_would_decide_are_those_of_every_open_finding() -> None:
     found = (a_share(0.1), _error(16.5))
     needed = [replace(f, tries=2).rows_needed for f in found]
     (outcome,) = judge([read_threshold("income > blind")], False, [evidence_of(*found)])
-    assert outcome.sentence.endswith(f", {max(needed):,} rows would decide")
+    assert outcome.sentence.endswith(f", {max(needed):,} attacked rows would decide")

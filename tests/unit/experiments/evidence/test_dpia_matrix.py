@@ -38,9 +38,9 @@ def test_each_cell_is_one_of_four_words_with_its_figure() -> None:
     assert head == ("what", "the server (with no defence)", "a client (with no defence)")
     assert body == [
         ("age", "found (± 3.0; a guess ± 17)", "not tested"),
-        ("income", "not found", "not decided (60.0 %; a guess 55.0 %), 800 rows would decide"),
-        ("name", "not decided (± 16; a guess ± 17), 6,400 rows would decide", "not tested"),
-        ("job", "not tested", "not decided (60.0 %; a guess 55.0 %), 800 rows would decide"),
+        ("income", "not found", "not decided (60.0 %; a guess 55.0 %), 800 attacked rows would decide"),
+        ("name", "not decided (± 16; a guess ± 17), 6,400 attacked rows would decide", "not tested"),
+        ("job", "not tested", "not decided (60.0 %; a guess 55.0 %), 800 attacked rows would decide"),
     ]
     assert sentence(found).startswith(
         "The server (with no defence) finds 1 of 4 lines; a client (with no defence) finds 0."
@@ -65,7 +65,7 @@ def test_people_and_membership_stand_behind_columns() -> None:
     [
         (0.6, "found (60.0 %; a guess 33.3 %)"),
         (0.25, "not found"),
-        (0.35, "not decided (35.0 %; a guess 33.3 %), 6,400 rows would decide"),
+        (0.35, "not decided (35.0 %; a guess 33.3 %), 6,400 attacked rows would decide"),
     ],
 )
 def test_whose_case_it_is_has_a_row_behind_columns(right: float, cell: str) -> None:

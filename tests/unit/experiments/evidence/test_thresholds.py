@@ -89,7 +89,7 @@ def test_the_sentence_names_figure_interval_rows_and_guess(share: float, rows: i
     assert outcome.sentence.startswith(f"income within 5 > 10 %, with no defence: {words}, lmmse finds ")
     assert f"{100 * share:.1f} % (" in outcome.sentence
     assert f"of {rows:,} rows (predict rows of passive) to within 5.0" in outcome.sentence
-    needed = ", 320 rows would decide" if state is State.UNDECIDED else ""
+    needed = ", 320 attacked rows would decide" if state is State.UNDECIDED else ""
     assert outcome.sentence.endswith(f"a blind guess 5.0 %, imputation 8.0 %{needed}")
     assert judge([read_threshold("income within 5 > 10 %")], False, [evidence_of(a_share(share, 320))])[
         0
@@ -116,12 +116,12 @@ def test_nothing_is_held_while_an_attack_failed() -> None:
 
 def test_an_attack_that_tries_some_rows_says_how_many_decide() -> None:
     """0 of 36 rows leave at most 10 %, and 0 of 35 more: 1 − 0.025^(1/n)."""
-    capped = replace(evidence_of(a_share(0, 20, attack="rcc1")), capped={"rcc1": 20})
+    capped = replace(evidence_of(a_share(0, 20, attack="rcc1")), capped={"rcc1": 20}, more="{} = {}".format)
     (outcome,) = judge([read_threshold("income > 10 %")], False, [capped])
     assert outcome.state is State.UNDECIDED
     assert outcome.sentence.endswith("rcc1 tried these rows only, and 36 rows at least decide it")
     assert 1 - 0.025 ** (1 / 36) <= 0.1 < 1 - 0.025 ** (1 / 35)
-    remedy = "1 threshold is not decided: raise slow_rows in [audit] of a description, or allow more"
+    remedy = "1 threshold is not decided: state slow_rows = 20, or allow more"
     assert remedy in str(refusal([outcome]))
     (free,) = judge([read_threshold("income > 10 %")], False, [evidence_of(a_share(0, 20, attack="rcc1"))])
     assert "tried these rows only" not in free.sentence

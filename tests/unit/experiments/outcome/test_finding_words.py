@@ -37,8 +37,8 @@ UNREAD = _finding(0.0, 0.0, 0.0, subject="rare", varies=False, deciding=25_000)
         (CONSTANT, "site it never varies, a blind guess to within ± 0"),
         (
             UNREAD,
-            "rare not decided, it hardly varies among 1,000 rows, 25,000 rows would decide, a blind guess to "
-            "within ± 0",
+            "rare not decided, it hardly varies among 1,000 rows, 25,000 rows read would decide, a blind "
+            "guess to within ± 0",
         ),
     ],
 )
@@ -49,7 +49,7 @@ def test_a_column(finding: Finding, column: str) -> None:
 def test_no_figure_stands_where_nothing_is_found() -> None:
     """A figure of an attack that is forty times worse than a guess reads as a result."""
     assert "400" not in words.reached(NOT_FOUND)
-    assert words.reached(OPEN) == f"not decided, {OPEN.rows_needed:,} rows would decide"
+    assert words.reached(OPEN) == f"not decided, {OPEN.rows_needed:,} attacked rows would decide"
     assert "16" not in words.reached(OPEN).replace(f"{OPEN.rows_needed:,}", "")
 
 

@@ -143,6 +143,26 @@ def test_a_defence_that_fails_has_no_rank_for_a_reason(
     assert "\n" not in found.reason
 
 
+@pytest.mark.parametrize(
+    "why",
+    [
+        "'mine' at client 'a' would never act: it changes scores, this party handles update: move it away",
+        "'mine' of 'active' never acted in this run: remove it, or configure what it acts on",
+        "'mine' at 'active' has nothing to act on, softmax regression has no layers: leave it out",
+        "'mine' at 'a' watches gradients that arrive, method = 'fedavg' sends none: choose 'splitfed'",
+        "'mine' at 'passive' reads labels of its owner: name its own data.label_column, or choose another",
+    ],
+)
+def test_what_cannot_act_gets_the_remedy_of_a_scoreboard_not_of_a_run(why: str) -> None:
+    shared = {"defense": "mine", "attack": "lmmse", "seed": 1, "figure": None, "blind": None, "refused": True}
+    row = {**shared, "reason": f"defence {why}"}
+    cause = f"defence {why.rpartition(': ')[0]}"
+    found = rank("mine", Board("digits", "vertical-lr", [row])).reason
+    assert found == f"{cause}: give it a hook that acts here for a rank here"
+    row["reason"] = "defence 'mine' broke: on_scores returned float32: return float64"
+    assert rank("mine", Board("digits", "vertical-lr", [row])).reason == row["reason"]
+
+
 def test_the_reason_of_the_defence_comes_before_that_of_an_attack() -> None:
     shared = {"defense": "mine", "seed": 1, "figure": None, "blind": None}
     rows = [{**shared, "attack": "confidence", "reason": "it has no seat", "refused": False}]

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from vflens.errors import ConfigError, StorageError
+from vflens.errors import ConfigError, StorageError, UnavailableError
 from vflens.experiments.sweeps import pool as cells
 from vflens.experiments.sweeps.pool import Cell, Pool, write_rows
 
@@ -64,6 +64,22 @@ def test_processes_share_the_work(tmp_path: Path) -> None:
     workers = {rows[0]["process"] for rows in found}
     assert os.getpid() not in workers
     assert not [p for p in workers if Path(f"/proc/{p}").exists()]  # a command leaves none behind
+
+
+def killed_at_three(i: int) -> list[dict[str, Any]]:
+    if i == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return square(i)
+
+
+def test_a_killed_process_is_no_fault_and_loses_its_cells_only(tmp_path: Path) -> None:
+    """The kernel kills one for want of memory."""
+    with pytest.raises(UnavailableError, match=r"was killed, .* with fewer --jobs; finished cells are kept$"):
+        Pool(tmp_path, jobs=2).run(killed_at_three, CELLS)
+    assert [file.name for file in tmp_path.glob("*") if file.suffix != ".parquet"] == []
+    assert 0 < Pool(tmp_path).finished(CELLS) < 5
+    found = Pool(tmp_path, jobs=2).run(square, CELLS)
+    assert [rows[0]["square"] for rows in found] == [0, 1, 4, 9, 16]
 
 
 def test_a_second_process_does_not_compute_the_same_cells(tmp_path: Path) -> None:

@@ -66,7 +66,9 @@ def test_a_form_is_refused_at_its_field_as_on_a_terminal(
     give(own, file)
     found = refusal(own, {**FORM, "columns": {"age": ""}, **form})
     asked = ["audit", file, "--classes", "2", "--columns", "age", "--out", tmp_path]
-    assert found == (field, refused(3 if field == "known" else 2, *asked, *flags))
+    words = refused(3 if field == "known" else 2, *asked, *flags)
+    there, here = "known = 30 in [audit] of a description", "30 as 'Rows of yours that it has already'"
+    assert found == (field, words.replace(there, here))
 
 
 @pytest.mark.parametrize(
