@@ -231,6 +231,12 @@ class TableFile:
             )
 
     @property
+    def is_long(self) -> bool:
+        """Whether it is CSV of so many cells that its numbers are better read by themselves."""
+        cells = 0 if self.is_parquet else len(self.names) * self._size / self._line_bytes
+        return cells > _CSV_CELLS / 16
+
+    @property
     def _together(self) -> int:
         """How many columns are read at a time: each time the reader goes through the whole file."""
         if self.is_parquet:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -75,17 +76,19 @@ def check_party_table(
     with _freed(path):
         cells = opened(spec, path)
         names = feature_names(spec, cells.names)
-        tries, of_columns = WholeColumns(cells), list[Flaw]()
+        tries, of_columns = WholeColumns(cells), {name: list[Flaw]() for name in names}
 
         def done(column: ColumnProfile) -> None:
             own = [*of_column(spec, column, tries, cells.nameless)]
-            of_columns.extend(own)
+            of_columns[column.name] = own
             if not own and is_sound(spec, column):
                 see(column)
             column.forget()
 
         found = profile(spec, names, cells, done)
-        return TableCheck(path.name, found.rows, names, flaws(spec, found, tries, of_columns))
+        return TableCheck(
+            path.name, found.rows, names, flaws(spec, found, tries, chain.from_iterable(of_columns.values()))
+        )
 
 
 def column_profile(spec: PartyFile, column: str, base: Path = Path()) -> ColumnProfile:

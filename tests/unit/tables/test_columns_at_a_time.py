@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from vflens.errors import StorageError
 from vflens.experiments.run.check import check
 from vflens.experiments.run.own_tables import describe
 from vflens.tables import cells
@@ -17,6 +19,8 @@ from vflens.tables.description import PartyFile
 from vflens.tables.files import check_party_table
 from vflens.tables.own_check import writer
 from vflens.tables.own_check.profile import ColumnProfile
+from vflens.tables.own_check.shelf import Shelf, a_shelf
+from vflens.types import Array
 
 ROWS, COLUMNS = 400, 12
 
@@ -37,19 +41,24 @@ def _stored(table: pd.DataFrame, file: Path) -> Path:
 @pytest.fixture
 def held(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many columns held numbers whenever one of them took some up; a file is read column by column."""
-    holding, found = set[int](), list[int]()
-    add, forget = ColumnProfile.add, ColumnProfile.forget
+    holding, found = set[str](), list[int]()
+    add, forget, put = ColumnProfile.add, ColumnProfile.forget, Shelf.put
 
     def adds(self: ColumnProfile, values: pa.Array, first: int) -> object:
-        holding.add(id(self))
+        holding.add(self.name)
         found.append(len(holding))
         return add(self, values, first)
 
     def forgets(self: ColumnProfile) -> None:
-        holding.discard(id(self))
+        holding.discard(self.name)
         forget(self)
 
+    def puts(self: Shelf, name: str, numbers: Array) -> None:
+        holding.discard(name)
+        put(self, name, numbers)
+
     monkeypatch.setattr(ColumnProfile, "add", adds)
+    monkeypatch.setattr(Shelf, "put", puts)
     monkeypatch.setattr(ColumnProfile, "forget", forgets)
     monkeypatch.setattr(cells, "_CELLS", ROWS)
     return found
@@ -125,3 +134,37 @@ def test_words_are_those_of_a_csv_file(
     assert csv == parquet
     for word in ("sum is nearly a function of c1, c7", "repeat an earlier row in 5 of 405", "gap"):
         assert any(word in line for line in words[1]["decide"]), words[1]["decide"]
+
+
+def test_numbers_of_a_long_csv_file_are_read_in_one_pass(
+    table: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table["word"] = np.where(np.arange(ROWS) % 3 > 0, "red", "blue")
+    table["late"] = ["1"] * (ROWS - 1) + ["?"]
+    file, read, plain = tmp_path / "own.csv", list[list[str]](), cells.TableFile.blocks
+    table.to_csv(file, index=False)
+    spec = PartyFile(file=file, id_column="id")
+    whole = check_party_table(spec)
+
+    def noting(self: cells.TableFile, names: list[str]) -> object:
+        read.append(list(names))
+        return plain(self, names)
+
+    monkeypatch.setattr(cells, "_CSV_CELLS", 3 * ROWS)
+    monkeypatch.setattr(cells.TableFile, "blocks", noting)
+    assert check_party_table(spec) == whole
+    assert read[:2] == [list(table.columns), ["word", "late"]]
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.large_string()])
+@pytest.mark.parametrize(("first", "zeros"), [(0, 3), (1, 2), (4, 2), (5, 1), (8, 0)])
+def test_leading_zeros_are_counted_in_any_part_of_an_array(kind: pa.DataType, first: int, zeros: int) -> None:
+    column = ColumnProfile("a", None, categorical=False, keeps_gaps=False)
+    column.add(pa.array(["01", "0", None, "0.5", "007", "10", "00", "0", "5"], kind)[first:], 0)
+    assert column.leading_zeros == zeros
+
+
+def test_no_space_for_numbers_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "TemporaryFile", lambda: open("/dev/full", "r+b", buffering=0))  # noqa: SIM115, PTH123  # the code closes it
+    with pytest.raises(StorageError, match="set TMPDIR to a folder with more"), a_shelf() as shelf:
+        shelf.put("a", np.zeros(3))

@@ -51,7 +51,8 @@ def _encoding(path: Path) -> str:
         decoder = codecs.getincrementaldecoder(name)()
         try:
             for block in _blocks(path):
-                decoder.decode(block)
+                if decoder.getstate()[0] or not block.isascii():  # which is faster to see
+                    decoder.decode(block)
             decoder.decode(b"", final=True)
         except UnicodeDecodeError:
             continue
