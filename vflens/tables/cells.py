@@ -23,7 +23,7 @@ from vflens.names import repeated
 from vflens.storage.arrow import strings
 from vflens.tables.exact_numbers import MISSING, fault
 from vflens.tables.kinds import as_plain, unpacked_bytes
-from vflens.tables.written.header import refuse_cells
+from vflens.tables.written.header import one_more_than_named, refuse_cells
 from vflens.tables.written.packed import Packed
 from vflens.types import Array
 
@@ -268,7 +268,7 @@ class TableFile:
         first = self._first_lines()
         if self._header_is is False:
             blocks.column_names, self._below = [f"column {i + 1}" for i in range(len(first[0]))], 0
-        elif names := _one_more_than_named(first):
+        elif names := one_more_than_named(first):
             blocks.column_names, blocks.skip_rows, self._skipped, self._below = names, 1, 1, 0
         elif self._header_is is None:
             refuse_cells(first[0], first[1:])
@@ -345,15 +345,3 @@ def _pattern(cells: Sequence[str]) -> str:
     """A regular expression of ``cells``, a number in any of its forms: -999 is -999.0 and -999,00."""
     forms = "|".join(re.escape(cell).replace(r"\.", "[.,]") for cell in cells)
     return rf"^\s*(?:{forms})(?:\.0*|,0{{0,2}})?\s*$"
-
-
-def _one_more_than_named(read: Sequence[Sequence[str]]) -> list[str]:
-    """The names of all columns, if the header has several cells, one less than the first row; else [].
-
-    R leaves out the name of the first column. Where the first rows end with an empty cell, a delimiter
-    ends each row, and the last column has no name.
-    """
-    if len(read) < 2 or not len(read[1]) - 1 == len(read[0]) > 1:
-        return []
-    ended = not any(row[-1] for row in read[1:] if row)
-    return [*read[0], ""] if ended else ["", *read[0]]

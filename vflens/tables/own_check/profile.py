@@ -6,10 +6,10 @@ and different texts of few columns at a time.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from vflens.tables.description import PartyFile
 from vflens.tables.encodings import Conversion
 from vflens.tables.exact_numbers import as_floats, as_text, beyond_exact, is_text, large_integers
 from vflens.tables.kinds import kind_of_times
-from vflens.tables.own_check.shelf import a_shelf
+from vflens.tables.own_check.shelf import PART_ROWS, Chunks, a_shelf, joined
 from vflens.tables.written.numbers import PLAIN
 from vflens.types import Array
 
@@ -35,8 +35,7 @@ TOTAL = (
     r"mittelwert|durchschnitt|moyenne|promedio)\P{L}*$"
 )
 MANY = 20  # rows: fewer may all differ by chance
-_PARTS, _PART_ROWS = 64, 1 << 14  # of a column that are joined, each of less rows
-_Chunks: TypeAlias = "Iterable[tuple[int, str, pa.Array]]"  # see RawTable.chunks
+_PARTS = 64  # of a column that are joined, each of less than PART_ROWS
 
 
 @dataclass(eq=False)
@@ -157,7 +156,7 @@ class ColumnProfile:
             self._add_texts(cells)
         self._numbers.append(numbers)
         recent = self._numbers[-_PARTS:]
-        if len(recent) == _PARTS and len(recent[0]) < _PART_ROWS:  # many small blocks leave holes in the heap
+        if len(recent) == _PARTS and len(recent[0]) < PART_ROWS:  # many small blocks leave holes in the heap
             self._numbers[-_PARTS:] = [np.concatenate(recent)]
         if self.kind is None and is_text(cells.type):
             self.leading_zeros += _leading_zeros(cells)
@@ -203,6 +202,65 @@ class TableProfile:
     classes: tuple[str, ...] = ()
 
 
+@dataclass(eq=False)
+class _Taken:
+    """What passes through a file took up so far: ids, ``classes``, ``columns``, and rows with ``gaps``."""
+
+    spec: PartyFile
+    columns: dict[str, ColumnProfile]
+    label: str | None
+    rows: int = 0
+    ids: list[pa.Array] = field(default_factory=list)
+    classes: dict[str, None] = field(default_factory=dict)
+    gaps: list[Array] = field(default_factory=lambda: [np.zeros(0, np.int64)])
+
+    def take(self, chunks: Chunks) -> Iterator[ColumnProfile]:
+        """Take up ``chunks``; the column of each, but for ids and labels."""
+        for first, name, cells in chunks:
+            if name == self.spec.id_column:
+                self.ids.append(as_text(name, cells.filter(_mask(~_empty(cells)))))
+                self.rows += len(cells)
+                continue
+            if name == self.label:
+                self.classes.update(dict.fromkeys(as_text(name, cells).unique().drop_null().to_pylist()))
+                continue
+            empty = self.columns[name].add(cells, first)
+            if (
+                empty.any() and not self.columns[name].keeps_gaps
+            ):  # small arrays would hold the heap of others
+                self.gaps.append(first + np.flatnonzero(empty))
+            yield self.columns[name]
+
+    def take_plain(self, chunks: Chunks, texts: set[str], see: Callable[[ColumnProfile], None]) -> None:
+        """Take up ``chunks`` of all columns but ``texts``, to which those with texts are added: they may fill
+        the memory, and are read again, with few others.
+        """
+        with a_shelf() as shelf:
+            for column in self.take(chunk for chunk in joined(chunks) if chunk[1] not in texts):
+                if column.is_plain:
+                    shelf.put(column.name, column.cells())
+                    column._numbers = []
+                else:
+                    texts.add(column.name)
+                    self.columns[column.name] = _new(self.spec, column.name)
+            for column in (c for name, c in self.columns.items() if name not in texts):
+                column._numbers = [shelf.take(column.name)]
+                see(column)
+
+    def whole(self) -> TableProfile:
+        """What the file holds, once all of it is taken up."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        lost = len(np.unique(np.concatenate(self.gaps)))
+        kept = pa.chunked_array(self.ids, pa.string())
+        repeats = len(kept) - pc.count_distinct(kept).as_py()
+        totals = pc.sum(pc.match_substring_regex(kept, TOTAL)).as_py() or 0
+        found = {"empty_ids": self.rows - len(kept), "repeated_ids": repeats, "totals": totals}
+        columns, classes = tuple(self.columns.values()), tuple(self.classes)
+        return TableProfile(self.rows, lost, columns=columns, classes=classes, **found)
+
+
 def profile(
     spec: PartyFile,
     names: Sequence[str],
@@ -213,75 +271,21 @@ def profile(
 
     ``see`` gets each feature as soon as it is whole.
     """
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
     label = spec.label_column if spec.label_kind == "classes" else None
-    columns = {name: _new(spec, name) for name in names}
-    ids: list[pa.Array] = []
-    classes: dict[str, None] = {}
-    rows, gaps = 0, [np.zeros(0, np.int64)]
-
-    def take(chunks: _Chunks) -> Iterator[ColumnProfile]:
-        nonlocal rows
-        for first, name, found in chunks:
-            if name == spec.id_column:
-                ids.append(as_text(name, found.filter(_mask(~_empty(found)))))
-                rows += len(found)
-                continue
-            if name == label:
-                classes.update(dict.fromkeys(as_text(name, found).unique().drop_null().to_pylist()))
-                continue
-            empty = columns[name].add(found, first)
-            if empty.any() and not columns[name].keeps_gaps:  # small arrays would hold the heap of others
-                gaps.append(first + np.flatnonzero(empty))
-            yield columns[name]
+    taken = _Taken(spec, {name: _new(spec, name) for name in names}, label)
 
     def whole(some: Sequence[str]) -> None:
-        for name in filter(columns.__contains__, some):
-            see(columns[name])
+        for name in filter(taken.columns.__contains__, some):
+            see(taken.columns[name])
 
     wanted = [spec.id_column, *names, *([] if label is None else [label])]
-    texts = {name for name in names if not cells.is_long or not columns[name].is_plain}
+    texts = {name for name in names if not cells.is_long or not taken.columns[name].is_plain}
     if len(texts) < len(names):
-        chunks = _joined(cells.chunks([name for name in wanted if name not in texts]))
-        with a_shelf() as shelf:
-            for column in take(chunk for chunk in chunks if chunk[1] not in texts):
-                if column.is_plain:
-                    shelf.put(column.name, column.cells())
-                    column._numbers = []
-                else:  # its texts may fill the memory: it is read again, with few others
-                    texts.add(column.name)
-                    columns[column.name] = _new(spec, column.name)
-            for name in [name for name in names if name not in texts]:
-                columns[name]._numbers = [shelf.take(name)]
-                see(columns[name])
+        taken.take_plain(cells.chunks([name for name in wanted if name not in texts]), texts, see)
         wanted = [name for name in names if name in texts]
-    for _ in take(cells.chunks(wanted, whole)):
+    for _ in taken.take(cells.chunks(wanted, whole)):
         pass
-    lost = len(np.unique(np.concatenate(gaps)))
-    kept = pa.chunked_array(ids, pa.string())
-    repeats = len(kept) - pc.count_distinct(kept).as_py()
-    totals = pc.sum(pc.match_substring_regex(kept, TOTAL)).as_py() or 0
-    found = {"empty_ids": rows - len(kept), "repeated_ids": repeats, "totals": totals}
-    return TableProfile(rows, lost, columns=tuple(columns.values()), classes=tuple(classes), **found)
-
-
-def _joined(chunks: _Chunks) -> Iterator[tuple[int, str, pa.Array]]:
-    """The same in longer ones: each costs as much as thousands of cells."""
-    import pyarrow as pa
-
-    waiting: dict[str, tuple[int, list[pa.Array]]] = {}
-    for first, name, cells in chunks:
-        start, parts = waiting.setdefault(name, (first, []))
-        parts.append(cells)
-        if first + len(cells) - start >= _PART_ROWS:
-            del waiting[name]
-            if not waiting:  # the system's allocator keeps holes else
-                pa.default_memory_pool().release_unused()
-            yield start, name, pa.concat_arrays(parts)
-    for name, (start, parts) in waiting.items():
-        yield start, name, pa.concat_arrays(parts)
+    return taken.whole()
 
 
 def _new(spec: PartyFile, name: str) -> ColumnProfile:

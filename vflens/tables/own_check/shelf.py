@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import tempfile
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import IO
+from typing import IO, TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from vflens.errors import StorageError
 from vflens.storage.json_file import in_words
 from vflens.types import Array
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+PART_ROWS = 1 << 14  # of a column, that are taken up together
+Chunks: TypeAlias = "Iterable[tuple[int, str, pa.Array]]"  # see RawTable.chunks
 
 
 class Shelf:
@@ -45,3 +51,20 @@ def a_shelf() -> Iterator[Shelf]:
             f"the folder of temporary files keeps no column ({in_words(error)}): free space there, or set "
             "TMPDIR to a folder with more"
         ) from error
+
+
+def joined(chunks: Chunks) -> Iterator[tuple[int, str, pa.Array]]:
+    """The same in longer ones: each costs as much as thousands of cells."""
+    import pyarrow as pa
+
+    waiting: dict[str, tuple[int, list[pa.Array]]] = {}
+    for first, name, cells in chunks:
+        start, parts = waiting.setdefault(name, (first, []))
+        parts.append(cells)
+        if first + len(cells) - start >= PART_ROWS:
+            del waiting[name]
+            if not waiting:  # the system's allocator keeps holes else
+                pa.default_memory_pool().release_unused()
+            yield start, name, pa.concat_arrays(parts)
+    for name, (start, parts) in waiting.items():
+        yield start, name, pa.concat_arrays(parts)

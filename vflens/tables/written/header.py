@@ -75,3 +75,15 @@ def _between(name: str, cells: Sequence[str]) -> bool:
     numbers = [_number(cell) for cell in cells]
     beyond = _BEYOND * (max(numbers) - min(numbers))
     return min(numbers) - beyond <= _number(name) <= max(numbers) + beyond
+
+
+def one_more_than_named(read: Sequence[Sequence[str]]) -> list[str]:
+    """The names of all columns, if the header has several cells, one less than the first row; else [].
+
+    R leaves out the name of the first column. Where the first rows end with an empty cell, a delimiter
+    ends each row, and the last column has no name.
+    """
+    if len(read) < 2 or not len(read[1]) - 1 == len(read[0]) > 1:
+        return []
+    ended = not any(row[-1] for row in read[1:] if row)
+    return [*read[0], ""] if ended else ["", *read[0]]

@@ -104,8 +104,7 @@ def timed(place: Document, settings: Document, *, scratch: str) -> Rows:
     finally:
         CLOCK.reset(clock)
     assert train is not None, "a finished run has trained"
-    turns = settings["horizontal"]["rounds"] if "horizontal" in settings else settings["training"]["epochs"]
-    return [{**place, "train": train / turns, "infer": infer}]
+    return [{**place, "train": train / _EPOCHS, "infer": infer}]
 
 
 def _timed(study: Study, repetitions: int) -> Study:
