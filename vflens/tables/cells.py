@@ -8,7 +8,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from csv import reader as csv_rows
 from itertools import islice
@@ -96,6 +96,7 @@ class TableFile:
         header: whether the first line of CSV holds names; False: columns are called by their places, and
             None: it does, and is refused where it holds cells.
         empty: cells of a column that are missing, beside :data:`MISSING`.
+        measured: columns of numbers beside which a unit may stand.
 
     Raises:
         DataError: it cannot be read, or unpacks to more than it may.
@@ -112,12 +113,13 @@ class TableFile:
         encoding: str = "utf-8",
         header: bool | None = None,
         empty: Mapping[str, Sequence[str]] = _NONE,
+        measured: Collection[str] = (),
     ) -> None:
         ending = suffix(path)
         self.is_parquet, self._packed = ending == ".parquet", SUFFIXES[ending]
         self._path, self._block_bytes, self._block_rows, self._calm = path, block_bytes, block_rows, as_stored
         self._delimiter, self._encoding, self._header_is = delimiter, encoding, header
-        self._empty = {name: _pattern(cells) for name, cells in empty.items()}
+        self._empty = {name: _pattern(cells, name in measured) for name, cells in empty.items()}
         self._skipped, self._below = 0, 1  # lines before the names, and those of names
         if path.exists() and not path.is_file():  # reading a pipe would wait
             raise DataError("it is no file: name a CSV or parquet file")
@@ -341,7 +343,8 @@ class TableFile:
             yield from file.iter_batches(self._block_rows, columns=list(names), use_threads=False)
 
 
-def _pattern(cells: Sequence[str]) -> str:
-    """A regular expression of ``cells``, a number in any of its forms: -999 is -999.0 and -999,00."""
+def _pattern(cells: Sequence[str], measured: bool) -> str:
+    """A regular expression of ``cells``, a number in all its forms (-999,00), and ``measured`` by a unit."""
     forms = "|".join(re.escape(cell).replace(r"\.", "[.,]") for cell in cells)
-    return rf"^\s*(?:{forms})(?:\.0*|,0{{0,2}})?\s*$"
+    before, after = (r"[^\d+−-]*", r"(?:\s*[^\d\s.,+−-]\S*)?") if measured else ("", "")
+    return rf"^\s*{before}(?:{forms})(?:\.0*|,0{{0,2}})?{after}\s*$"

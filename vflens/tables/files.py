@@ -48,7 +48,8 @@ def opened(spec: PartyFile, path: Path) -> TableFile:
 
 def written_as(spec: PartyFile) -> dict[str, Any]:
     """How the file of ``spec`` is written, by the arguments of :class:`vflens.tables.cells.TableFile`."""
-    return spec.model_dump(include={"delimiter", "encoding", "header", "empty"})
+    measured = {name for name, kind in spec.encode.items() if kind.partition(":")[0] == "number"}
+    return {**spec.model_dump(include={"delimiter", "encoding", "header", "empty"}), "measured": measured}
 
 
 def digest_of(file: Path) -> dict[str, str]:

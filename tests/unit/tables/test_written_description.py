@@ -207,8 +207,9 @@ def test_how_a_file_is_written_is_found(tmp_path: Path, written: Document, setti
     assert table.features[1, 0] == 1.5
 
 
-def test_a_placeholder_is_empty_with_a_decimal_comma_too(tmp_path: Path) -> None:
-    cells = [f"{i % 90 + 10},5" if i % 10 else "999,0" for i in range(ROWS)]
+@pytest.mark.parametrize("written", ["{}", "{} kg", "{}kg", "EUR {}", "{} mg/m2"])
+def test_a_placeholder_is_empty_with_a_decimal_comma_and_a_unit_too(tmp_path: Path, written: str) -> None:
+    cells = [written.format(f"{i % 90 + 10},5" if i % 10 else "999,0") for i in range(ROWS)]
     settings, _, table = _written(tmp_path, {"id": _ids(), "x": cells, "y": MIXED})
     assert settings["empty"] == {"x": ["999"]}
     assert table.features[:, 0].max() == 99.5
