@@ -189,7 +189,9 @@ def _unpaid(hiding: Sequence[Defended]) -> str:
 def untested(record: AuditRecord) -> str:
     """The defences of which nobody can say what they hide, since no attack that knows them ran."""
     names = dict.fromkeys(d.defense for d in record.defenses if d.untested and d.keeps_to(record.aims))
-    return f" Not tested, since no attack made for them ran: {', '.join(names)}." if names else ""
+    return (
+        f" Not tested, since no attack made for them had what it needs: {', '.join(names)}." if names else ""
+    )
 
 
 def _cheapest(record: AuditRecord) -> str:

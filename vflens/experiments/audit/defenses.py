@@ -17,17 +17,21 @@ from vflens.experiments.pages.cost import Cost, Use, use_of
 from vflens.experiments.results.titles import describe
 from vflens.models.stacked import side_by_side
 from vflens.numerics.measures.intervals import interval
+from vflens.plugins.attack import installed_attack
 from vflens.plugins.defense import Defense
 from vflens.registry import DEFENSES
 from vflens.storage.json_file import Number, Size, Word
 from vflens.storage.metrics import Name
-from vflens.types import Array, Document, Facts, Progress
+from vflens.types import Array, Document, Facts, Knowledge, Progress
 
 _ACTING = frozenset({"on_inputs", "on_embedding", "on_scores", "on_parameters"})
 _IN_TRAINING = frozenset({"on_inputs", "on_embedding"})
 ATTACKED_MODELS = 3  # for every strength of every defence, and for attacks on training
 COST_MODELS = 20  # what a defence costs is measured on more: it takes no attack
 _ROWS = 300
+FEW_KNOWN = (
+    10  # known rows from which attacks learn anything: fewer mislead them, and hide what a defence leaves
+)
 
 
 @dataclass(frozen=True)
@@ -242,7 +246,7 @@ class _Trial:
         measures, before, after = zip(*self._worth, strict=True)
         cost = Cost.of(measures[0], dict(enumerate(after)), dict(enumerate(before)))
         priced: Document = {"cost": cost, "price": str(cost), "gain": cost.gain}
-        untested = _untested(self._bench.made_for(self._place[0]), strongest["tried"])
+        untested = _untested(self._bench, self._bench.made_for(self._place[0]), strongest["tried"])
         figures = {**strongest, **priced, **of_classes}
         return Defended(*self._place, withheld=self._withheld, untested=untested, **figures)
 
@@ -267,15 +271,25 @@ class _Trial:
         return {"attack": attack, "mse": mse, "tried": tuple(ran), **worst}
 
 
-def _untested(knowing: Sequence[str], tried: Sequence[str]) -> str:
+def _untested(bench: Bench, knowing: Sequence[str], tried: Sequence[str]) -> str:
     """Why nobody can say what a defence hides after attacks were ``tried``; "" after one of those ``knowing``
-    it.
+    it that had enough to learn from.
     """
-    if set(knowing) & set(tried):
+    ran = sorted({*knowing} & {*tried})
+    if any(len(bench.known) >= FEW_KNOWN or not _learns(name) for name in ran):
         return ""
+    if ran:
+        more = bench.plan.stated("known", FEW_KNOWN)
+        return f"not tested: {', '.join(ran)}, made for it, learnt from {len(bench.known)} known rows: {more}"
     if knowing:
         return f"not tested: {', '.join(sorted(knowing))}, made for it, could not run here"
     return "not tested: no installed attack is made for it"
+
+
+def _learns(name: str) -> bool:
+    """Whether the attack takes what it assumes from known rows."""
+    kind = installed_attack(name)
+    return kind is not None and bool(kind.needs & {Knowledge.MOMENTS, Knowledge.AUXILIARY})
 
 
 def _mean_kl(exact: Array, released: Array) -> float:

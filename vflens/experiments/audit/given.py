@@ -40,7 +40,8 @@ from vflens.words import counted
 
 _MOST_ROWS = {Graph: 200, TreeModel: 60}  # seconds
 _OF_A_RUN = ("config.toml", "federation.json", "data.parquet", "order.npz")
-_FLAGS = {"training": "--training", "rows": "--rows", "known": "--known", "slow_rows": "--slow-rows"}
+#: The flags of what sources without a description state.
+FLAGS = {"training": "--training", "rows": "--rows", "known": "--known", "slow_rows": "--slow-rows"}
 _MOST_ROWS_WITH_OTHERS = 60  # in a network each row is then attacked alone
 
 
@@ -111,7 +112,7 @@ class FlagPlan(Plan):
 
     def stated(self, key: str, value: object) -> str:
         """The flag, as :meth:`Plan.stated`."""
-        return f"{_FLAGS[key]} {value}"
+        return f"{FLAGS[key]} {value}"
 
 
 def planned(source: Path) -> Document:

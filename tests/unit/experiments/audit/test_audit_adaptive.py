@@ -7,9 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from vflens.defenses.label_only import LabelOnly
 from vflens.defenses.privee import Privee
 from vflens.defenses.transform_parameters import TransformParameters
 from vflens.experiments.audit import defenses as module
+from vflens.experiments.audit.advice import recommendation
 from vflens.experiments.audit.bench import Bench, Plan
 from vflens.experiments.audit.models import simulate
 from vflens.experiments.audit.run import audit
@@ -57,3 +59,24 @@ def test_no_defence_is_judged_without_the_attack_that_is_made_for_it(monkeypatch
     assert not judged.untested
     assert "known_scores" in judged.tried
     assert "lmmse_turned" in turned.tried
+
+
+def test_no_defence_is_judged_by_what_a_few_rows_teach(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A column that copies the label is nothing to an attack that learnt from five rows, all to others."""
+    monkeypatch.setattr(module, "candidates", lambda: iter([("label_only", {}, LabelOnly)]))
+    rng = np.random.default_rng(7)
+    labels = rng.integers(0, 2, 600).astype(np.int32)
+    x = np.column_stack([labels, rng.random((600, 2))])
+    columns = tuple(ColumnInfo(name, 0.0, 1.0) for name in ("copy", "age", "income"))
+    subject = AuditSubject("mine.csv", columns, x, 2, labels=labels)
+    few, more = (audit(subject, replace(PLAN, known=k, rows=600), _silent) for k in (5, 10))
+    (unjudged,), (judged,) = few.defenses, more.defenses
+    assert unjudged.leak < 0.2
+    assert unjudged.untested == (
+        "not tested: lmmse_rescaled, made for it, learnt from 5 known rows: known = 10 in [audit] of a "
+        "description"
+    )
+    assert not few.fitting
+    assert "Not tested, since no attack made for them had what it needs: label_only." in recommendation(few)
+    assert judged.leak > 0.9
+    assert not judged.untested

@@ -55,7 +55,10 @@ def test_the_command(
     assert _vflens(monkeypatch, csv, *given, "--training", "secure") == 0
     assert "Not tested" not in capsys.readouterr().out
     assert _vflens(monkeypatch, csv, *given, "--training", "secure", "--known", "0") == 0
-    assert "Not tested, since no attack made for them ran: withhold_parameters." in capsys.readouterr().out
+    assert (
+        "Not tested, since no attack made for them had what it needs: withhold_parameters."
+        in capsys.readouterr().out
+    )
     assert _vflens(monkeypatch, csv, "--classes", "1") == 2
     (tmp_path / "file").touch()
     assert _vflens(monkeypatch, csv, *given, "--out", tmp_path / "file" / "audit.html") == 12
