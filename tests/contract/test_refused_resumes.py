@@ -56,7 +56,7 @@ def test_a_party_is_not_resumed_while_its_old_process_runs(
 def test_a_run_is_not_resumed_by_another_version(
     config: PassiveConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("vflens.services.same_run.version", lambda _: "9.9")
+    monkeypatch.setattr("vflens.services.same_run._version", lambda _: "9.9")
     with pytest.raises(
         ConfigError, match=r"^the version of vflens of party 'passive' is not that of the run in"
     ):

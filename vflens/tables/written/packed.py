@@ -56,7 +56,8 @@ class Packed:
         import pyarrow as pa
 
         own = _fields(self.names, self.dtype)
-        return pa.schema([f for field in stored for f in (own if own and field.name == COLUMN else [field])])
+        fields = [f for field in stored for f in (own if own and field.name == COLUMN else [field])]
+        return pa.schema(fields, metadata=stored.metadata)
 
     def stored(self, names: Sequence[str]) -> list[str]:
         """The columns of the file that hold ``names``."""
