@@ -103,10 +103,11 @@ class LocalRounds(PartyTraining):
             raise StateError(
                 f"round {act.exchange.step} of {self._party.run.federation.steps}: training is over, begin"
             )
-        if act.received is None or act.received.exchange != act.exchange or len(act.rows):
-            raise ProtocolError(f"round {act.exchange.step} carries no parameters of its own exchange")
-        self.check_logged(act.received)
-        return act.received
+        received = act.received
+        if received is None or received.exchange != act.exchange or len(act.rows) or len(received.rows):
+            raise ProtocolError(f"round {act.exchange.step} carries no parameters of its own, without rows")
+        self.check_logged(received)
+        return received
 
     def check_logged(self, released: Released) -> None:
         check_origin(released, self._party.leader, Point.PARAMETERS)

@@ -114,7 +114,8 @@ class SplitFedRounds(LocalRounds):
         return StepReply(self._party.gate.release(Point.EMBEDDING, exchange, places, values))
 
     def _gradient(self, received: Released | None, sent: Batch) -> Released:
-        if received is None or received.exchange != sent.exchange or len(received.rows) != len(sent.x):
+        due = sent.exchange, list(range(len(sent.x)))  # the places that the embedding was sent with
+        if received is None or (received.exchange, received.rows.tolist()) != due:
             raise ProtocolError(f"step {sent.exchange.step + 1} carries no gradient of the embedding before")
         check_origin(received, self._party.leader, Point.GRADIENT)
         federation = self._run.federation

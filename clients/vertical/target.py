@@ -5,9 +5,10 @@ from typing import Any
 
 from vflens.clients.data_party import DataParty
 from vflens.config import ActiveConfig, PassiveConfig
+from vflens.errors import ProtocolError
 from vflens.protocol.acts import Deliver, Disclose, Done, Receipt, Submission, together
 from vflens.protocol.link import Handlers
-from vflens.score.service import ScoringService, disabled
+from vflens.score.service import MAX_NAME, ScoringService, disabled
 from vflens.types import Array, Released
 
 
@@ -46,10 +47,20 @@ class Target(DataParty):
         """
 
     def score(self, act: Submission, *, ended: bool = False) -> Receipt:
-        """Score an adversary's estimates; see :class:`vflens.score.service.ScoringService`."""
+        """Score an adversary's estimates; see :class:`vflens.score.service.ScoringService`.
+
+        Raises:
+            ProtocolError: it names what only a client scores.
+        """
         self.check_run(act.run)
         if not self.config.scoring.enabled:
             raise disabled()
+        # Else the same rows come again under each name, and figures are of rounds that never were.
+        if act.step is not None or (act.estimates and not ended):
+            raise ProtocolError(
+                f"submission of {act.sender!r} with estimates {act.estimates[:MAX_NAME]!r} and round "
+                f"{act.step}: only a client scores by them, {self.name!r} takes neither"
+            )
         return self.scoring.score(act, self.scored_rows(act.scored_set, act.sender), ended=ended)
 
     def scores_for(self, predicting: int) -> dict[str, Any]:

@@ -147,6 +147,33 @@ def test_a_submission_is_scored_once_per_thief(tmp_path: Path) -> None:
             submit(Submission("tiny/run", party, "train", rows, guesses=(other,)))
 
 
+#: What a client alone scores by: to any other target each is another name of the same rows.
+OF_A_CLIENT: list[dict[str, Any]] = [
+    *({"step": step} for step in (0, -3, 2**62)),
+    *({"estimates": text} for text in ("labels", "features", "again")),
+]
+
+
+@pytest.mark.parametrize("more", OF_A_CLIENT, ids=str)
+@pytest.mark.parametrize(("thief", "target"), [("passive", "active"), ("active", "passive")])
+def test_the_same_rows_under_another_name_are_refused(
+    tmp_path: Path, thief: str, target: str, more: dict[str, Any]
+) -> None:
+    """They would be scored without end, and under names of rows that no reader of figures takes."""
+    local = federation(tmp_path, attacks=[])
+    local.coordinator.prepare()
+    rows, asked = np.sort(local.coordinator.aligned.train), local.data_parties[target]
+    width = 3 if target == "active" else len(asked.table.columns)
+    guess = Guess("x", np.full((len(rows), width), 0.3), numbered(statuses(len(rows))))
+    honest = Submission("tiny/run", thief, "train", rows, guesses=(guess,))
+    link = local.data_parties[thief].links[target]
+    link.call(honest)
+    with pytest.raises(ProtocolError, match=f"submission of '{thief}' with .*: only a client scores by them"):
+        link.call(replace(honest, guesses=(replace(guess, attack="y"),), **more))
+    figures = {m.scored_set for m in read_party(tmp_path / target).metrics}
+    assert figures <= {"", "train"}
+
+
 def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
     federation(tmp_path).run()
     with pytest.raises(KnowledgeError, match="'active' granted no labels to 'passive'"):

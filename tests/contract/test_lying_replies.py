@@ -8,7 +8,7 @@ and in the end all transcripts are those of a run without lies.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, get_args
@@ -18,7 +18,7 @@ import laboratory
 import lies
 import numpy as np
 import pytest
-from accidents import trainer
+from accidents import Around, trainer
 from laboratory import close, transcripts
 from oneprocess import LocalFederation
 
@@ -40,6 +40,7 @@ from vflens.protocol.acts import (
     Train,
 )
 from vflens.protocol.horizontal.access import HORIZONTAL_ACCESS
+from vflens.protocol.link import Link
 from vflens.protocol.mask_acts import Deal, Seed
 from vflens.protocol.vertical.access import ACCESS, DIRECT_ACCESS, SHARES_ACCESS
 from vflens.protocol.vertical.row_ids import Blind, Identify, Salt
@@ -316,6 +317,50 @@ def test_no_lie_of_a_reply_is_believed(tmp_path: Path, setting: str) -> None:
     close(local)
     close(calm)
     assert transcripts(tmp_path / "lies") == transcripts(tmp_path / "calm")
+
+
+#: Lies of what a step carries: of another exchange, or of other rows.
+MISPLACED = (
+    *("a run of others", "a phase of others", "another round", "another step"),
+    *("a row less", "other rows", "a row twice", "a row more", "a row of nobody"),
+)
+
+
+class _Misplaces(Around):
+    """Sends all lies of :data:`MISPLACED` before the first step that carries a message of each kind."""
+
+    def __init__(self, inner: Link, believed: list[str]) -> None:
+        super().__init__(inner)
+        self.believed, self._seen = believed, set[Point]()
+
+    def submit(self, act: Act[Any]) -> Any:
+        if isinstance(act, Step) and act.received is not None and act.received.point not in self._seen:
+            self._seen.add(act.received.point)
+            lied = lies.of(act.received)
+            for name in (n for n in MISPLACED if n in lied):
+                self._refused(replace(act, received=lied[name]), f"{act.received.point}, {name}")
+        return super().submit(act)
+
+    def _refused(self, lie: Step, name: str) -> None:
+        try:
+            self.inner.call(lie)
+        except REFUSALS:
+            return
+        self.believed.append(f"{name} to {self.name}")
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_no_step_takes_what_is_of_another_exchange_or_of_other_rows(tmp_path: Path, setting: str) -> None:
+    """The transcript would keep it so, and a log of other exchanges or rows has no end."""
+    local, believed = SETTINGS[setting].made(tmp_path), list[str]()
+    leader = trainer(local)
+    leader.prepare()
+    for party in local.parties.values():
+        for name in party.links:
+            party.links[name] = _Misplaces(party.links[name], believed)
+    leader.train()
+    assert not believed, "\n".join(believed)
+    close(local)
 
 
 @pytest.mark.parametrize("setting", SETTINGS)

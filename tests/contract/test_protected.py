@@ -230,6 +230,7 @@ def test_a_message_out_of_turn_or_malformed_is_refused(tmp_path: Path) -> None:
     local.coordinator.prepare()
     run = SharedRun(local.coordinator.aligned)
     rows, link = run.federation.train[:20], local.active.links["a"]
+    (whole,) = run.chunks
     share = {"delta share": np.zeros((run.width, run.logits), np.int64)}
 
     def asked(number: int, tensors: dict[str, Array], rows: Array = rows) -> None:
@@ -238,9 +239,9 @@ def test_a_message_out_of_turn_or_malformed_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(StateError, match="the features of 'a' are not open yet"):
         asked(0, share)
-    features = {"features share": np.zeros((len(rows), run.width), np.int64)}
+    features = {"features share": np.zeros((len(whole), run.width), np.int64)}
     chunk = Exchange(run.federation.run, Phase.DISCLOSE, 1, 0)
-    link.call(Step(chunk, rows, Released("active", chunk, Point.SHARES, rows, tensors=features)))
+    link.call(Step(chunk, whole, Released("active", chunk, Point.SHARES, whole, tensors=features)))
     with pytest.raises(StateError, match="step 1 came before step 0"):
         asked(1, share)
     for tensors in (

@@ -55,6 +55,9 @@ class PassiveOnShares(PartyTraining):
 
     def step(self, act: Step) -> StepReply:
         """Answer a message of protected training; see :mod:`vflens.protocol.vertical.shares`."""
+        due, received = (act.exchange, act.rows.tobytes()), act.received
+        if received is not None and (received.exchange, received.rows.tobytes()) != due:
+            raise ProtocolError(f"message {act.exchange.step} carries nothing of its own exchange and rows")
         with self._party.lock:
             if act.exchange.phase is Phase.DISCLOSE:
                 return StepReply(self._shared(act))
@@ -69,11 +72,11 @@ class PassiveOnShares(PartyTraining):
         """Its share of the rows asked for, or the opened features; after training it takes its parameters."""
         check_exchange(act.exchange, self._party.config.run, Phase.DISCLOSE)
         self._party.reached.check_training(self._party.recovery.learned + 1)
-        sharing, received = self.sharing, act.received
-        if not len(act.rows):
+        sharing, received, rows = self.sharing, act.received, act.rows
+        sharing.run.check_chunk(act.exchange.step, rows)
+        if not len(rows):
             self._take_parameters(received)
             return None
-        rows = sharing.run.federation.checked_rows(act.rows, Phase.TRAIN)
         if not isinstance(sharing, Answering):
             return self._sent(act.exchange, rows, {"columns share": sharing.columns_share(rows)})
         due = {"features share": (len(rows), sharing.run.width)}
@@ -103,7 +106,7 @@ class PassiveOnShares(PartyTraining):
                 f"{self._party.recovery.learned + 1}"
             )
         own, received = self._answering, act.received
-        if received is None or received.exchange != act.exchange:
+        if received is None:
             raise ProtocolError(f"message {act.exchange.step} carries nothing of its own exchange")
         arrays = self._arrays(received)
         own.end_step(arrays)

@@ -161,6 +161,18 @@ class SharedRun:
         at_once = max(1, _CHUNK_NUMBERS // self.width)
         return [train[i : i + at_once] for i in range(0, len(train), at_once)]
 
+    def check_chunk(self, number: int, rows: Array) -> None:
+        """Refuse other ``rows`` than the one of :attr:`chunks` with this ``number``, and any after them all.
+
+        Raises:
+            ProtocolError: names the number.
+        """
+        due = [*self.chunks, *(rows[:0] for _ in self.federation.parties)]
+        if not 0 <= number < len(due) or rows.tobytes() != due[number].tobytes():
+            raise ProtocolError(
+                f"shares {number} are of other rows: ask for the training rows chunk by chunk"
+            )
+
     def mask_sizes(self, rows: int) -> tuple[int, int]:
         """See :func:`vflens.numerics.shares.step.mask_sizes`."""
         return mask_sizes(rows, self.width, self.logits, self.response)
