@@ -155,6 +155,9 @@ KINDS: dict[str, tuple[list[str], str | None, str, float | None]] = {
     "the first day of a century": (
         [f"2024-03-{i % 28 + 1:02}" if i % 9 else "1900-01-01" for i in range(ROWS)], "date:%Y-%m-%d",
         "1900-01-01 apart from all others, which may stand for none: encode.x", None),
+    "a first day with hours": (
+        [f"2024-03-{i % 28 + 1:02} 10:00" if i % 9 else f"1900-01-01 0{i % 8}:00" for i in range(ROWS)],
+        "date:%Y-%m-%d %H:%M", "99:99, 1900-01-01 apart from all others, which", None),
     "a first day among others": ([f"{(i + 30) % 90 + 1870}-01-01" for i in range(ROWS)], "date:%Y-%m-%d", "",
                                  -25567.0),
     "no weekday before a date": ([f"{i % 28 + 1}.07.2024" if i != 5 else "before 18.07.1970"

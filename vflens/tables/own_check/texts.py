@@ -298,7 +298,7 @@ def _proposed(kind: str, seen: SeenTexts, what: str, encodes: list[str]) -> Flaw
     }
     if fit := [encode for encode, fault in faults.items() if not fault]:
         also = f" (or {fit[1]})" if len(fit) > 1 else ""
-        if never := [text for text in empties[fit[0]] if re.match(NEVER, text)]:
+        if never := dict.fromkeys(day[1] for text in empties[fit[0]] if (day := re.match(NEVER, text))):
             also += f", {' and '.join(never)} apart from all others, which may stand for none"
         return mended_by(kind, name, f"{what}{also}", fit[0], empty=empties[fit[0]])
     sentence = f"{name} {what}, but {faults[encodes[0]]}"

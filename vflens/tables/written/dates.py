@@ -111,9 +111,9 @@ def stand_for_none(texts: pa.Array, days: Array) -> Array:
     """Which ``texts`` are :data:`NEVER`, bool (n,), their ``days`` not between those of others."""
     import pyarrow.compute as pc
 
-    never: Array = in_numpy(pc.match_substring_regex(texts, NEVER)) == 1
+    never = in_numpy(pc.match_substring_regex(texts, NEVER)) == 1
     low, high = (end(days[~never], initial=np.nan) for end in (np.fmin.reduce, np.fmax.reduce))
-    return never & ~((low < days) & (days < high))
+    return np.asarray(never & ~((low < days) & (days < high)))
 
 
 def dates_of(cells: pa.Array, how: str, century: int = 0) -> Array:
