@@ -45,10 +45,11 @@ def build_defenses(config: PartyConfig) -> list[NamedDefense]:
     for name, defense in defenses:
         no_top = {"wrap_model"} if defense.bottom_only and config.facts.only_top else set()
         if not acts_among(available - no_top, defense):
+            way = "move it to another party, or disclose what it changes"
             raise ConfigError(
                 f"defence {name!r} at {config.role} {config.party!r} would never act: "
                 f"it changes {_listed(defense.hooks())}, this party handles {_listed(available)}: "
-                "move it to another party, or disclose what it changes"
+                f"{way if defense.hooks() else 'give it a hook'}"
             )
         if defense.needs_labels and isinstance(config, DataPartyConfig) and config.data.label_column is None:
             raise ConfigError(
@@ -281,7 +282,7 @@ def check_family(defenses: Iterable[NamedDefense], party: str, model: ModelFamil
                 f"defence {name!r} at {party!r} tells classes apart, {model.title} learns a number: leave it "
                 "out, or train another model"
             )
-        if defense.hooks() <= model.unused_hooks:
+        if defense.hooks() and defense.hooks() <= model.unused_hooks:
             raise ConfigError(
                 f"defence {name!r} at {party!r} has nothing to act on, {model.title} has no "
                 f"{_lacking(defense.hooks())}: leave it out, or train another model"
@@ -319,7 +320,7 @@ _LACKED = {
 
 
 def _lacking(hooks: frozenset[str]) -> str:
-    return ", ".join(sorted({_LACKED.get(h, h.removeprefix("on_")) for h in hooks})) or "nothing"
+    return ", ".join(sorted({_LACKED.get(h, h.removeprefix("on_")) for h in hooks}))
 
 
 def _listed(hooks: frozenset[str]) -> str:

@@ -19,7 +19,7 @@ from vflens.tables.description import PartyFile
 from vflens.tables.files import check_party_table
 from vflens.tables.own_check import writer
 from vflens.tables.own_check.profile import ColumnProfile
-from vflens.tables.own_check.shelf import Shelf, a_shelf
+from vflens.tables.own_check.shelf import Shelf, a_shelf, joined
 from vflens.types import Array
 
 ROWS, COLUMNS = 400, 12
@@ -168,3 +168,14 @@ def test_no_space_for_numbers_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(tempfile, "TemporaryFile", lambda: open("/dev/full", "r+b", buffering=0))  # noqa: SIM115, PTH123  # the code closes it
     with pytest.raises(StorageError, match="set TMPDIR to a folder with more"), a_shelf() as shelf:
         shelf.put("a", np.zeros(3))
+
+
+def test_long_texts_are_not_held_for_many_rows() -> None:
+    """Numbers are joined all the same; notes of 20 KB in 16,384 rows would take 330 MB."""
+    note, number = pa.array(["x" * 20_000] * 20), pa.array(["1.5"] * 20)
+    chunks = ((20 * i, name, cells) for i in range(900) for name, cells in (("note", note), ("n", number)))
+    found = list(joined(chunks))
+    assert max(cells.nbytes for *_, cells in found) < 2 << 20
+    assert [len(cells) for _, name, cells in found if name == "n"] == [16_400, 1_600]
+    starts = [first for first, name, _ in found if name == "note"]
+    assert starts == list(range(0, 18_000, starts[1]))

@@ -101,7 +101,10 @@ def test_a_table_of_few_columns_or_many_rows_keeps_a_column_each(
     assert pq.read_schema(tmp_path / spec.file).names == ["id", *(c.name for c in infos), "label"]
 
 
-@pytest.mark.parametrize("noted", [b"{", b"3", b'["x0"]', b'["x0", "x0"]', b"[" * 10**5])
+HALF = json.dumps(["\ud800", *(f"x{j}" for j in range(1, len(NUMBERS)))]).encode()
+
+
+@pytest.mark.parametrize("noted", [b"{", b"3", b'["x0"]', b'["x0", "x0"]', b"[" * 10**5, HALF])
 def test_names_that_do_not_fit_are_refused(tmp_path: Path, noted: bytes) -> None:
     spec = write_party_table(real(), tmp_path)
     file = tmp_path / spec.file

@@ -23,6 +23,7 @@ from vflens.tables.table import Table
 from vflens.types import Document
 
 ROWS = 240
+WEEKDAYS = ("SAT", "Sonnabend", "samedi", "sábado,", "sabato", "sexta-feira", "zaterdag", "lör.", "śr")
 MIXED = [str(i * 37 % 101 / 8) for i in range(ROWS)]
 
 
@@ -127,6 +128,7 @@ KINDS: dict[str, tuple[list[str], str | None, str, float | None]] = {
             ("18 de julio de 1970", "%d %b %Y", 198.0), ("18 maj 1970", "%d %b %Y", 137.0),
             ("18 października 1970", "%d %b %Y", 290.0), ("Saturday, 18 July 1970", "%d %b %Y", 198.0),
             ("mar. 14 juil. 1970", "%d %b %Y", 194.0), ("Sa, 18.07.1970", "%d.%m.%Y", 198.0),
+            *((f"{day} 18 July 1970", "%d %b %Y", 198.0) for day in WEEKDAYS),
             ("18. 7. 1970", "%d.%m.%Y", 198.0), ("1970. 7. 18.", "%Y.%m.%d", 198.0),
             ("18JUL1970:12:00:00", "%d%b%Y %H:%M:%S", 198.5), ("1970-W29", "%G-W%V-%u", 193.0),
             ("1970-W29-6", "%G-W%V-%u", 198.0), ("18.07.1970, 12:00 Uhr", "%d.%m.%Y %H:%M", 198.5),
@@ -152,7 +154,16 @@ KINDS: dict[str, tuple[list[str], str | None, str, float | None]] = {
                               "is -2147483648", None),
     "the first day of a century": (
         [f"2024-03-{i % 28 + 1:02}" if i % 9 else "1900-01-01" for i in range(ROWS)], "date:%Y-%m-%d",
-        "once empty.x lists its 1 other text", None),
+        "1900-01-01 apart from all others, which may stand for none: encode.x", None),
+    "a first day with hours": (
+        [f"2024-03-{i % 28 + 1:02} 10:00" if i % 9 else f"1900-01-01 0{i % 8}:00" for i in range(ROWS)],
+        "date:%Y-%m-%d %H:%M", "99:99, 1900-01-01 apart from all others, which", None),
+    "a first day among others": ([f"{(i + 30) % 90 + 1870}-01-01" for i in range(ROWS)], "date:%Y-%m-%d", "",
+                                 -25567.0),
+    "no weekday before a date": ([f"{i % 28 + 1}.07.2024" if i != 5 else "before 18.07.1970"
+                                  for i in range(ROWS)],
+                                 "date:%d.%m.%Y", "once empty.x lists its 1 other text", None),
+    "words before dates": (_of("after 18.07.1970", "before 18.07.1970"), "ordinal", "", None),
     "X and nothing": (["X" if i % 3 else "" for i in range(ROWS)], "one_hot:missing",
                       "holds one value, and none in 80 of 240 rows (33 %), which may mean no", 0.0),
     "1 and nothing": (["1" if i % 3 else "" for i in range(ROWS)], "one_hot:missing", "and none in 80", 0.0),

@@ -249,8 +249,9 @@ def _side_by_side(calls: Sequence[tuple[Any, ...]], jobs: int) -> Iterator[tuple
         running = {pool.submit(*call) for call in islice(left, jobs)}
         while running:
             done, running = wait(running, return_when=FIRST_COMPLETED)
+            # What is finished is kept before a killed worker ends all, here or at the next call.
+            yield from (f.result() for f in sorted(done, key=lambda f: f.exception() is not None))
             running |= {pool.submit(*call) for call in islice(left, len(done))}
-            yield from (finished.result() for finished in done)
     except BrokenProcessPool as error:
         raise UnavailableError(
             "a worker was killed, as for lack of memory: run again with fewer --jobs; finished cells are kept"

@@ -17,7 +17,7 @@ from vflens.types import Array
 if TYPE_CHECKING:
     import pyarrow as pa
 
-PART_ROWS = 1 << 14  # of a column, that are taken up together
+PART_ROWS, _PART_BYTES = 1 << 14, 1 << 20  # of a column, that are taken up together
 Chunks: TypeAlias = "Iterable[tuple[int, str, pa.Array]]"  # see RawTable.chunks
 
 
@@ -61,7 +61,7 @@ def joined(chunks: Chunks) -> Iterator[tuple[int, str, pa.Array]]:
     for first, name, cells in chunks:
         start, parts = waiting.setdefault(name, (first, []))
         parts.append(cells)
-        if first + len(cells) - start >= PART_ROWS:
+        if first + len(cells) - start >= PART_ROWS or sum(p.nbytes for p in parts) >= _PART_BYTES:
             del waiting[name]
             if not waiting:  # the system's allocator keeps holes else
                 pa.default_memory_pool().release_unused()

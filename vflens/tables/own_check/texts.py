@@ -16,7 +16,7 @@ from vflens.tables.encodings import BELOW, MOST_CATEGORIES, Conversion
 from vflens.tables.own_check.flaw import Flaw, a_flaw, constant, id_like, key, left_out, mended_by, of, quoted
 from vflens.tables.own_check.profile import MANY, ColumnProfile
 from vflens.tables.reading import WholeColumns
-from vflens.tables.written.dates import formats_of, times_of
+from vflens.tables.written.dates import NEVER, formats_of, stand_for_none, times_of
 from vflens.tables.written.numbers import MARKS, PLAIN, SCALE, marks_of, split_numbers
 
 if TYPE_CHECKING:
@@ -31,10 +31,6 @@ _NUMBER = r"[+-]?\d+(?:[.,]\d+)?"
 _RANGE = rf"^\s*({_NUMBER})\s*(?:[-/–]|to|bis|à)\s*{_NUMBER}(?:\s*[^\W\d]\S*)?\s*$"
 #: What programs write for a missing number: Stata and SAS . and .a to .z, others -, ? or ..
 _GAP = r"^\s*(?:\.[a-zA-Z_]?|\.\.+|[-–—?*…]+)\s*$"
-_NEVER = (
-    r"^\s*((9999|2999)-12-31|31[./]12[./](9999|2999)|12/31/(9999|2999)|0000-00-00|00[./]00[./]0000|"
-    r"(0001|1753|1900)-01-01|01[./]01[./](0001|1753|1900))"
-)
 #: Texts that point at a person or a thing, by what they are.
 _CODES = {
     "mail addresses": r"^\S+@\S+\.\S+$",
@@ -95,7 +91,7 @@ def of_text(column: ColumnProfile, tries: WholeColumns) -> Flaw:
     texts = column.different()
     odd = texts.filter(pc.invert(pc.match_substring_regex(texts, PLAIN))).slice(0, _TRIED)
     digits = odd.filter(pc.match_substring_regex(odd, r"\d"))
-    never = pc.match_substring_regex(digits, _NEVER)
+    never = pc.match_substring_regex(digits, NEVER)
     digits = digits.filter(pc.invert(never))
     few = len(odd) - len(digits) <= _WORDS
     seen = SeenTexts(column=column, texts=texts, odd=odd, marked=digits if few else odd, tries=tries)
@@ -302,6 +298,8 @@ def _proposed(kind: str, seen: SeenTexts, what: str, encodes: list[str]) -> Flaw
     }
     if fit := [encode for encode, fault in faults.items() if not fault]:
         also = f" (or {fit[1]})" if len(fit) > 1 else ""
+        if never := dict.fromkeys(day[1] for text in empties[fit[0]] if (day := re.match(NEVER, text))):
+            also += f", {' and '.join(never)} apart from all others, which may stand for none"
         return mended_by(kind, name, f"{what}{also}", fit[0], empty=empties[fit[0]])
     sentence = f"{name} {what}, but {faults[encodes[0]]}"
     remedy = f"correct or empty these cells, then set encode.{key(name)} = {quoted(encodes[0])}"
@@ -322,9 +320,10 @@ def _unread(texts: pa.Array, encode: str) -> list[str]:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    other = np.isnan(Conversion("", encode).numbers(texts, 0)) & (in_numpy(pc.binary_length(texts)) > 0)
+    days = Conversion("", encode).numbers(texts, 0)
+    other = np.isnan(days) & (in_numpy(pc.binary_length(texts)) > 0)
     if encode.startswith("date"):
-        other |= in_numpy(pc.match_substring_regex(texts, _NEVER)) == 1
+        other |= stand_for_none(texts, days)
     return texts.filter(pa.array(other)).to_pylist() if other.sum() <= _WORDS else []
 
 

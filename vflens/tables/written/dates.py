@@ -28,10 +28,21 @@ _MONTHS = {
     "Jul": "jul|juil|lug|lip", "Aug": "aug|aoû|aou|ago|sie", "Sep": "sep|set|wrz",
     "Oct": "oct|okt|ott|out|paź", "Nov": "nov|lis", "Dec": "dec|dez|déc|dic|des|gru",
 }  # fmt: skip
+#: Weekdays in the same languages: another word before a date, such as "after", says more than the date.
+_WEEKDAY = (
+    "(?:mon|tues?|wed(?:nes)?|thu(?:rs?)?|fri|sat(?:ur)?|sun)(?:day)?|"
+    "(?:mon|diens|donners|frei|sams|sonn)tag|mittwoch|sonnabend|mo|die?|mit?|don?|fre?|sam?|son?|"
+    "(?:maan|dins|woens|donder|vrij|zater|zon)dag|maa?|din|woe?|vri?|zat?|zon?|"
+    "(?:lun|mar|mercre|jeu|vendre|same)di|dimanche|lun|mar|mer|jeu|ven|dim|"
+    "lunes|martes|mi[eé]rcoles|jueves|viernes|s[aá]bado|domingo|mi[eé]|jue|vie|s[aá]b|dom|"
+    "(?:lune|marte|mercole|giove|vener)d[iì]|sabato|domenica|gio|"
+    "(?:segunda|terça|quarta|quinta|sexta)(?:-feira)?|seg|ter|qua|qui|sex|(?:mån|tis|ons|tors?|lör|sön)(?:dag)?|"
+    "fredag|pon(?:iedziałek)?|wto?|wtorek|śro?|środa|czw(?:artek)?|pią(?:tek)?|pt|sob(?:ota)?|nd|nie(?:dz(?:iela)?)?"
+)
 #: What stands around dates, and what is read in its place: weekdays, "de", hours as words, zones behind a
 #: space, the first day of a week without one.
 _AROUND = (
-    (r"^\s*\pL+\.?,?\s+(\d{1,2}\.?[\s./-]+(?:\d{1,2}[./-]|\pL))", r"\1"),
+    (rf"(?i)^\s*(?:{_WEEKDAY})\.?,?\s+(\d{{1,2}}\.?[\s./-]+(?:\d{{1,2}}[./-]|\pL))", r"\1"),
     (r"(?i)(\d|\pL)\s+del?\s+", r"\1 "),
     (r"(\d\.)\s*(\d{1,2}\.)\s*(\d)", r"\1\2\3"),
     (r"(\d)(?:\.|\s*Uhr)\s*$", r"\1"),
@@ -40,6 +51,11 @@ _AROUND = (
     (r"(:\d\d)\s+([+-]\d\d:?\d\d)\s*$", r"\1\2"),
     (r"(:\d\d)\s*(?:UTC|GMT)\s*$", r"\1Z"),
     (r"(-W\d\d)\s*$", r"\1-1"),
+)
+#: The first and last days that programs can store, often for none.
+NEVER = (
+    r"^\s*((9999|2999)-12-31|31[./]12[./](9999|2999)|12/31/(9999|2999)|0000-00-00|00[./]00[./]0000|"
+    r"(0001|1753|1900)-01-01|01[./]01[./](0001|1753|1900))"
 )
 _OF_MONTHS = "|".join(f"(?P<{name}>{starts})" for name, starts in _MONTHS.items())
 _MONTH = re.compile(rf"\b(?:{_OF_MONTHS})[^\W\d_]*\b(?:\.(?=\s|$))?", re.I)
@@ -89,6 +105,15 @@ def formats_of(texts: pa.Array, *, short: bool = False) -> list[str]:
         formats = [how for how in formats if read[how] > _NEARLY * len(tried)]
     most = max((read[how] for how in formats), default=0)
     return [how for how in formats if read[how] == most][:2]
+
+
+def stand_for_none(texts: pa.Array, days: Array) -> Array:
+    """Which ``texts`` are :data:`NEVER`, bool (n,), their ``days`` not between those of others."""
+    import pyarrow.compute as pc
+
+    never = in_numpy(pc.match_substring_regex(texts, NEVER)) == 1
+    low, high = (end(days[~never], initial=np.nan) for end in (np.fmin.reduce, np.fmax.reduce))
+    return np.asarray(never & ~((low < days) & (days < high)))
 
 
 def dates_of(cells: pa.Array, how: str, century: int = 0) -> Array:

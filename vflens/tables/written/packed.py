@@ -47,6 +47,7 @@ class Packed:
             self.dtype = np.dtype(np.uint8 if kind == pa.binary(len(self.names)) else np.float64)
             if kind != pa.binary(self.dtype.itemsize * len(self.names)):
                 raise TypeError(f"a row is {kind}")
+            "".join(self.names).encode()  # half a character has no UTF-8
         except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise DataError(_DAMAGED) from error
         self._place = {name: j for j, name in enumerate(self.names)}

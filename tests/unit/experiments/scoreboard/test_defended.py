@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -141,6 +142,20 @@ def test_a_defence_that_fails_has_no_rank_for_a_reason(
     assert found.hidden is None
     assert "on_scores" in found.reason
     assert "\n" not in found.reason
+
+
+def test_a_defence_without_hooks_is_asked_for_one(
+    mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = ScoreboardGrid(("digits",), ("vertical-lr",), ("lmmse",), seeds=1, cost_seeds=1)
+    monkeypatch.setattr(defended, "grid_of", lambda *given: one)
+    mine.write_text(mine.read_text().replace("def on_", "def never_on_"))
+    (found,) = hidden_by(mine, "digits", tmp_path / "kept", nothing)
+    acts = "would never act: it changes nothing, this party handles "
+    assert found.reason.startswith(f"defence {mine.stem!r} at coordinator 'coordinator' {acts}")
+    monkeypatch.setattr(defended, "_UNABLE", re.compile("(no remedy of a run)"))
+    (found,) = hidden_by(mine, "digits", tmp_path / "kept", nothing)
+    assert found.reason.endswith(": give it a hook")
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,15 @@ import os
 import signal
 import subprocess
 import sys
+from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from joblib.externals import loky
+from joblib.externals.loky import BrokenProcessPool, ProcessPoolExecutor
 
 from vflens.errors import ConfigError, StorageError, UnavailableError
 from vflens.experiments.sweeps import pool as cells
@@ -80,6 +83,31 @@ def test_a_killed_process_is_no_fault_and_loses_its_cells_only(tmp_path: Path) -
     assert 0 < Pool(tmp_path).finished(CELLS) < 5
     found = Pool(tmp_path, jobs=2).run(square, CELLS)
     assert [rows[0]["square"] for rows in found] == [0, 1, 4, 9, 16]
+
+
+@pytest.mark.parametrize("at_submit", [False, True])
+def test_what_is_finished_beside_a_killed_process_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at_submit: bool
+) -> None:
+    """The killed one comes first among those that ended, or shows at the next call."""
+
+    class Ended(ProcessPoolExecutor):  # type: ignore[misc]  # loky has no types
+        def submit(self, work: Any, *arguments: Any) -> Any:
+            if at_submit and len(ended) == 2:
+                raise BrokenProcessPool
+            ended.append(Future())
+            if ended[1:] or at_submit:
+                ended[-1].set_result(work(*arguments))
+            else:
+                ended[0].set_exception(BrokenProcessPool())
+            return ended[-1]
+
+    ended: list[Any] = []
+    monkeypatch.setattr(loky, "ProcessPoolExecutor", Ended)
+    monkeypatch.setattr(loky, "wait", lambda running, return_when: (list(ended), set()))
+    with pytest.raises(UnavailableError, match="was killed"):
+        Pool(tmp_path, jobs=2).run(square, CELLS)
+    assert Pool(tmp_path).finished(CELLS) == 1 + at_submit
 
 
 def test_a_second_process_does_not_compute_the_same_cells(tmp_path: Path) -> None:
