@@ -71,6 +71,7 @@ def test_no_defence_is_judged_by_what_a_few_rows_teach(monkeypatch: pytest.Monke
     subject = AuditSubject("mine.csv", columns, x, 2, labels=labels)
     few, more = (audit(subject, replace(PLAN, known=k, rows=600), _silent) for k in (5, 10))
     (unjudged,), (judged,) = few.defenses, more.defenses
+    assert unjudged.leak is not None
     assert unjudged.leak < 0.2
     assert unjudged.untested == (
         "not tested: lmmse_rescaled, made for it, learnt from 5 known rows: known = 10 in [audit] of a "
@@ -78,5 +79,6 @@ def test_no_defence_is_judged_by_what_a_few_rows_teach(monkeypatch: pytest.Monke
     )
     assert not few.fitting
     assert "Not tested, since no attack made for them had what it needs: label_only." in recommendation(few)
+    assert judged.leak is not None
     assert judged.leak > 0.9
     assert not judged.untested
