@@ -12,8 +12,8 @@ from vflens.errors import ConfigError, StorageError
 from vflens.storage.files import write_whole
 from vflens.storage.json_file import in_words, read_as
 
-#: Settings that change no result of a run: places and deadlines.
 _version = cache(version)  # read anew for each of many clients it takes 2 ms
+#: Settings that change no result of a run: places and deadlines.
 _FREE = {"resume", "limits", "address", "insecure", "out", "tls", "metrics"}
 
 

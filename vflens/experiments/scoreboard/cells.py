@@ -218,18 +218,19 @@ def _results(place: Place, attacks: Keyed, scratch: str) -> Rows:
         return _run(place, attacks, scratch)
     except VflensError as error:
         if (whole := _failure(place, scratch)) is not None:
-            return [{"attack": name, "reason": str(whole), "refused": True} for name in attacks]
+            return [{"attack": name, "reason": whole, "refused": True} for name in attacks]
         if len(attacks) > 1:  # it is one of them that fails
             return [row for name, one in attacks.items() for row in _results(place, {name: one}, scratch)]
         return [{"attack": name, "reason": str(error), "refused": False} for name in attacks]
 
 
-def _failure(place: Place, scratch: str) -> VflensError | None:
+@lru_cache(maxsize=1)  # several attacks may fail, each alone
+def _failure(place: Place, scratch: str) -> str | None:
     """Why ``place`` does not run without attacks; None if it does."""
     try:
         _run(place, {}, scratch)
     except VflensError as error:
-        return error
+        return str(error)
     return None
 
 

@@ -62,3 +62,21 @@ def test_a_place_that_does_not_run_gives_its_own_reason(
     place = Place("digits", "vertical-lr", UNDEFENDED, 1, 200)
     rows = module.measured(place, keyed(place, names), scratch=str(tmp_path))
     assert {(row["reason"], row["refused"]) for row in rows} == {("the defence ends it", True)}
+
+
+def test_a_place_runs_alone_once_however_many_attacks_fail(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran: list[list[str]] = []
+
+    def fails(place: Place, attacks: Any, scratch: str) -> Rows:
+        ran.append(list(attacks))
+        if attacks:
+            raise ConfigError(f"{' and '.join(attacks)} ended it")
+        return []
+
+    monkeypatch.setattr(module, "_run", fails)
+    place = Place("digits", "vertical-lr", UNDEFENDED, 1, 200)
+    rows = module.measured(place, keyed(place, ["half", "zero"]), scratch=str(tmp_path))
+    assert ran == [["half", "zero"], [], ["half"], ["zero"]]
+    assert [row["reason"] for row in rows] == ["half ended it", "zero ended it"]
