@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 from google.protobuf.message import Message
 from hypothesis import given
@@ -104,3 +105,32 @@ def test_bytes_cut_short_are_refused(act: type[acts.Act[Any]]) -> None:
     data = _nested(bytes(2_000_000), 2)
     with pytest.raises(ProtocolError, match=r"^\d+ bytes are no \w+Request: use a peer of the same version$"):
         decode_request(RPCS[act], data[:-1])
+
+
+def _with(**wrong: Any) -> pb.Released:
+    """A released message whose one tensor is ``wrong``."""
+    right = {"name": "x", "dtype": "<f8", "shape": [1], "data": np.zeros(1).tobytes()}
+    return pb.Released(sender="b", point=pb.EMBEDDING, tensors=[pb.Tensor(**right | wrong)])
+
+
+_NAN = np.full(1, np.nan).tobytes()
+#: Replies that are well-formed and wrong, each by its act.
+_WRONG: dict[str, tuple[type[acts.Act[Any]], Message]] = {
+    "NaN in a step": (acts.Step, pb.StepReply(released=_with(data=_NAN))),
+    "NaN in a disclosure": (acts.Disclose, pb.Disclosures(released=[_with(data=_NAN)])),
+    "another precision": (acts.Forward, _with(dtype="<f2")),
+    "more numbers than bytes": (acts.Predict, _with(shape=[7])),
+    "a name without end": (acts.Step, pb.StepReply(released=_with(name="x" * 10**6, data=_NAN))),
+    "half a row": (acts.Epoch, pb.Order(rows=b"123")),
+    "a stage that is none": (acts.Rejoin, pb.Standing(stage="x" * 10**6)),
+    "a role that is none": (acts.Describe, pb.PartyInfo(name="b", role="king")),
+}
+
+
+@pytest.mark.parametrize("case", _WRONG)
+def test_who_sent_a_wrong_reply_is_named(case: str) -> None:
+    """A leader asks many parties at a time."""
+    act, reply = _WRONG[case]
+    with pytest.raises(ProtocolError, match=r"^the reply of 'b' is wrong: .") as refusal:
+        RPCS[act].read_reply(reply.SerializeToString(), "b")
+    assert len(str(refusal.value)) < 1_100

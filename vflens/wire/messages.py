@@ -58,9 +58,11 @@ class Rpc:
         Raises:
             ProtocolError: it is none.
         """
-        check_parts(data, self.reply)
         try:
+            check_parts(data, self.reply)
             return self.decode_reply(self.reply.FromString(data))
+        except ProtocolError as error:
+            raise ProtocolError(f"the reply of {party!r} is wrong: {from_peer(str(error))}") from None
         except DecodeError:
             raise ProtocolError(
                 f"party {party!r} answered with {counted(len(data), 'byte')} that are no "

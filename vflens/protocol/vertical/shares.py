@@ -249,11 +249,11 @@ def checked(
     if released is None:
         raise ProtocolError(f"party {sender!r} answered without its shares")
     check_origin(released, sender, point)
-    found = {name: (t.shape, t.dtype) for name, t in (released.tensors or {}).items()}
-    if found != {name: (shape, _WIRE) for name, shape in shapes.items()}:
+    found = {name: f"{t.shape} {t.dtype}" for name, t in (released.tensors or {}).items()}
+    due = {name: f"{shape} {_WIRE}" for name, shape in shapes.items()}
+    if found != due:
         raise ProtocolError(
-            f"{point} of {sender!r} in step {released.exchange.step} holds "
-            f"{counted(len(found), 'array')} {sorted(found)}: {sorted(shapes)} of 64-bit integers are due"
+            f"{point} of {sender!r} in step {released.exchange.step} hold {found}: {due} are due"
         )
     return {name: released.tensor(name).view(np.uint64) for name in shapes}
 
