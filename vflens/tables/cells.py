@@ -346,5 +346,5 @@ class TableFile:
 def _pattern(cells: Sequence[str], measured: bool) -> str:
     """A regular expression of ``cells``, a number in all its forms (-999,00), and ``measured`` by a unit."""
     forms = "|".join(re.escape(cell).replace(r"\.", "[.,]") for cell in cells)
-    before, after = (r"[^\d+−-]*", r"(?:\s*[^\d\s.,+−-]\S*)?") if measured else ("", "")
+    before, after = (r"[^\d+<>≤≥−-]*", r"(?:\s*[^\d\s.,+−-]\S*)?") if measured else ("", "")
     return rf"^\s*{before}(?:{forms})(?:\.0*|,0{{0,2}})?{after}\s*$"

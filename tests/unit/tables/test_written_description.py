@@ -18,6 +18,7 @@ from vflens.config import load_description
 from vflens.errors import ConfigError, DataError
 from vflens.experiments.run.check import check
 from vflens.experiments.run.own_tables import describe
+from vflens.tables.description import PartyFile
 from vflens.tables.files import read_party_table
 from vflens.tables.table import Table
 from vflens.types import Document
@@ -224,6 +225,14 @@ def test_a_placeholder_is_empty_with_a_decimal_comma_and_a_unit_too(tmp_path: Pa
     settings, _, table = _written(tmp_path, {"id": _ids(), "x": cells, "y": MIXED})
     assert settings["empty"] == {"x": ["999"]}
     assert table.features[:, 0].max() == 99.5
+
+
+def test_a_limit_is_no_placeholder(tmp_path: Path) -> None:
+    (tmp_path / "own.csv").write_text("id,x\na,<0.5 mg\nb,0.5 mg\nc,2 mg\n")
+    encode, empty = {"x": "number:below=half"}, {"x": ("0.5",)}
+    read = read_party_table(PartyFile(file=tmp_path / "own.csv", encode=encode, empty=empty, missing="mean"))
+    assert read.features[[0, 2], 0].tolist() == [0.25, 2.0]
+    assert read.features[1, 0] not in (0.25, 0.5)
 
 
 @pytest.mark.parametrize("name", ["Razem", "Итого", "Somme :", "Mittelwert"])

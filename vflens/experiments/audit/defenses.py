@@ -29,9 +29,8 @@ _IN_TRAINING = frozenset({"on_inputs", "on_embedding"})
 ATTACKED_MODELS = 3  # for every strength of every defence, and for attacks on training
 COST_MODELS = 20  # what a defence costs is measured on more: it takes no attack
 _ROWS = 300
-FEW_KNOWN = (
-    10  # known rows from which attacks learn anything: fewer mislead them, and hide what a defence leaves
-)
+#: Known rows that teach an attack enough: fewer mislead it, and hide what a defence leaves.
+FEW_KNOWN = 10
 
 
 @dataclass(frozen=True)
@@ -279,8 +278,8 @@ def _untested(bench: Bench, knowing: Sequence[str], tried: Sequence[str]) -> str
     if any(len(bench.known) >= FEW_KNOWN or not _learns(name) for name in ran):
         return ""
     if ran:
-        more = bench.plan.stated("known", FEW_KNOWN)
-        return f"not tested: {', '.join(ran)}, made for it, learnt from {len(bench.known)} known rows: {more}"
+        few, more = len(bench.known), bench.plan.stated("known", FEW_KNOWN)
+        return f"not tested: {', '.join(ran)}, made for it, learnt from {few} known rows: state {more}"
     if knowing:
         return f"not tested: {', '.join(sorted(knowing))}, made for it, could not run here"
     return "not tested: no installed attack is made for it"

@@ -74,7 +74,7 @@ def test_no_defence_is_judged_by_what_a_few_rows_teach(monkeypatch: pytest.Monke
     assert unjudged.leak is not None
     assert unjudged.leak < 0.2
     assert unjudged.untested == (
-        "not tested: lmmse_rescaled, made for it, learnt from 5 known rows: known = 10 in [audit] of a "
+        "not tested: lmmse_rescaled, made for it, learnt from 5 known rows: state known = 10 in [audit] of a "
         "description"
     )
     assert not few.fitting

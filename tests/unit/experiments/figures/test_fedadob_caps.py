@@ -29,6 +29,7 @@ from vflens.experiments.figures.fedadob.printed import (
 )
 from vflens.experiments.sweeps.pool import Pool
 from vflens.numerics.measures.intervals import spread
+from vflens.plugins.attack import FAIR_GUESS
 
 STUDY = studies.studies(FigureOptions(Pool(Path()), "quick"))[0]
 
@@ -56,6 +57,8 @@ def test_an_interval_over_attacked_rows_stands_on_the_page_of_one_seed() -> None
         "Over the attacked rows the 95 % interval of an MSE is ± 20 % of it in the median, ± 40 % at most."
     )
     assert _over_rows(rows) == [words]
+    guess = {**row(1, 0, FAIR_GUESS, 0.9, 0.5), "half_width": 0.5}  # each part of a page has it again
+    assert _over_rows([*rows, guess, guess]) == [words]
     assert _over_rows([row(1, 0, "pmc", 0.9, 0.4)]) == []
     (lenet, *_) = studies.studies(FigureOptions(Pool(Path()), "full"))
     assert (lenet.attacked, lenet.granted) == (200, 1000)

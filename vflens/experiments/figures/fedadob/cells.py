@@ -27,6 +27,7 @@ from vflens.experiments.sweeps.pool import Cell, Rows
 from vflens.experiments.sweeps.sweep import refusals, run_cell
 from vflens.numerics.measures.intervals import interval, spread
 from vflens.numerics.theory.fedadob import Cap
+from vflens.plugins.attack import FAIR_GUESS
 from vflens.registry import ATTACKS as INSTALLED
 from vflens.types import Phase
 from vflens.words import counted
@@ -88,8 +89,9 @@ def _apart(federation: Cell) -> list[Cell]:
 
 
 def _over_rows(scored: Rows) -> list[str]:
-    """A sentence on the intervals over attacked rows, which one seed has too."""
-    halves = [100 * r["half_width"] / r["error"] for r in scored if r.get("half_width") and r["error"]]
+    """A sentence on the intervals over attacked rows, which one seed has too; no blind guess counts."""
+    found = [r for r in scored if r.get("half_width") and r["error"] and r["attack"] != FAIR_GUESS]
+    halves = [100 * r["half_width"] / r["error"] for r in found]
     return halves and [
         "Over the attacked rows the 95 % interval of an MSE is "
         f"± {median(halves):.0f} % of it in the median, ± {max(halves):.0f} % at most."
