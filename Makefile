@@ -264,7 +264,7 @@ bench-guard: $(VENV)/.dev ## what costs over 1.15 times the processor time of th
 	$(BIN)/python -m benchmarks.guard --against $(or $(AGAINST),$(RELEASE)) $(if $(ONLY),--only $(ONLY))
 
 scoreboard: $(VENV)/.dev ## every attack against every defence: docs/scoreboard.md; resumes, JOBS=1 for one process
-	nice $(BIN)/python docs/scoreboard.py --jobs $(or $(JOBS),2)
+	$(IN_MEMORY) nice $(BIN)/python docs/scoreboard.py --jobs $(or $(JOBS),2)
 
 # Each command resumes, as long as the code stays: run it in a worktree of its own.
 PAGES := accuracy table4 table5 table6 table3 fig3 fig5 table7 table8

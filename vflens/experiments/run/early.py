@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from vflens.config import build_plugins
 from vflens.config.compatibility import check_place
+from vflens.errors import ConfigError
 from vflens.experiments.run.any_experiment import AnyPartiesExperiment
 from vflens.registry import ATTACKS
 from vflens.tables.table import Table
@@ -23,11 +24,25 @@ def refuse_early(experiment: AnyPartiesExperiment, tables: Mapping[str, Table]) 
         AlignmentError, DataError: of a protected training: its parties' tables have no common row, or one is
             unusable.
     """
-    roles = experiment.roles()
-    for table, party in experiment.seated():
-        ((_, attack),) = build_plugins(ATTACKS, [table])
-        check_place(table.called, attack, roles.get(party, Role.OPERATOR), party)
+    for error in misplaced(experiment).values():
+        raise error
     if experiment.training.is_protected:
         from vflens.experiments.run.vertical.check import check_numbers  # the code of every party
 
         check_numbers(experiment, tables)
+
+
+def misplaced(experiment: AnyPartiesExperiment) -> dict[str, ConfigError]:
+    """Why each attack that no party of ``experiment`` can have is refused, by its name there.
+
+    Raises:
+        PluginError, ConfigError: an attack is unknown or wrongly set.
+    """
+    roles, found = experiment.roles(), dict[str, ConfigError]()
+    for table, party in experiment.seated():
+        ((_, attack),) = build_plugins(ATTACKS, [table])
+        try:
+            check_place(table.called, attack, roles.get(party, Role.OPERATOR), party)
+        except ConfigError as error:
+            found[table.called] = error
+    return found

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from vflens.errors import ConfigError, VflensError
 from vflens.experiments.pages.cost import use_of
+from vflens.experiments.run.early import misplaced
 from vflens.experiments.run.loading import experiment_kind
 from vflens.experiments.run.run import begun
 from vflens.experiments.scoreboard.grid import Place, ScoreboardGrid
@@ -163,14 +164,17 @@ def measured(place: Place, attacks: Keyed, *, scratch: str) -> Rows:
     """Run ``attacks`` in one federation; a row for each result, and one with a ``reason`` for each attack
     without a result.
     """
-    early = _refusals(place, attacks, scratch)
-    left = {name: one for name, one in attacks.items() if name not in early}
-    rows = [{"attack": name, **refusal} for name, refusal in early.items()]
+    seatless = _seatless(place, attacks)
+    left = {name: one for name, one in attacks.items() if name not in seatless}
     remembered = REMEMBERED.set(_remembered(place.data, place.federation)[place.seed, place.sample])
     try:
-        rows += _results(place, left, scratch) if left else []
+        rows = _results(place, left, scratch) if left else []
     finally:
         REMEMBERED.reset(remembered)
+    refused = all(row.get("refused") for row in rows)  # or nothing ran: then a seat is not asked either
+    if seatless and refused and (whole := _refusal(place, scratch)):
+        seatless = {name: {"reason": whole, "refused": True} for name in seatless}
+    rows += [{"attack": name, **refusal} for name, refusal in seatless.items()]
     return [{**place._asdict(), "key": attacks[row["attack"]][0], **row} for row in rows]
 
 
@@ -180,26 +184,20 @@ def _remembered(data: str, federation: str) -> defaultdict[tuple[int, int], dict
     return defaultdict(dict)
 
 
-def _refusals(place: Place, attacks: Keyed, scratch: str) -> dict[str, Document]:
-    """Which of ``attacks`` are refused before a run, and why: all of them for the place's reason where that
-    is refused. Halves are asked, since few are.
-    """
+def _seatless(place: Place, attacks: Keyed) -> dict[str, Document]:
+    """Which of ``attacks`` no party of ``place`` can have, and why; none where one of them is wrongly set."""
     tables = [table for _, table in attacks.values() if table]
-    error = _refusal({**experiment_of(place.settings(), attacks), "attacks": tables}, scratch)
-    if error is None:
-        return {}
-    if (whole := _refusal(place.settings(), scratch)) is not None:
-        return {name: {"reason": str(whole), "refused": True} for name in attacks}
-    if len(attacks) == 1:
-        return {name: {"reason": str(error), "refused": False} for name in attacks}
-    names = list(attacks)
-    halves = names[: len(names) // 2], names[len(names) // 2 :]
-    first, second = (_refusals(place, {name: attacks[name] for name in half}, scratch) for half in halves)
-    return first | second
+    settings = {**experiment_of(place.settings(), attacks), "attacks": tables}
+    try:
+        found = misplaced(experiment_kind(settings).model_validate(settings))
+    except VflensError:
+        return {}  # a run says which one
+    return {name: {"reason": str(error), "refused": False} for name, error in found.items()}
 
 
-def _refusal(settings: Document, scratch: str) -> VflensError | None:
-    """Why the experiment of ``settings`` is refused before it runs; None if it is not."""
+def _refusal(place: Place, scratch: str) -> str | None:
+    """Why ``place`` is refused before it runs; None if it is not."""
+    settings = place.settings()
     with tempfile.TemporaryDirectory(dir=scratch) as home:
         try:
             dealt = begun(
@@ -208,20 +206,22 @@ def _refusal(settings: Document, scratch: str) -> VflensError | None:
             next(dealt)
             dealt.close()
         except VflensError as error:
-            return error
+            return str(error)
     return None
 
 
 def _results(place: Place, attacks: Keyed, scratch: str) -> Rows:
-    """The rows of one run, or of one each where an attack ends it."""
+    """The rows of one run; where an attack ends it, those of each half, until it is alone."""
     try:
         return _run(place, attacks, scratch)
     except VflensError as error:
         if (whole := _failure(place, scratch)) is not None:
             return [{"attack": name, "reason": whole, "refused": True} for name in attacks]
-        if len(attacks) > 1:  # it is one of them that fails
-            return [row for name, one in attacks.items() for row in _results(place, {name: one}, scratch)]
-        return [{"attack": name, "reason": str(error), "refused": False} for name in attacks]
+        if len(attacks) == 1:
+            return [{"attack": name, "reason": str(error), "refused": False} for name in attacks]
+        names = list(attacks)
+        halves = names[: len(names) // 2], names[len(names) // 2 :]
+        return [row for half in halves for row in _results(place, {n: attacks[n] for n in half}, scratch)]
 
 
 @lru_cache(maxsize=1)  # several attacks may fail, each alone

@@ -80,3 +80,23 @@ def test_a_place_runs_alone_once_however_many_attacks_fail(
     rows = module.measured(place, keyed(place, ["half", "zero"]), scratch=str(tmp_path))
     assert ran == [["half", "zero"], [], ["half"], ["zero"]]
     assert [row["reason"] for row in rows] == ["half ended it", "zero ended it"]
+
+
+def test_an_attack_that_ends_its_run_is_found_by_halves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ["half", "zero", "half_star", "lmmse", "ls", "cls", "rcc1", "rcc2"]
+    trained: list[list[str]] = []
+
+    def fails(place: Place, attacks: Any, scratch: str) -> Rows:
+        if "ls" in attacks:
+            raise ConfigError("ls ended it")
+        trained.append(list(attacks))
+        return [{"attack": name, "figure": 0.5} for name in attacks]
+
+    monkeypatch.setattr(module, "_run", fails)
+    place = Place("digits", "vertical-lr", UNDEFENDED, 2, 200)
+    rows = module.measured(place, keyed(place, names), scratch=str(tmp_path))
+    assert trained == [[], names[:4], ["cls"], names[6:]]
+    assert [row["attack"] for row in rows if "reason" in row] == ["ls"]
+    assert {row["attack"] for row in rows} == set(names)
