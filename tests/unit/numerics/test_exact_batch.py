@@ -222,6 +222,7 @@ def test_one_seed_one_answer() -> None:
     assert first.x.tobytes() == second.x.tobytes()
 
 
+@pytest.mark.facts
 def test_directions_that_depend_on_one_another_prove_nothing() -> None:
     """Two patterns of units gave one direction in the third of these batches."""
     drawn = np.random.default_rng(3)

@@ -70,6 +70,7 @@ def test_an_attack_that_is_gone_is_left_out_of_the_comparison(tmp_path: Any) -> 
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.facts
 def test_the_page_opens_with_ranks(page: Any, tmp_path: Any) -> None:
     """The first chart has a named mark for each defence; that of the ranks one for each attack, by error."""
     from playwright.sync_api import expect
