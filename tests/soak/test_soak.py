@@ -95,6 +95,7 @@ def test_two_kills() -> None:
     assert (found["ran"], found["failures"]) == (2, [])
 
 
+@pytest.mark.facts
 def test_a_party_that_is_killed_and_returns() -> None:
     found = returning.soak(60, number=1)
     assert (found["ran"], found["failures"]) == (1, [])
