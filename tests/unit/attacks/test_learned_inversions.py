@@ -287,6 +287,7 @@ def test_labels_that_say_enough_through_the_own_top_give_the_bottom_model_away()
     assert ((found - x) ** 2).mean() < 1e-3
 
 
+@pytest.mark.facts
 def test_so_they_do_with_other_peoples_rows() -> None:
     view, x = _cells()
     attack = Pcat(pseudo_clients=1, learner="lbfgs", learning_steps=200)

@@ -246,6 +246,7 @@ def test_a_guess_that_nobody_asked_for_has_no_row(tmp_path: Path) -> None:
     assert {row["attack"] for row in rows} == {"half_star"}
 
 
+@pytest.mark.facts
 def test_a_place_trains_once_for_all_that_read_and_once_for_each_that_sends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

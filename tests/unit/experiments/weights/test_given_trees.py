@@ -160,6 +160,7 @@ def _audited(tmp_path: Path, vflens: Run, model: Any) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.facts
 def test_early_stopping_ends_the_score_and_not_what_training_tells(tmp_path: Path, vflens: Run) -> None:
     """A file without the later trees is attacked alike."""
     model = _model()
