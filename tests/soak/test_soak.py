@@ -90,6 +90,7 @@ def test_a_message_that_logs_and_is_refused_is_a_failure(
         rounds.run(messages.Key("coordinator aggregates", "before", 1), 50)
 
 
+@pytest.mark.facts
 def test_two_kills() -> None:
     found = killing.soak(60, number=2)
     assert (found["ran"], found["failures"]) == (2, [])

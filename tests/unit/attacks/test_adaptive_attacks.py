@@ -265,6 +265,7 @@ def test_numbers_that_were_not_sent_are_no_zeros() -> None:
     assert _error(_found(WhiteBoxInversion(start="granted", **attack), view)) > 1e-3
 
 
+@pytest.mark.facts
 def test_the_least_number_that_was_sent_bounds_the_others() -> None:
     """One number is sent, of rows unlike the granted ones: what these suggest would have sent another one."""
     sparse = largest_numbers(np.random.default_rng(12).random((N, D)) @ WEIGHT.T + BIAS, 1 / W)

@@ -295,6 +295,7 @@ def test_so_they_do_with_other_peoples_rows() -> None:
     assert ((found - x) ** 2).mean() < 3e-3
 
 
+@pytest.mark.facts
 def test_a_pseudo_client_moves_along_with_a_top_that_learns_from_the_messages() -> None:
     """No model of the party is read: its top is learned again, from the embeddings and the own labels."""
     view, x = _cells(epochs=150)

@@ -88,7 +88,7 @@ def test_a_model_is_trained_once_and_read_once(work: Counter[str]) -> None:
 
 @pytest.mark.parametrize(
     "made",
-    first([messytables.hospital, messytables.bank, messytables.insurer]),
+    first([messytables.hospital, messytables.bank, messytables.insurer], 0),
     ids=lambda made: made.__name__,
 )
 def test_messy_tables_end_with_a_verdict(tmp_path: Path, work: Counter[str], made: Any) -> None:

@@ -57,6 +57,7 @@ def made(attack: str, figures: Sequence[float], defense: str = UNDEFENDED, **mor
     return [{**shared, "seed": seed, "figure": figure, **more} for seed, figure in enumerate(figures)]
 
 
+@pytest.mark.facts
 def test_a_defence_of_a_stranger_gets_a_rank_among_published_ones_and_is_not_run_again(
     mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

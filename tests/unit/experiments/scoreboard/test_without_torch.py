@@ -49,6 +49,7 @@ print("wmi" in explored(some, data="scoreboard.parquet", command="again"))
 """
 
 
+@pytest.mark.facts
 def test_without_torch_an_attack_is_ranked_among_those_that_need_it() -> None:
     run = subprocess.run([sys.executable, "-c", WITHOUT_TORCH], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr

@@ -229,6 +229,7 @@ def _trained() -> tuple[nn.Module, Array, Array]:
     return model, x, y
 
 
+@pytest.mark.facts
 def test_a_shadow_that_learned_finds_more_than_one_that_did_not(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both begin at granted rows of the same label, with the same top."""
     model, x, y = _trained()
