@@ -209,9 +209,9 @@ def test_every_page_is_whole(name: str, tiny: None, tmp_path: Path, finished: Pa
 
 @pytest.mark.facts
 def test_two_pages_of_one_experiment_share_its_cells(
-    tiny: None, tmp_path: Path, finished: Path, monkeypatch: pytest.MonkeyPatch
+    tiny: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    _, text = made("fao-table4", tmp_path, finished)
+    _, text = made("fao-table4", tmp_path)
     assert "kept = 0.5" in text
     assert "Paper only, not run here: AlexNet-CIFAR10, ResNet-CIFAR10, LeNet-ModelNet." in text
 
@@ -219,7 +219,7 @@ def test_two_pages_of_one_experiment_share_its_cells(
         raise AssertionError("computed again")
 
     monkeypatch.setattr("vflens.experiments.figures.fedadob.cells.run_cell", never)
-    facts, _ = made("fao-fig4", tmp_path, finished)
+    facts, _ = made("fao-fig4", tmp_path)
     assert facts["rows"] > 0
     table, figure = page("fao-table4", "quick"), page("fao-fig4", "quick")
     assert table.kept(tmp_path, "quick", 0) == figure.kept(tmp_path, "quick", 0)
