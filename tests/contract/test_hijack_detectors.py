@@ -85,6 +85,7 @@ def test_a_hijacked_run_raises_an_alarm_and_an_honest_one_none(tmp_path: Path, d
         assert ("HIJACKING SUSPECTED" in RunsPage([home]).panels({})["alarms"]) == bool(words)
 
 
+@pytest.mark.facts
 def test_a_hijack_with_labels_gets_past_the_guard(tmp_path: Path) -> None:
     """An honest training does so, and fsha does not."""
     hijacked = {**HIJACKED, "attacks": [{"name": "urvfl"}]}

@@ -70,6 +70,7 @@ SEVERAL = {
     ],
 )
 @pytest.mark.usefixtures("one_start")
+@pytest.mark.facts
 def test_processes_give_the_bits_of_one_process(tmp_path: Path, settings: dict[str, Any]) -> None:
     found = []
     for name in ("processes", "one"):

@@ -79,6 +79,7 @@ def test_a_tiny_scoreboard_resumes_keeps_its_results_and_says_what_they_mean(
     assert board.by_defense["passport"][0]["reason"].startswith("defence 'passport' at 'active' has nothing")
 
 
+@pytest.mark.facts
 def test_results_of_another_checkout_are_not_run_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
