@@ -68,14 +68,14 @@ def test_a_report_answers_on_the_first_screen(page: Page, tmp_path: Path, width:
     assert page.evaluate("document.documentElement.scrollWidth") == width
 
 
-@pytest.fixture(scope="module")
-def audited(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture
+def audited(few_defences: None, tmp_path: Path) -> Path:
     """The page of an audit of random rows."""
     rng = np.random.default_rng(0)
     columns = tuple(ColumnInfo(name, 0.0, 100.0) for name in ("age", "income"))
     subject = AuditSubject("mine.csv", columns, rng.uniform(size=(120, 2)), 3)
-    found = audit(subject, Plan(models=1, known=20, rows=30, seed=0), lambda *_: None)
-    file = tmp_path_factory.mktemp("audit") / "audit.html"
+    found = audit(subject, Plan(models=2, known=20, rows=120, seed=0), lambda *_: None)
+    file = tmp_path / "audit.html"
     write_audit(found, file)
     return file
 
