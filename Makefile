@@ -80,7 +80,7 @@ links:          ## in an unpacked source distribution, before tests and proto: l
 ifneq ($(shell test 0$(shell df --output=avail -k /dev/shm 2>/dev/null | tail -1 | tr -d " ") -gt 4000000 && echo room),)
 IN_MEMORY := TMPDIR=$${TMPDIR:-/dev/shm}
 endif
-test: $(VENV)/.dev      ## the whole test suite; it says first how long it takes here (WORKERS=2)
+test: $(VENV)/.dev      ## the test suite, each kind of test once; it says first how long it takes here (WORKERS=2)
 	$(IN_MEMORY) $(BIN)/python tests/timed.py $(BIN)/pytest -n $(or $(WORKERS),2) --dist worksteal -m "not facts" $(addprefix --ignore=,$(HOUSE))
 
 house: $(VENV)/.dev     ## tests that read this checkout's files: docs, structure, counts; make check runs them too
@@ -97,7 +97,7 @@ test-dearest: $(VENV)/.dev  ## the hundred dearest tests and what each proves: t
 	$(IN_MEMORY) PYTHONPATH=tests $(BIN)/pytest -q -n $(or $(WORKERS),2) --dist worksteal -m "not facts" -p dearest $(PATHS)
 	PYTHONPATH=tests $(BIN)/python tests/dearest.py
 
-facts: $(VENV)/.dev     ## slow facts: whole data sets, oracles on many systems, most faults
+facts: $(VENV)/.dev     ## slow facts: whole data sets, oracles on many systems, most faults, repetitions of a kind of test
 	$(IN_MEMORY) $(BIN)/pytest -n 2 --dist worksteal -m facts
 
 truth: $(VENV)/.dev     ## forty tables whose leak is known: what audits, runs, documents and thresholds say, beside what is true

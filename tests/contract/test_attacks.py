@@ -25,6 +25,7 @@ CLASSES: Mapping[str, type[Attack]] = {name: ATTACKS.get(name) for name in ALL}
 #: Those of softmax regression's columns; ``test_split_attacks.py`` has the others.
 NAMES = [n for n in ALL if holds(CLASSES[n])]
 LINEAR = [n for n in NAMES if issubclass(CLASSES[n], LinearAttack)]
+SLOW = {"grna": pytest.mark.facts}  # it trains, half a second in each test
 
 
 def test_registry_equals_the_files_on_disk() -> None:
@@ -51,7 +52,7 @@ def test_iterations_have_a_bound(name: str, field: str) -> None:
 
 
 class TestEveryAttack(AttackContract):
-    @pytest.fixture(params=[n for n in NAMES if n not in LINEAR])
+    @pytest.fixture(params=[pytest.param(n, marks=SLOW.get(n, ())) for n in NAMES if n not in LINEAR])
     def attack(self, request: pytest.FixtureRequest) -> Attack:
         return CLASSES[request.param]()
 

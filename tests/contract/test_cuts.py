@@ -35,9 +35,15 @@ ROWS: dict[str, Any] = {
 @pytest.mark.parametrize(
     "changes",
     [
-        {**TILES, "model": {"architecture": "cnn", "cut": 1, "combine": "concatenate"}},
+        pytest.param(
+            {**TILES, "model": {"architecture": "cnn", "cut": 1, "combine": "concatenate"}},
+            marks=pytest.mark.facts,
+        ),
         {**HALVES, "model": {"architecture": "cnn", "cut": 1}, "defenses": PASSPORTS},
-        {**ROWS, "model": {"architecture": "dcn", "width": 8, "hidden": [8, 8], "cut": 1}},
+        pytest.param(
+            {**ROWS, "model": {"architecture": "dcn", "width": 8, "hidden": [8, 8], "cut": 1}},
+            marks=pytest.mark.facts,
+        ),
     ],
     ids=["side by side, labels alone", "sum, passports", "cross and deep"],
 )

@@ -81,6 +81,7 @@ def test_processes_give_the_bits_of_one_process(tmp_path: Path, parties: dict[st
 
 
 @pytest.mark.usefixtures("one_start")
+@pytest.mark.facts
 def test_protected_training_over_mutual_tls_gives_the_bits_of_one_process(tmp_path: Path) -> None:
     found = {}
     attacks = [{"name": name} for name in ("half_star", "zero")]

@@ -15,6 +15,7 @@ from horizontal import deal as deal_clients
 from horizontal import federation as clients_federation
 from laboratory import close, deal, experiment, federation, let_go_later
 from oneprocess import LocalFederation
+from thinned import first
 
 from vflens.clients.horizontal.splitfed_rounds import SplitFedRounds
 from vflens.clients.vertical.clear.passive import ClearPassive
@@ -64,7 +65,7 @@ def _received(home: Path) -> list[Any]:
     return [r for r in journal.read(home / "passive/transcript") if r.point is Point.GRADIENT]
 
 
-@pytest.mark.parametrize("detector", ["split_guard", "gradient_scrutinizer"])
+@pytest.mark.parametrize("detector", first(["split_guard", "gradient_scrutinizer"]))
 def test_a_hijacked_run_raises_an_alarm_and_an_honest_one_none(tmp_path: Path, detector: str) -> None:
     for name, settings in (("honest", HONEST), ("hijacked", HIJACKED)):
         home = tmp_path / name
@@ -84,6 +85,7 @@ def test_a_hijacked_run_raises_an_alarm_and_an_honest_one_none(tmp_path: Path, d
         assert ("HIJACKING SUSPECTED" in RunsPage([home]).panels({})["alarms"]) == bool(words)
 
 
+@pytest.mark.facts
 def test_a_hijack_with_labels_gets_past_the_guard(tmp_path: Path) -> None:
     """An honest training does so, and fsha does not."""
     hijacked = {**HIJACKED, "attacks": [{"name": "urvfl"}]}

@@ -16,6 +16,7 @@ from laboratory import THREE, federation, let_go_later
 from mutants import KINDS
 from nonempty import nonempty
 from oneprocess import LocalFederation
+from thinned import thinned
 
 from vflens.clients.data_party import DataParty
 from vflens.coordinator.vertical import coordinator
@@ -173,7 +174,7 @@ def waits(
     return clock.now
 
 
-@pytest.mark.parametrize("kind", TRAININGS)
+@pytest.mark.parametrize("kind", thinned([(kind,) for kind in TRAININGS]))
 def test_no_data_party_ends_a_training_that_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stepped: Callable[[LocalFederation], Stepped], kind: str
 ) -> None:
@@ -184,7 +185,7 @@ def test_no_data_party_ends_a_training_that_goes_on(
         assert waits(local, stepped(local), name, monkeypatch, 1_000) >= EPOCHS, name
 
 
-@pytest.mark.parametrize("kind", TRAININGS)
+@pytest.mark.parametrize("kind", thinned([(kind,) for kind in TRAININGS]))
 def test_every_data_party_ends_a_training_that_stands_still(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stepped: Callable[[LocalFederation], Stepped], kind: str
 ) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from thinned import thinned
 
 from vflens import attacks
 from vflens.plugins.attack import LinearAttack
@@ -35,7 +36,7 @@ WIDE = [
 ]
 
 
-@pytest.mark.parametrize(("name", "d", "params"), WIDE + SEARCHES)
+@pytest.mark.parametrize(("name", "d", "params"), thinned(WIDE + SEARCHES, 3))
 def test_a_million_rows_stay_under_a_gibibyte(name: str, d: int, params: dict[str, Any]) -> None:
     few, many = (_peak(name, d, n, params) for n in (FEW, MANY))
     assert many + (ROWS - MANY) * (many - few) / (MANY - FEW) < ROOM

@@ -11,6 +11,7 @@ import pytest
 from accidents import Around, Faulty, Interrupted, Outcome, lose_reply, lose_request, rebuild
 from laboratory import SYNTHETIC, THREE, close, estimates, federation, trained, transcripts
 from oneprocess import LocalFederation
+from thinned import first, thinned
 
 from vflens.errors import UnavailableError
 from vflens.member.suspicions import check_defenses
@@ -113,7 +114,7 @@ CALLS = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "act"), CALLS, ids=lambda value: getattr(value, "__name__", value))
+@pytest.mark.parametrize(("kind", "act"), thinned(CALLS), ids=lambda value: getattr(value, "__name__", value))
 def test_a_callee_that_dies_around_each_answer(
     tmp_path: Path, undisturbed: Callable[[str], Result], kind: str, act: type[Act[Any]]
 ) -> None:
@@ -178,7 +179,7 @@ LOST = [("lr", "coordinator", Predict), ("split", "coordinator", Predict), ("dir
 
 
 @pytest.mark.parametrize("fault", [lose_request, lose_reply])
-@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize("number", first([1, 2]))
 @pytest.mark.parametrize("lost", LOST, ids=lambda d: d[0])
 def test_a_living_party_repeats_a_request_that_failed(
     tmp_path: Path, undisturbed: Callable[[str], Result], lost: tuple[Any, ...], number: int, fault: Any
@@ -225,7 +226,7 @@ LIVING = [
 ]
 
 
-@pytest.mark.parametrize("death", LIVING, ids=lambda d: f"{d[0]}-{d[2]}")
+@pytest.mark.parametrize("death", thinned([(death,) for death in LIVING], 3), ids=lambda d: f"{d[0]}-{d[2]}")
 def test_the_others_live_on_while_one_comes_back(
     tmp_path: Path, undisturbed: Callable[[str], Result], death: tuple[str, str, str, int]
 ) -> None:

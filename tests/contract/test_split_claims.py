@@ -16,6 +16,7 @@ from accidents import over_grpc, rebuild_all, train_until
 from laboratory import close, federation, finish, same, trained, transcripts
 from oneprocess import LocalFederation
 from scipy.stats import chi2, entropy
+from thinned import thinned
 
 from vflens.clients.vertical.aligned_run import AlignedRun
 from vflens.clients.vertical.party import VerticalParty
@@ -108,7 +109,7 @@ def _undefended(local: LocalFederation, summed: Released) -> dict[str, Array]:
     }
 
 
-@pytest.mark.parametrize(("name", "role", "hook"), CASES)
+@pytest.mark.parametrize(("name", "role", "hook"), thinned(CASES, 3))
 def test_a_defence_on_a_real_exchange(tmp_path: Path, name: str, role: Role, hook: str) -> None:
     local = _defended(tmp_path, name, role)
     embedding, summed, gradient = _exchanged(local)
@@ -160,7 +161,7 @@ def _beside_each_other() -> list[list[dict[str, Any]]]:
     return [one + [d for d in other if d not in one] for one, other in pairs]
 
 
-@pytest.mark.parametrize("defenses", _beside_each_other())
+@pytest.mark.parametrize("defenses", thinned([(defenses,) for defenses in _beside_each_other()], 3))
 def test_both_links_and_a_restart_give_the_same_bits(tmp_path: Path, defenses: list[dict[str, Any]]) -> None:
     straight, broken = (_trained(tmp_path / str(a), defenses, accident=a) for a in (False, True))
     assert straight == broken

@@ -21,7 +21,7 @@ from nonempty import nonempty
 from oneprocess import LocalFederation
 from splitcases import CONCATENATED, DIRECT, MODEL, PLACES, SETTINGS, STALE
 from stubparty import short_folder
-from thinned import thinned
+from thinned import first, thinned
 
 from vflens.clients.vertical.aligned_run import AlignedRun
 from vflens.clients.vertical.party import VerticalParty
@@ -70,6 +70,7 @@ SEVERAL = {
     ],
 )
 @pytest.mark.usefixtures("one_start")
+@pytest.mark.facts
 def test_processes_give_the_bits_of_one_process(tmp_path: Path, settings: dict[str, Any]) -> None:
     found = []
     for name in ("processes", "one"):
@@ -106,7 +107,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Out
 MOMENTS = (3, 5)
 
 
-@pytest.mark.parametrize(("moment", "who", "place"), thinned(product(MOMENTS, REBUILD, PLACES)))
+@pytest.mark.parametrize(("moment", "who", "place"), thinned(product(MOMENTS, REBUILD, PLACES), 5))
 def test_a_party_rebuilt_in_training_changes_nothing(
     tmp_path: Path, undisturbed: Callable[[str], Outcome], place: str, who: str, moment: int
 ) -> None:
@@ -121,7 +122,7 @@ def test_a_party_rebuilt_in_training_changes_nothing(
     assert outcome(local, tmp_path) == undisturbed(place)
 
 
-@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("place", first(PLACES))
 @pytest.mark.parametrize("moment", [5, 9])  # in an epoch that is kept; in one that is left out
 def test_a_sampled_transcript_keeps_whole_epochs(
     tmp_path: Path, undisturbed: Callable[[str], Outcome], place: str, moment: int
@@ -147,7 +148,7 @@ def test_a_sampled_transcript_keeps_whole_epochs(
     close(local)
 
 
-@pytest.mark.parametrize(("who", "place"), thinned(product(REBUILD, WIRED)))
+@pytest.mark.parametrize(("who", "place"), thinned(product(REBUILD, WIRED), 3))
 def test_the_same_over_grpc(
     tmp_path: Path, undisturbed: Callable[[str], Outcome], place: str, who: str
 ) -> None:
@@ -337,8 +338,12 @@ def test_a_model_that_trains_alone_stays_below_the_federation(tmp_path: Path) ->
     assert trained(local)
 
 
+FOUR_TILES = pytest.param(["a", "b", "c", "d"], 2, 2, marks=pytest.mark.facts)
+
+
 @pytest.mark.parametrize(
-    ("passive", "rows", "columns"), [(["p"], 1, 1), (["a", "b"], 1, 2), (["a", "b", "c", "d"], 2, 2)]
+    ("passive", "rows", "columns"),
+    [(["p"], 1, 1), (["a", "b"], 1, 2), FOUR_TILES],
 )
 def test_an_active_party_with_labels_alone_trains_on_tiles(
     tmp_path: Path, passive: list[str], rows: int, columns: int

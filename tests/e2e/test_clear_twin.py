@@ -76,6 +76,7 @@ def test_a_resumed_run_has_it_too(tmp_path: Path, expected: dict[Name, float]) -
     assert figures(read_run(home)) == expected
 
 
+@pytest.mark.facts
 def test_a_run_interrupted_during_its_training_goes_on(
     tmp_path: Path, expected: dict[Name, float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -108,6 +109,7 @@ def test_the_twin_of_a_number_differs_by_rounding_alone(tmp_path: Path) -> None:
     assert "RMSE, trained in the clear" in page
 
 
+@pytest.mark.facts
 def test_the_twin_of_two_classes_is_the_same_training(tmp_path: Path) -> None:
     """The parameters of shares are those of softmax at half the rate and twice the penalty; at the whole rate
     they differ by far more.

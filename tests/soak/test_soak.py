@@ -90,11 +90,13 @@ def test_a_message_that_logs_and_is_refused_is_a_failure(
         rounds.run(messages.Key("coordinator aggregates", "before", 1), 50)
 
 
+@pytest.mark.facts
 def test_two_kills() -> None:
     found = killing.soak(60, number=2)
     assert (found["ran"], found["failures"]) == (2, [])
 
 
+@pytest.mark.facts
 def test_a_party_that_is_killed_and_returns() -> None:
     found = returning.soak(60, number=1)
     assert (found["ran"], found["failures"]) == (1, [])

@@ -146,6 +146,7 @@ def test_sides_are_those_of_all_patterns_of_signs() -> None:
     assert np.abs(found - _expected(sizes, 0.45, mean, precision)).max() < 0.05
 
 
+@pytest.mark.facts
 def test_signs_are_undone_to_what_exhaustion_leaves() -> None:
     """A linear bottom: sizes are exact. What ignores the signs errs more than a blind guess."""
     centre = GRANTED.mean()
@@ -247,6 +248,7 @@ def test_a_secret_layer_is_learned_and_inverted() -> None:
     assert _error(_found(AveragedInversion(steps=1000), view)) > 0.5 * blind
 
 
+@pytest.mark.facts
 def test_numbers_that_were_not_sent_are_no_zeros() -> None:
     """8 of 12 numbers are sent: more than the 6 columns, so that those alone give the row."""
     h = X[M:] @ WEIGHT.T + BIAS
@@ -263,6 +265,7 @@ def test_numbers_that_were_not_sent_are_no_zeros() -> None:
     assert _error(_found(WhiteBoxInversion(start="granted", **attack), view)) > 1e-3
 
 
+@pytest.mark.facts
 def test_the_least_number_that_was_sent_bounds_the_others() -> None:
     """One number is sent, of rows unlike the granted ones: what these suggest would have sent another one."""
     sparse = largest_numbers(np.random.default_rng(12).random((N, D)) @ WEIGHT.T + BIAS, 1 / W)
@@ -279,6 +282,7 @@ def test_the_least_number_that_was_sent_bounds_the_others() -> None:
     assert beyond(_found(MaskedInversion(noise=1e-4, steps=2000), _predicted(sparse))) < 0.02
 
 
+@pytest.mark.facts
 def test_a_server_inverts_what_was_granted_as_a_party_inverts_predictions() -> None:
     """The same rows and embeddings, of a client."""
     clean, rng = X @ WEIGHT.T + BIAS, np.random.default_rng(13)
@@ -291,6 +295,7 @@ def test_a_server_inverts_what_was_granted_as_a_party_inverts_predictions() -> N
         np.testing.assert_array_equal(_by_grant(attack, h), _found(attack, _predicted(h[M:])))
 
 
+@pytest.mark.facts
 def test_a_server_takes_the_noise_from_the_granted_rows() -> None:
     """One embedding of each row: the closed form under the noise that granted rows show."""
     clean = X @ WEIGHT.T + BIAS

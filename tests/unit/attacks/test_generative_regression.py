@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from inversionview import recorded_view
 from laboratory import federation, figures
@@ -102,6 +103,7 @@ def test_the_misfit_is_the_distance_of_the_models_scores() -> None:
     np.testing.assert_allclose(squares, (((guess - x) @ system.A.T) ** 2).sum(axis=1), rtol=1e-9)
 
 
+@pytest.mark.facts
 def test_of_a_split_network_it_learns_through_both_models() -> None:
     """The target's bottom was disclosed; the own top gives the scores of the embeddings received."""
     network = SplitNetwork(architecture="mlp", width=12, top=(), precision="float64")

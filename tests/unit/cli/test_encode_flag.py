@@ -14,6 +14,7 @@ def test_a_kind_names_its_column(refused: Refused, flag: str) -> None:
     assert sentence == f"--encode {flag!r}: give COLUMN=KIND, such as job=one_hot or opened=date"
 
 
+@pytest.mark.usefixtures("few_defences")
 def test_columns_of_text_are_audited(tmp_path: Path, vflens: Run) -> None:
     rows = [f'{i},"€ {i * 97 % 13},000",0{i % 7 + 1}/02/2024,{"ab"[i % 2]}\n' for i in range(80)]
     (tmp_path / "own.csv").write_text("id,income,opened,kind\n" + "".join(rows))

@@ -67,6 +67,7 @@ def test_all_flaws_are_noted_before_the_first_refusal(tmp_path: Path, vflens: Ru
         assert words in ended.err
 
 
+@pytest.mark.usefixtures("few_defences")
 def test_an_audit_notes_it_and_its_page_and_document_have_it(table: Path, vflens: Run) -> None:
     page = table.with_name("audit.html")
     ended = vflens("audit", table, *AUDIT, "--columns", "x,y", "--out", page, "--json")

@@ -331,6 +331,7 @@ def _guessing_error(keys: Array) -> float:
     return float(((keys[half:] - keys[:half].mean(axis=0)) ** 2).mean())
 
 
+@pytest.mark.facts
 def test_a_key_is_guessed_no_better_than_claimed_and_broken_keys_are() -> None:
     """Means drawn from a shorter range, or the same in every run, fail the claim."""
     passport = Passport(largest_mean=10.0, sigma=1.0)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from thinned import first
 from torch import Tensor, nn
 
 from vflens.defenses.passport import Passport
@@ -63,6 +64,10 @@ CASES = [
 ]
 
 
+#: Every third of them; the others are slow facts.
+SOME = [c if n % 3 == 0 else c._replace(marks=[pytest.mark.facts]) for n, c in enumerate(CASES)]
+
+
 def _on_meta(network: SplitNetwork, shape: tuple[int, ...], classes: int) -> tuple[nn.Module, nn.Module]:
     """Both halves without numbers, for two parties whose embeddings are combined."""
     columns = _columns(shape)
@@ -85,7 +90,7 @@ def _counted(module: nn.Module, x: Tensor) -> tuple[Tensor, Size]:
     return out, Size(sum(p.numel() for p in module.parameters()), sum(seen))
 
 
-@pytest.mark.parametrize(("network", "shape"), CASES)
+@pytest.mark.parametrize(("network", "shape"), SOME)
 def test_widths_and_sizes_are_those_of_the_modules(network: SplitNetwork, shape: tuple[int, ...]) -> None:
     columns, width = _columns(shape), network.embedding_width(_columns(shape))
     lower, upper = _on_meta(network, shape, 3)
@@ -354,7 +359,7 @@ def test_a_passport_stands_in_the_place_of_the_batch_norm_behind_its_layer(setti
         ({"architecture": "resnet18", "cut": 8}, (3, 8, 8)),
     ],
 )
-@pytest.mark.parametrize("wrap", [False, True])
+@pytest.mark.parametrize("wrap", first([True, False]))
 def test_every_architecture_trains_on_the_configured_device(
     monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any], shape: tuple[int, ...], device: str, wrap: bool
 ) -> None:

@@ -6,6 +6,7 @@ import ast
 import os
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -51,16 +52,21 @@ def _imported(module: str, found: set[str] | None = None) -> set[str]:
     if module in found or (module.startswith("vflens") and file is None):
         return found  # known, or a name in a module
     found.add(module)
-    for node in ast.parse(file.read_text(encoding="utf-8")).body if file else ():
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom):
-            names = [str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)]
-        else:
-            names = []
-        for name in names:
-            _imported(name, found)
+    for name in _head(file) if file else ():
+        _imported(name, found)
     return found
+
+
+@cache
+def _head(file: Path) -> list[str]:
+    """The names that a file imports at its head."""
+    names: list[str] = []
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names += [str(node.module), *(f"{node.module}.{alias.name}" for alias in node.names)]
+    return names
 
 
 def test_without_torch_every_plug_in_loads_or_names_the_extra() -> None:

@@ -56,8 +56,8 @@ def test_what_is_shown_is_scores_and_can_be_read(variant: Variant, k: int) -> No
     ("variant", "k", "least"),
     [
         ("privee", 2, 1.0),
-        ("privee", 5, 1.0),
-        ("privee", 10, 1.0),
+        pytest.param("privee", 5, 1.0, marks=pytest.mark.facts),
+        pytest.param("privee", 10, 1.0, marks=pytest.mark.facts),
         ("privee++", 2, 1.0),
         ("privee++", 10, 0.9),
     ],
@@ -74,6 +74,7 @@ def test_scores_are_found_from_products_alone(variant: Variant, k: int, least: f
         assert (right == explained).mean() >= 0.98
 
 
+@pytest.mark.facts
 def test_numbers_of_other_rows_explain_nothing() -> None:
     s, known = _scores(10, 1), factors("privee", 10, 0.1)
     v = multiplied(s, known.drawn(np.random.default_rng(11)))

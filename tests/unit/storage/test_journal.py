@@ -312,7 +312,7 @@ _JSON = st.recursive(
 
 
 @given(data=st.data())
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_a_line_says_it_is_read_or_refused(tmp_path: Path, data: st.DataObject) -> None:
     """A line of ours with something else at some place, or bytes flipped in it."""
     folder = tmp_path / "log"

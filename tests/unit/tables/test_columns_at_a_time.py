@@ -170,6 +170,7 @@ def test_no_space_for_numbers_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> 
         shelf.put("a", np.zeros(3))
 
 
+@pytest.mark.facts
 def test_long_texts_are_not_held_for_many_rows() -> None:
     """Numbers are joined all the same; notes of 20 KB in 16,384 rows would take 330 MB."""
     note, number = pa.array(["x" * 20_000] * 20), pa.array(["1.5"] * 20)

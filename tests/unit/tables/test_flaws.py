@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from thinned import thinned
 
 from vflens.errors import DataError
 from vflens.tables.description import PartyFile
@@ -120,7 +121,7 @@ SENTENCES: list[tuple[str, list[str], str, bool]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("kind", "cells", "sentence", "refused"), SENTENCES)
+@pytest.mark.parametrize(("kind", "cells", "sentence", "refused"), thinned(SENTENCES))
 def test_every_sentence(tmp_path: Path, kind: str, cells: list[str], sentence: str, refused: bool) -> None:
     found = _check(tmp_path, x=cells, y=FINE)
     flaw = next(f for f in found.flaws if f.kind == kind)

@@ -191,7 +191,7 @@ def test_columns_whose_names_begin_alike_stay_apart(tmp_path: Path) -> None:
 @pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_a_file_of_many_chunks_is_read_as_row_by_row(tmp_path: Path, suffix: str) -> None:
     """By Python's own csv reader: rows with gaps leave, codes and numbers stay with their rows."""
-    rng, n = np.random.default_rng(8), 150_000
+    rng, n = np.random.default_rng(8), 70_000
     cells = {
         "x": ["" if u < 0.01 else repr(u) for u in rng.random(n).tolist()],
         "job": [["", "clerk", "cook", "admin"][i] for i in rng.choice(4, n, p=[0.01, 0.4, 0.3, 0.29])],

@@ -41,6 +41,7 @@ def _described(table: Path, plan: str, more: str = "") -> Path:
     return file
 
 
+@pytest.mark.usefixtures("few_defences")
 def test_an_audit_reads_its_plan_from_the_description(table: Path, tmp_path: Path, vflens: Run) -> None:
     file = _described(table, f"[audit]\n{AUDIT}")
     of_file = vflens("audit", file, "--json", "--out", tmp_path / "a.html")
@@ -57,6 +58,7 @@ def test_an_audit_reads_its_plan_from_the_description(table: Path, tmp_path: Pat
     assert one["attacks"] == other["attacks"]
 
 
+@pytest.mark.usefixtures("few_defences")
 def test_a_flag_stands_before_the_plan_and_one_aim_replaces_the_other(
     table: Path, tmp_path: Path, vflens: Run
 ) -> None:
@@ -138,6 +140,7 @@ def test_a_release_refuses_what_it_does_not_read_of_a_description(table: Path, v
     assert "choose refuse or drop_row" in ended.err.replace("\n", " ")
 
 
+@pytest.mark.usefixtures("few_defences")
 def test_a_list_of_bounds_is_one_for_each_column(table: Path, tmp_path: Path, vflens: Run) -> None:
     plan = '[release]\nmechanism = "bounded"\nlambda = 1\nlower = [-3, -4]\nupper = 5\n'
     ended = vflens("release", _described(table, plan), "--out", tmp_path / "r.csv", "--json")

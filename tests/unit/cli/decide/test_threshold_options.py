@@ -147,6 +147,7 @@ def test_arrays_of_others_are_judged_by_numbers_of_columns(
     assert sentence == "column '2' is none of the arrays: count them from 0 to 1"
 
 
+@pytest.mark.usefixtures("few_defences")
 def test_an_audit_is_judged_on_the_plan(vflens: Run, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     table = "id,age,income\n" + "".join(

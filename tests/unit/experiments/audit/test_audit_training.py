@@ -349,6 +349,7 @@ def _contradictions(fitting: Sequence[Chosen], board: dict[str, tuple[str, str]]
     return [d for d in recommended if any(text.startswith(wrong) for text in board[d])]
 
 
+@pytest.mark.facts
 def test_the_audit_never_contradicts_the_scoreboard(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     board = _on_the_board(monkeypatch, tmp_path)
     assert board["withhold_parameters"][0].startswith("hides nothing (clear_columns")

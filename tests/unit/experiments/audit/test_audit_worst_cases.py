@@ -173,6 +173,7 @@ def test_pixels_have_no_worst_case() -> None:
     assert (record.worst_cases, record.tolerance, worst_cases(record)) == ((), {}, [])
 
 
+@pytest.mark.usefixtures("few_defences")
 def test_the_command_tells_worst_cases_and_keeps_the_rows(tmp_path: Path, vflens: Run) -> None:
     given: list[Any] = ["--classes", 2, "--columns", "age,income", "--models", 1, "--tolerance", "income=5"]
     given += ["--known", 20, "--out", tmp_path / "a.html"]

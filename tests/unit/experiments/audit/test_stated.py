@@ -90,6 +90,7 @@ def test_a_threshold_names_the_rows_of_the_plan(audited: Cli) -> None:
     assert "state --rows 120, or allow more" in noted
 
 
+@pytest.mark.usefixtures("few_defences")
 def test_python_names_the_argument() -> None:
     """Every sentence that it shows, not the recommendation alone."""
     rng = np.random.default_rng(0)

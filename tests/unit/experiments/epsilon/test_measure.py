@@ -46,7 +46,7 @@ def _measured(
         ("label_dp", {"epsilon": 1.0, "columns": 2}, None, 600, 0.5),
         ("label_dp", {"epsilon": 3.0, "columns": 5}, None, 600, 0.5),
         ("grad_perturb", {"epsilon": 2.0, "columns": 2}, None, 600, 0.3),
-        ("dp_gaussian", {"level": 2.0}, 2, 100, 0.3),
+        pytest.param("dp_gaussian", {"level": 2.0}, 2, 100, 0.3, marks=pytest.mark.facts),
     ],
 )
 def test_a_true_claim_is_exceeded_no_oftener_than_the_confidence_says(

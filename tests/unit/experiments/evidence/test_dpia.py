@@ -258,6 +258,7 @@ def test_a_wrong_declaration_is_refused(
 # --- other sources
 
 
+@pytest.mark.usefixtures("few_defences")
 def test_an_audit_is_a_source(vflens: Run, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     table = "id,age,income\n" + "".join(

@@ -44,7 +44,7 @@ def test_it_says_of_a_column_what_a_threshold_decides(found: list[tuple[float, i
 def test_noise_on_membership_is_rarely_beyond_a_guess() -> None:
     """60 attacks that guess pairs of 100 rows: at most 2.5 % of draws say that one can reconstruct."""
     rng = np.random.default_rng(1)
-    draws = rng.binomial(100, 0.5, size=(400, 60)) / 100
+    draws = rng.binomial(100, 0.5, size=(200, 60)) / 100
     beyond = 0
     for draw in draws:
         pairs = with_tries(
@@ -53,7 +53,7 @@ def test_noise_on_membership_is_rarely_beyond_a_guess() -> None:
         )
         states = {m.state for m in measured([Findings(found=pairs)])}
         beyond += State.FOUND in states
-    assert beyond <= 0.025 * 400 + 3 * (0.025 * 0.975 * 400) ** 0.5
+    assert beyond <= 0.025 * 200 + 3 * (0.025 * 0.975 * 200) ** 0.5
 
 
 @pytest.mark.parametrize("failed", [{}, {"broken": "it broke"}], ids=["all ran", "one failed"])

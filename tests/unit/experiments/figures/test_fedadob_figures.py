@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from thinned import first
 
 from vflens.errors import ConfigError, DataError
 from vflens.experiments.figures import FigureOptions, Size, figures, page, reproduce
@@ -52,6 +53,9 @@ from vflens.types import Setting
 
 pytest.importorskip("torch")
 NAMES = [name for name in figures() if name.startswith("fao-")]
+#: A page of each kind that has no test of its own: pictures, clicks, seconds. Ablations take longer.
+KINDS = ("fao-fig5", "fao-fig6", "fao-table7")
+PAGES = [*KINDS, *(name for name in NAMES if name not in (*KINDS, "fao-table4", "fao-fig4"))]
 FEW = {"steps": 2, "starts": 1}
 EFFORT = dict.fromkeys(("cafe", "wmi", "wmi:granted", "wmi:joint"), FEW)
 EFFORT |= {name: {"learning_steps": 1} for name in ("inverse_network", "inverse_network:moments")}
@@ -174,7 +178,7 @@ def test_table_3_has_both_of_its_attacks(tiny: None, tmp_path: Path, finished: P
     assert "BMI under SplitFed as printed has error" in text
 
 
-@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("fao-table4", "fao-fig4")])
+@pytest.mark.parametrize("name", first(PAGES, len(KINDS)))
 def test_every_page_is_whole(name: str, tiny: None, tmp_path: Path, finished: Path) -> None:
     facts, text = made(name, tmp_path, finished)
     refused = [n for n in facts["notes"] if "refused" in n or "failed" in n or "skipped" in n]
@@ -203,6 +207,7 @@ def test_every_page_is_whole(name: str, tiny: None, tmp_path: Path, finished: Pa
         assert text.count("data:image/png;base64,") >= 6 * 3
 
 
+@pytest.mark.facts
 def test_two_pages_of_one_experiment_share_its_cells(
     tiny: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -66,6 +66,7 @@ def test_a_chart_saves_itself_as_svg(page: Page, tmp_path: Path) -> None:
     assert len("".join(root.itertext())) > 20, "its texts"
 
 
+@pytest.mark.facts
 def test_paper_has_every_chart(page: Page, tmp_path: Path) -> None:
     report(write_run(tmp_path / "demo"))
     page.goto((tmp_path / "report.html").as_uri())

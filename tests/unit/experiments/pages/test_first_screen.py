@@ -10,6 +10,7 @@ from axe import serious
 from browser import chromium, page
 from playwright.sync_api import Page
 from runfolder import metric, scores, write_party, write_run
+from thinned import first
 
 from vflens.experiments.audit.bench import Plan
 from vflens.experiments.audit.run import audit
@@ -45,7 +46,7 @@ def with_units(folder: Path, errors: dict[str, float], **more: object) -> Path:
     return run
 
 
-@pytest.mark.parametrize(("width", "height"), SCREENS)
+@pytest.mark.parametrize(("width", "height"), first(SCREENS))
 def test_a_report_answers_on_the_first_screen(page: Page, tmp_path: Path, width: int, height: int) -> None:
     digits = [{"name": "round_scores", "digits": 1}], [{"name": "round_scores", "digits": 2}]
     runs = [
@@ -67,19 +68,19 @@ def test_a_report_answers_on_the_first_screen(page: Page, tmp_path: Path, width:
     assert page.evaluate("document.documentElement.scrollWidth") == width
 
 
-@pytest.fixture(scope="module")
-def audited(tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture
+def audited(few_defences: None, tmp_path: Path) -> Path:
     """The page of an audit of random rows."""
     rng = np.random.default_rng(0)
     columns = tuple(ColumnInfo(name, 0.0, 100.0) for name in ("age", "income"))
     subject = AuditSubject("mine.csv", columns, rng.uniform(size=(120, 2)), 3)
     found = audit(subject, Plan(models=2, known=20, rows=120, seed=0), lambda *_: None)
-    file = tmp_path_factory.mktemp("audit") / "audit.html"
+    file = tmp_path / "audit.html"
     write_audit(found, file)
     return file
 
 
-@pytest.mark.parametrize(("width", "height"), SCREENS)
+@pytest.mark.parametrize(("width", "height"), first(SCREENS))
 def test_an_audit_answers_on_the_first_screen(page: Page, audited: Path, width: int, height: int) -> None:
     page.set_viewport_size({"width": width, "height": height})
     page.goto(audited.as_uri())

@@ -17,6 +17,7 @@ from vflens.experiments.scoreboard.grid import ScoreboardGrid
 from vflens.experiments.scoreboard.tuned import is_apart
 from vflens.storage.arrow import parquet_rows
 
+pytestmark = pytest.mark.facts  # the file is of a published run
 DOCS = Path(__file__).parents[4] / "docs"
 TABLES = {"Vertical": ("vertical-lr", "vertical-split"), "Horizontal": ("horizontal",)}
 CELL = ["federation", "data", "defense", "attack"]

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from commandline import Refused, Run
+from thinned import first
 
 from vflens.errors import ConfigError, PluginError
 from vflens.experiments.scoreboard import cells, defended
@@ -56,6 +57,7 @@ def made(attack: str, figures: Sequence[float], defense: str = UNDEFENDED, **mor
     return [{**shared, "seed": seed, "figure": figure, **more} for seed, figure in enumerate(figures)]
 
 
+@pytest.mark.facts
 def test_a_defence_of_a_stranger_gets_a_rank_among_published_ones_and_is_not_run_again(
     mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -131,7 +133,7 @@ def test_the_rank_counts_published_defences_that_leave_a_larger_error() -> None:
     assert found.record()["hidden"]["features"]["rank"] == 2
 
 
-@pytest.mark.parametrize("returned", ["log_c[:, :1]", "None"])
+@pytest.mark.parametrize("returned", first(["log_c[:, :1]", "None"]))
 def test_a_defence_that_fails_has_no_rank_for_a_reason(
     mine: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, returned: str
 ) -> None:

@@ -79,6 +79,7 @@ def test_a_tiny_scoreboard_resumes_keeps_its_results_and_says_what_they_mean(
     assert board.by_defense["passport"][0]["reason"].startswith("defence 'passport' at 'active' has nothing")
 
 
+@pytest.mark.facts
 def test_results_of_another_checkout_are_not_run_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -246,6 +247,7 @@ def test_a_guess_that_nobody_asked_for_has_no_row(tmp_path: Path) -> None:
     assert {row["attack"] for row in rows} == {"half_star"}
 
 
+@pytest.mark.facts
 def test_a_place_trains_once_for_all_that_read_and_once_for_each_that_sends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

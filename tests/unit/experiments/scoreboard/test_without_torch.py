@@ -49,6 +49,7 @@ print("wmi" in explored(some, data="scoreboard.parquet", command="again"))
 """
 
 
+@pytest.mark.facts
 def test_without_torch_an_attack_is_ranked_among_those_that_need_it() -> None:
     run = subprocess.run([sys.executable, "-c", WITHOUT_TORCH], capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
@@ -70,6 +71,7 @@ def test_an_attack_that_is_gone_is_left_out_of_the_comparison(tmp_path: Any) -> 
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.facts
 def test_the_page_opens_with_ranks(page: Any, tmp_path: Any) -> None:
     """The first chart has a named mark for each defence; that of the ranks one for each attack, by error."""
     from playwright.sync_api import expect

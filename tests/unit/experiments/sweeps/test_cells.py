@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from joblib.externals import loky
 from joblib.externals.loky import BrokenProcessPool, ProcessPoolExecutor
+from thinned import first
 
 from vflens.errors import ConfigError, StorageError, UnavailableError
 from vflens.experiments.sweeps import pool as cells
@@ -53,6 +54,7 @@ def threads(i: int) -> list[dict[str, Any]]:
     ]
 
 
+@pytest.mark.facts
 def test_each_process_has_one_numeric_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """So that two cells on two cores do not wait for each other."""
     monkeypatch.setenv("OMP_NUM_THREADS", "4")
@@ -192,7 +194,7 @@ with contextlib.suppress(KeyboardInterrupt):
 
 
 @pytest.mark.timeout(900)  # three processes start, on a loaded machine in minutes; a failure sleeps for a day
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize("sent", first([signal.SIGINT, signal.SIGKILL]))
 def test_an_ended_pool_leaves_no_worker_and_no_traceback(tmp_path: Path, sent: signal.Signals) -> None:
     """Workers hold the pipe of standard output: its end is theirs."""
     command, pipe = [sys.executable, "-c", ENDLESS, str(tmp_path)], subprocess.PIPE

@@ -192,6 +192,7 @@ def test_attacks_on_labels_are_swept_beside_those_on_columns(tmp_path: Path) -> 
     assert "labels of active, named by b, train rows: error relative to the best blind guess" in page
 
 
+@pytest.mark.facts
 def test_attacks_on_labels_of_a_split_network_are_swept_and_resumed(tmp_path: Path) -> None:
     """The columns of FedAdOb's Table IV and Figure 6: pmc in both forms, norm and direction scoring."""
     names = ("pmc", "pmc:printed", "norm_scoring", "direction_scoring", "gradient_clustering")

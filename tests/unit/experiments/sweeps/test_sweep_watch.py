@@ -116,6 +116,7 @@ def test_a_run_beside_the_page_of_a_sweep_is_shown(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(300)
+@pytest.mark.facts
 def test_a_browser_sorts_cells_that_come_later(page: Any, tmp_path: Path) -> None:
     from playwright.sync_api import expect
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from laboratory import SYNTHETIC
+from thinned import first
 
 from vflens.coordinator.vertical.coordinator import Coordinator
 from vflens.experiments.sweeps import sweep as module
@@ -83,7 +84,7 @@ def alone(cell: Cell, tmp_path: Path) -> Any:
     return module.run_cell(place, settings, scratch=str(tmp_path / "alone"))
 
 
-@pytest.mark.parametrize("what", LATE)
+@pytest.mark.parametrize("what", first(LATE))
 def test_defences_after_training_share_one(
     what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -119,6 +119,7 @@ def test_a_run_shows_its_folder(vflens: Run, tmp_path: Path, monkeypatch: pytest
     assert len(shown) == 2
 
 
+@pytest.mark.facts
 def test_a_page_beside_a_command_ends_with_it(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with Watched(True) as page:
         page.show(write_run(tmp_path / "demo"))
@@ -131,6 +132,7 @@ def test_a_page_beside_a_command_ends_with_it(tmp_path: Path, capfd: pytest.Capt
         httpx.get(found[0])
 
 
+@pytest.mark.facts
 def test_a_page_on_a_terminal_stays_until_interrupted(tmp_path: Path) -> None:
     """After the command the page stays; Ctrl-C ends both, with the code of the command."""
     run, (leader, follower) = write_run(tmp_path / "demo"), os.openpty()

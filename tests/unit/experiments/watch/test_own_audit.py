@@ -76,6 +76,7 @@ def refuse_at_its_field(page: Page) -> None:
     page.keyboard.type(" > 10 %")
 
 
+@pytest.mark.facts
 def test_an_audit_by_keyboard(page: Page, tmp_path: Path) -> None:
     """From the choice of a file to the page that stays, without a mouse; no serious violation for axe."""
     file = table(tmp_path)

@@ -160,6 +160,7 @@ def test_a_refused_model_is_no_audit_of_the_planned_one(page: Page) -> None:
         expect(page.get_by_role("progressbar")).to_be_visible()
 
 
+@pytest.mark.facts
 def test_a_trained_model_by_keyboard_on_a_port_of_ones_own(page: Page, tmp_path: Path) -> None:
     """Trees give nothing of their training: the figures are those of the terminal's audit."""
     with socket.socket() as free:

@@ -98,6 +98,7 @@ def _check_boxes(found: dict[str, Any]) -> None:
     )
 
 
+@pytest.mark.facts
 def test_inputs_that_no_tree_splits_cost_next_to_nothing(tmp_path: Path, vflens: Run) -> None:
     """A name takes a few bytes of the file."""
     model, more = _model(), 100_000
@@ -159,6 +160,7 @@ def _audited(tmp_path: Path, vflens: Run, model: Any) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.facts
 def test_early_stopping_ends_the_score_and_not_what_training_tells(tmp_path: Path, vflens: Run) -> None:
     """A file without the later trees is attacked alike."""
     model = _model()
@@ -173,6 +175,7 @@ def test_early_stopping_ends_the_score_and_not_what_training_tells(tmp_path: Pat
     assert _audited(tmp_path, vflens, shorter)["attacks"] == found["attacks"]
 
 
+@pytest.mark.facts
 def test_dart_scales_scores_and_not_what_training_tells(tmp_path: Path, vflens: Run) -> None:
     model, plain = _model(), _audited(tmp_path, vflens, _model())
     booster = model["learner"]["gradient_booster"]

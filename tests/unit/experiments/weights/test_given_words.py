@@ -119,6 +119,7 @@ def test_each_attack_has_a_line() -> None:
     assert "inversion" in explained(_made_up(_attack("outputs", 0.1, name="wmi")))["wmi"].lower()
 
 
+@pytest.mark.facts
 def test_a_real_one_says_it_everywhere(tmp_path: Path, vflens: Run) -> None:
     given: list[Any] = [
         *MINE,

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from boostedmodels import ETA, LAMBDA, RECORDED, ends, grown, people, saved
 from sklearn.datasets import load_breast_cancer
+from thinned import first
 
 from vflens.experiments.weights.tree_file import read_trees
 from vflens.numerics.boosting import later_trees
@@ -107,7 +108,7 @@ def counted(found: Boxes, trees: list[Tree], x: Array, y: Array) -> tuple[Array,
     return inside.sum(axis=0), inside[y == 1].sum(axis=0)
 
 
-@pytest.mark.parametrize("n", [60, 150])
+@pytest.mark.parametrize("n", first([60, 150]))
 def test_boxes_of_real_columns_are_those_of_their_people(n: int) -> None:
     """Trees as XGBoost grows them, with its default settings but depth 3."""
     x, y = (part[:n] for part in load_breast_cancer(return_X_y=True))

@@ -10,6 +10,7 @@ import pytest
 import torch
 from gradientcases import gradients_of
 from scipy.optimize import rosen
+from thinned import first
 from torch import Tensor, nn
 
 from vflens.attacks.helpers.gradients.inverted import BatchShape, Guessed, cosine_inversion, deep_leakage
@@ -46,7 +47,7 @@ def _guessed(
     return deep_leakage(matching, shape, rng, **({"steps": 100} | settings))
 
 
-@pytest.mark.parametrize("activation", [(), (nn.Sigmoid(),), (nn.Tanh(),)])
+@pytest.mark.parametrize("activation", first([((),), ((nn.Sigmoid(),),), ((nn.Tanh(),),)], 2))
 def test_a_row_and_its_label_are_found_exactly(activation: tuple[nn.Module, ...]) -> None:
     model = _model(*activation)
     gradients, x, labels = _case(model, 3, 1)
@@ -63,7 +64,7 @@ def test_with_restored_labels_a_network_with_relu_is_inverted_exactly() -> None:
     np.testing.assert_allclose(found.x, x, rtol=0, atol=EXACT)
 
 
-@pytest.mark.parametrize("activation", [(), (nn.Sigmoid(),)])
+@pytest.mark.parametrize("activation", first([((nn.Sigmoid(),),), ((),)]))
 def test_a_batch_is_found_exactly_up_to_the_order_of_its_rows(activation: tuple[nn.Module, ...]) -> None:
     model = _model(*activation)
     gradients, x, labels = _case(model, 2, 2)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from gradientcases import gradients_of
+from thinned import first
 from torch import Tensor, nn
 
 from vflens.attacks.helpers.gradients.batch_norms import Moments, without_state
@@ -68,7 +69,7 @@ def test_a_batch_norm_on_one_number_a_channel_has_no_moments_of_its_own() -> Non
     torch.testing.assert_close(without_state(model, "batch")(x), model.train()(x))
 
 
-@pytest.mark.parametrize("distance", ["squares", "cosine"])
+@pytest.mark.parametrize("distance", first(["cosine", "squares"]))
 def test_the_slope_of_the_distance_is_that_of_finite_differences(
     distance: Literal["squares", "cosine"],
 ) -> None:
