@@ -23,7 +23,8 @@ from vflens.experiments.run.dealer import deal_tables, write_parties
 from vflens.experiments.run.processes import Processes, prepared
 from vflens.experiments.run.run import run
 from vflens.experiments.run.vertical.experiment import Experiment
-from vflens.services.process import link_to, start_server
+from vflens.services.hall import start_server
+from vflens.services.process import link_to
 from vflens.storage.metrics import Name
 from vflens.wire.channel import open_aio_channel, open_channel
 

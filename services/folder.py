@@ -14,6 +14,7 @@ from vflens.config import DataPartyConfig, LeaderConfig, PartyConfig, load_party
 from vflens.config.writing import toml_text
 from vflens.errors import ConfigError, StorageError
 from vflens.member.stage import Reached
+from vflens.services.forking.lifeline import launched
 from vflens.services.same_run import check_settings, note_settings
 from vflens.storage import durable
 from vflens.storage.files import write_whole
@@ -108,7 +109,8 @@ def begin(config: PartyConfig, say: Callable[[str], None] = lambda words: None) 
     try:
         if resumed:
             check_kept(config)
-        file, kept = config.out / "config.toml", _says(config.out / "config.toml", config)
+        file = config.out / "config.toml"
+        kept = launched() or _says(file, config)  # a launcher gives this very file
         if not resumed and (began or (file.exists() and not kept)):
             earlier = _move_aside(config.out, config_too=not kept)
             say(f"the earlier run in {config.out} moved to {earlier.name}: nothing of it is lost")

@@ -9,39 +9,30 @@ import os
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from vflens.clients.data_party import DataParty
-from vflens.config import (
-    OPERATOR,
-    LeaderConfig,
-    LedConfig,
-    PartyConfig,
-    Peer,
-)
+from vflens.config import LeaderConfig, LedConfig, PartyConfig, Peer
 from vflens.coordinator.leader import Leader
 from vflens.errors import INTERRUPTED, StorageError, UnavailableError, VflensError
 from vflens.member.event_loop import ENDING
 from vflens.member.member import Member
 from vflens.member.stage import Stage
 from vflens.member.suspicions import check_defenses
-from vflens.protocol.link import Party
 from vflens.services.folder import begin, exclusive, is_over, write_status
-from vflens.services.healthcheck import HealthServicer, came, lives
-from vflens.services.identity import check_trust, counterpart, identity_of, reminded, signer_of
+from vflens.services.forking.lifeline import end_with_launcher, signalled
+from vflens.services.hall import Hall
+from vflens.services.healthcheck import came, lives
+from vflens.services.identity import check_trust, counterpart, reminded, signer_of
 from vflens.services.leading import run
-from vflens.services.lifeline import end_with_launcher, go_on, signalled
 from vflens.services.members import data_party, leader
-from vflens.services.metrics_page import Calls, calls_of, metrics_page
-from vflens.services.servicer import CALLS, Servicer
-from vflens.services.waiting import Reporter, until
+from vflens.services.metrics_page import calls_of, metrics_page
+from vflens.services.waiting import Reporter, Waits, take_turns, until
 from vflens.storage.log import party_log
-from vflens.types import Progress, Role
-from vflens.wire.channel import check_address, check_port_free, grpc, listen, new_server
+from vflens.types import Progress
+from vflens.wire.channel import check_address, check_port_free
 from vflens.wire.grpc_link import GrpcLink
 from vflens.wire.sockets import make_folder
 
@@ -59,8 +50,6 @@ def _short(folder: Path) -> Path:
     return folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder
 
 
-_SPARE_WORKERS = 4  # for health probes and refusals, while every caller has its maximum of open calls
-_GRACE_SECONDS = 2.0
 _LAST_RESORT_SECONDS = 30.0  # between a signal and the exit of a process that hangs in its orderly end
 
 Say = Callable[[str], None]
@@ -80,11 +69,15 @@ def serve(config: PartyConfig, say: Say, progress: Progress) -> None:
             same.
     """
     stop_on_signals()
-    attend(config, say, progress)
+    hall = Hall()
+    for error in take_turns([attend(config, say, progress, hall)], hall.open):
+        raise error
 
 
-def attend(config: PartyConfig, say: Say, progress: Progress, *, hosted: bool = False) -> None:
-    """Do as :func:`serve` where signals are handled already; ``hosted``: other parties share the process."""
+def attend(config: PartyConfig, say: Say, progress: Progress, hall: Hall, *, hosted: bool = False) -> Waits:
+    """Do as :func:`serve` where signals are handled already, a step at a time; from its first wait on the
+    party can be served in ``hall``. ``hosted``: other parties share process and hall.
+    """
     for address in (config.address, *(p.address for p in config.peers)):
         check_address(address, insecure=config.insecure or config.tls is not None)
     check_trust(config)
@@ -99,9 +92,9 @@ def attend(config: PartyConfig, say: Say, progress: Progress, *, hosted: bool = 
         resumed = begin(config, say)
         with _status(config):
             if isinstance(config, LeaderConfig):
-                _serve_leader(config, say, progress, resumed=resumed)
+                yield from _serve_leader(config, say, progress, hall, resumed=resumed)
             elif isinstance(config, LedConfig):
-                _serve_data_party(config, say, progress, resumed=resumed, hosted=hosted)
+                yield from _serve_data_party(config, say, progress, hall, resumed=resumed, hosted=hosted)
 
 
 @contextmanager
@@ -122,26 +115,6 @@ def _status(config: PartyConfig) -> Iterator[None]:
     write_status(config.out, "finished")
 
 
-def start_server(party: Party, config: PartyConfig, log: Any, calls: Calls | None = None) -> grpc.Server:
-    """Serve ``party`` at the configured address, with gRPC's health service; ``calls`` counts.
-
-    Raises:
-        ConfigError: the address cannot be bound.
-    """
-    credentials: dict[str, tuple[Role, str]] = {p.name: (p.role, p.token) for p in config.peers}
-    if config.operators_token:
-        credentials[OPERATOR] = (Role.OPERATOR, config.operators_token)
-    workers = ThreadPoolExecutor(CALLS * len(credentials) + _SPARE_WORKERS)
-    server = new_server(workers, config.limits)
-    identity = identity_of(config)
-    server.add_generic_rpc_handlers(
-        (Servicer(party, credentials, log, identity, calls), HealthServicer(identity, lambda: party.moved))
-    )
-    listen(server, config.address, identity)
-    server.start()
-    return server
-
-
 def link_to(peer: Peer, config: PartyConfig, incarnation: int = 0) -> GrpcLink:
     """A link to ``peer`` of the party of ``config``, which was started again so often."""
     return GrpcLink(
@@ -155,8 +128,9 @@ def link_to(peer: Peer, config: PartyConfig, incarnation: int = 0) -> GrpcLink:
     )
 
 
-def wait_for(peers: tuple[Peer, ...], config: PartyConfig, say: Say, ended: threading.Event) -> None:
+def wait_for(peers: tuple[Peer, ...], config: PartyConfig, say: Say, ended: threading.Event) -> Waits:
     """Wait, with back-off, until all ``peers`` serve or the waiting has ``ended``; report the missing ones.
+    Those at one address are asked once.
 
     Raises:
         UnavailableError: names a missing party.
@@ -164,8 +138,7 @@ def wait_for(peers: tuple[Peer, ...], config: PartyConfig, say: Say, ended: thre
     """
     deadline, pause, missing = time.monotonic() + config.limits.wait_seconds, 0.1, list(peers)
     reported: list[str] = []
-    while (missing := [p for p in missing if not came(p, config)]) and not ended.is_set():
-        go_on()
+    while (missing := _missing(missing, config)) and not ended.is_set():
         names = [f"{p.role} {p.name!r} at {p.address}" for p in missing]
         if names != reported:
             say(f"waiting for {', '.join(names)}")
@@ -175,8 +148,13 @@ def wait_for(peers: tuple[Peer, ...], config: PartyConfig, say: Say, ended: thre
                 f"{names[0]} did not come within {config.limits.wait_seconds:g} s: start it, or raise "
                 "limits.wait_seconds"
             )
-        ended.wait(pause)
+        yield ended, pause
         pause = min(2 * pause, 2.0)
+
+
+def _missing(peers: Iterable[Peer], config: PartyConfig) -> list[Peer]:
+    there = {address: came(peer, config) for address, peer in {p.address: p for p in peers}.items()}
+    return [peer for peer in peers if not there[peer.address]]
 
 
 def _take_up(member: Member, say: Say) -> None:
@@ -188,8 +166,10 @@ def _take_up(member: Member, say: Say) -> None:
     say(f"{member.role} {member.name!r} goes on after training step {member.recovery.learned + 1}")
 
 
-def _open(end: ExitStack, member: Member, config: PartyConfig, say: Say, *, resumed: bool) -> None:
-    """Restore ``member`` if its run goes on, link it to its peers, and serve it until ``end``."""
+def _open(
+    end: ExitStack, member: Member, config: PartyConfig, say: Say, hall: Hall, *, resumed: bool
+) -> None:
+    """Restore ``member`` if its run goes on, link it to its peers, and let it be served until ``end``."""
     end.callback(member.close)
     member.signer = signer_of(config)
     if resumed:
@@ -198,31 +178,32 @@ def _open(end: ExitStack, member: Member, config: PartyConfig, say: Say, *, resu
         member.links[peer.name] = link = link_to(peer, config, member.reached.incarnation)
         end.callback(link.close)
     calls = calls_of(config)
-    server = start_server(member, config, member.log, calls)
     end.enter_context(metrics_page(member, calls))
     end.enter_context(reminded(config, say, member.log))
-    end.callback(lambda: server.stop(_GRACE_SECONDS).wait())
+    end.enter_context(hall.holds(member, config, member.log, calls))
 
 
 def _serve_data_party(
-    config: LedConfig, say: Say, progress: Progress, *, resumed: bool, hosted: bool
-) -> None:
+    config: LedConfig, say: Say, progress: Progress, hall: Hall, *, resumed: bool, hosted: bool
+) -> Waits:
     party = data_party(config, {}, in_process=hosted)
     with ExitStack() as end:  # last to first; all run even if one fails
-        _open(end, party, config, say, resumed=resumed)
+        _open(end, party, config, say, hall, resumed=resumed)
         end.callback(party.interrupt)  # its own training ends with the current step
-        end.callback(_no_more_interrupts)
-        _wait_for_leader(config.leader, party, say)
+        if not hosted:
+            end.callback(_no_more_interrupts)
+        yield party.asked, 0.0  # it is served
+        yield from _wait_for_leader(config.leader, party, say)
         say(f"{party.role} {party.name!r} is ready at {config.address}")
         report = Reporter(party, say, progress)
-        until(party.begun, party, config.leader, report)
+        yield from until(party.begun, party, config.leader, report)
         if not party.stopped.is_set() and party.reached.stage is not Stage.FINISHED:
             if outcome := party.complete():
                 say(outcome)
             party.flush()
         elif not party.stopped.is_set():  # after a restart: its report may have been lost
             party.report_finished()
-        until(party.stopped, party, config.leader, report)
+        yield from until(party.stopped, party, config.leader, report)
         party.flush()  # a failed log is this party's own error, whatever the leader sent
     if party.failure:
         raise UnavailableError(f"the run ended early: {party.own_refusal or party.failure}")
@@ -230,13 +211,13 @@ def _serve_data_party(
     say(where(config))
 
 
-def _wait_for_leader(leader: Peer, party: DataParty, say: Say) -> None:
+def _wait_for_leader(leader: Peer, party: DataParty, say: Say) -> Waits:
     """See :func:`wait_for`; a party that has attacked and was then killed may come back after the run's end.
 
     It then ends well: its own work is complete. It can be resumed again if the leader was only late.
     """
     try:
-        wait_for((leader,), party.config, say, party.asked)  # it may die before this party sees it
+        yield from wait_for((leader,), party.config, say, party.asked)  # it may die before it is seen
     except UnavailableError as error:
         if party.reached.stage is not Stage.FINISHED:
             raise
@@ -244,16 +225,17 @@ def _wait_for_leader(leader: Peer, party: DataParty, say: Say) -> None:
         party.stopped.set()
 
 
-def _serve_leader(config: LeaderConfig, say: Say, progress: Progress, *, resumed: bool) -> None:
+def _serve_leader(config: LeaderConfig, say: Say, progress: Progress, hall: Hall, *, resumed: bool) -> Waits:
     leading = leader(config, {}, progress)
     failure = f"the {config.role} was interrupted"
     with ExitStack() as end:  # last to first; all run even if one fails
-        _open(end, leading, config, say, resumed=resumed)
+        _open(end, leading, config, say, hall, resumed=resumed)
         end.callback(lambda: leading.stop(failure))
         end.callback(_no_more_interrupts)
+        yield leading.finished, 0.0  # it is served
         try:
             if not leading.finished.is_set():  # else they may have ended
-                wait_for(_awaited(leading), config, say, threading.Event())
+                yield from wait_for(_awaited(leading), config, say, threading.Event())
                 say(f"all parties are up: run {config.run!r} begins")
                 run(leading, lambda: _check_alive(leading), say, resumed=resumed)
             check_defenses(leading)
@@ -283,7 +265,7 @@ def _awaited(leading: Leader) -> tuple[Peer, ...]:
 
 def _check_alive(leading: Leader) -> None:
     config = leading.config
-    for peer in _awaited(leading):
+    for peer in {p.address: p for p in _awaited(leading)}.values():
         if not lives(peer, config) and not lives(peer, config, 10.0) and not came(peer, config):
             raise UnavailableError(
                 f"{peer.role} {peer.name!r} at {peer.address} died: look at its log, then start the run again"

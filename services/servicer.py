@@ -15,12 +15,12 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeAlias
 
 from google.protobuf.message import DecodeError
 
-from vflens.errors import AccessError, ProtocolError, StateError, VflensError, shortened
+from vflens.errors import AccessError, ProtocolError, StateError, UnavailableError, VflensError, shortened
 from vflens.protocol.access import check_access
 from vflens.protocol.acts import Act
 from vflens.protocol.link import Party
@@ -37,11 +37,15 @@ if TYPE_CHECKING:
     from vflens.wire.tls.subject import Subject
 
 Credentials = Mapping[str, tuple[Role, str]]
-CALLS = 6  # open calls of one caller: a server has threads for all of its callers (vflens.services.process)
+CALLS = 6  # open calls of one caller: a server has threads for all of its callers (vflens.services.hall)
 # characters of a refusal, each up to 12 bytes on its way: gRPC has 8 KiB for trailers, and it may repeat what
 # a caller sent
 _MOST = 600
 _LOGGED = 1000  # logged refusals; of later ones a few: refused callers must not fill the disk
+
+
+Turn: TypeAlias = AbstractContextManager[object]
+ANY_TIME: Turn = nullcontext()
 
 
 class Caller(NamedTuple):
@@ -56,7 +60,7 @@ class Servicer(grpc.GenericRpcHandler):
     """Serves ``party``; ``credentials`` has the role and the token of every known caller.
 
     With an ``identity`` the caller's certificate must name the party that it claims to be. ``calls`` counts
-    for a page of metrics.
+    for a page of metrics. ``turn`` is held while an act is performed.
     """
 
     def __init__(
@@ -66,8 +70,12 @@ class Servicer(grpc.GenericRpcHandler):
         log: Any,
         identity: Identity | None = None,
         calls: Calls | None = None,
+        *,
+        turn: Turn = ANY_TIME,
     ) -> None:
         self._party, self._credentials, self._log, self._calls = party, credentials, log, calls
+        self._turn = turn
+        self.ended = False  # then it refuses all acts
         self._certified: Mapping[str, frozenset[Subject]] | None = None
         if identity is not None:
             self._certified = {name: identity.accepted(name, role) for name, (role, _) in credentials.items()}
@@ -111,7 +119,7 @@ class Servicer(grpc.GenericRpcHandler):
                 with self._counted(caller.name):
                     for request in requests:
                         yield self._perform(rpc, request, caller)
-                        self._party.settle()  # the library asks for the next reply after sending this one
+                        self._settle()  # the library asks for the next reply after sending this one
             except Exception as error:
                 self._abort(context, error)
 
@@ -125,7 +133,7 @@ class Servicer(grpc.GenericRpcHandler):
                 self._check_certificate(context, caller.name)
                 with self._counted(caller.name):
                     reply = self._perform(rpc, _only(requests, rpc), caller)
-                    self._party.settle()  # no later reply could carry the error
+                    self._settle()  # no later reply could carry the error
                     return reply
             except Exception as error:
                 self._abort(context, error)
@@ -149,6 +157,17 @@ class Servicer(grpc.GenericRpcHandler):
                 self._open[caller] -= 1
 
     def _perform(self, rpc: Rpc, request: bytes, caller: Caller) -> Any:
+        with self._turn:
+            if self.ended:
+                raise UnavailableError(f"party {self._party.name!r} has ended: look at its log")
+            return self._performed(rpc, request, caller)
+
+    def _settle(self) -> None:
+        with self._turn:
+            if not self.ended:
+                self._party.settle()
+
+    def _performed(self, rpc: Rpc, request: bytes, caller: Caller) -> Any:
         began, act = time.perf_counter(), decode_request(rpc, request)
         self._party.fence.admit(caller.name, caller.incarnation)
         reply = rpc.encode_reply(self._party.perform(act, caller.name, caller.role))

@@ -2,7 +2,10 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator, Iterable
+from contextlib import ExitStack, suppress
+from itertools import islice
+from typing import TypeAlias
 
 from vflens.clients.data_party import DataParty
 from vflens.config import PartyConfig, Peer
@@ -10,15 +13,62 @@ from vflens.errors import UnavailableError
 from vflens.member.patience import Idle
 from vflens.protocol.roles import ROLES
 from vflens.services.healthcheck import came, lives
-from vflens.services.lifeline import go_on
 from vflens.types import Phase, Progress
 from vflens.words import counted
 
 _USES = (Phase.TRAIN, Phase.PREDICT)
 _FRESH_SECONDS = 0.9  # less than a party waits between two looks
-_asking = threading.Lock()
 _answers: dict[str, tuple[float, str]] = {}  # address → when it was asked, and its answer
+_LOOK_SECONDS = 0.1  # between two looks at the events of many
+_END_SECONDS = 5.0  # after one party failed, for the others to end with their own reason
 _LONGER = 1.5  # than its leader, which knows who does nothing, and says so to all
+
+#: What a party that goes on waits for: an event, and how many seconds at most.
+Waits: TypeAlias = Generator[tuple[threading.Event, float], None, None]
+
+
+def take_turns(parties: Iterable[Waits], begun: Callable[[], None]) -> list[Exception]:
+    """Let each of ``parties`` go on when its event is set or its time is over, until all have ended; call
+    ``begun`` once all have come to their first wait. The errors of those that failed, in their order.
+
+    Where one fails, the others have a few seconds to end with their own reason. Then they are interrupted, as
+    all are when a signal comes.
+    """
+    failed, end = list[Exception](), float("inf")
+    why: BaseException = KeyboardInterrupt()
+    due = dict.fromkeys(parties, (threading.Event(), 0.0))
+    try:
+        while due and time.monotonic() < end:
+            for party in [party for party, wait in due.items() if _is_over(*wait)]:
+                try:
+                    event, seconds = next(party)
+                    due[party] = event, time.monotonic() + seconds
+                except StopIteration:
+                    del due[party]
+                except Exception as error:
+                    del due[party]
+                    failed.append(error)
+                    end = min(end, time.monotonic() + _END_SECONDS)
+            if not failed:
+                begun()
+            for event, at in islice(due.values(), 1):
+                event.wait(min(at - time.monotonic(), float("inf") if len(due) == 1 else _LOOK_SECONDS))
+    except Exception as error:  # of ``begun``: it is the reason of all
+        why = error
+    finally:
+        with ExitStack() as ends:  # all end, even if one fails
+            for party in due:
+                ends.callback(_interrupted, party, why)
+    return failed
+
+
+def _interrupted(party: Waits, why: BaseException) -> None:
+    with suppress(KeyboardInterrupt):
+        party.throw(why)
+
+
+def _is_over(event: threading.Event, at: float) -> bool:
+    return event.is_set() or time.monotonic() >= at
 
 
 class Reporter:
@@ -50,7 +100,7 @@ class Reporter:
         self._progress("training", done, epochs)
 
 
-def until(event: threading.Event, party: DataParty, leader: Peer, report: Reporter) -> None:
+def until(event: threading.Event, party: DataParty, leader: Peer, report: Reporter) -> Waits:
     """Wait for ``event`` or the end of the run, as long as the leader lives or may come back.
 
     Raises:
@@ -59,8 +109,10 @@ def until(event: threading.Event, party: DataParty, leader: Peer, report: Report
     misses, seen, flushed = 0, 0, 0
     gone_until = 0.0  # monotonic seconds, once it is gone
     idle = Idle(seconds := _LONGER * party.config.limits.idle_seconds)
-    while not event.wait(1.0) and not party.stopped.is_set():
-        go_on()
+    while True:
+        yield event, 1.0
+        if event.is_set() or party.stopped.is_set():
+            break
         report()
         received = party.transcript.received
         if received == seen != flushed:  # no message for a second: a good time to write
@@ -89,12 +141,11 @@ def until(event: threading.Event, party: DataParty, leader: Peer, report: Report
 
 def _lives(leader: Peer, config: PartyConfig) -> str:
     """See :func:`lives`; the parties of one process ask once together."""
-    with _asking:
-        asked, answer = _answers.get(leader.address, (-float("inf"), ""))
-        if time.monotonic() - asked > _FRESH_SECONDS:
-            answer = lives(leader, config)
-            _answers[leader.address] = time.monotonic(), answer
-        return answer
+    asked, answer = _answers.get(leader.address, (-float("inf"), ""))
+    if time.monotonic() - asked > _FRESH_SECONDS:
+        answer = lives(leader, config)
+        _answers[leader.address] = time.monotonic(), answer
+    return answer
 
 
 def _phase(party: DataParty) -> str:

@@ -23,8 +23,9 @@ from vflens.errors import UnavailableError, VflensError
 from vflens.experiments.run.in_process import Joined
 from vflens.protocol.acts import Act, Step
 from vflens.protocol.link import Handlers, Link, Party, PlainStream
+from vflens.services.hall import start_server
 from vflens.services.members import data_party, leader
-from vflens.services.process import link_to, start_server
+from vflens.services.process import link_to
 from vflens.types import Role
 
 

@@ -23,6 +23,7 @@ from vflens.experiments.run.horizontal.experiment import HorizontalExperiment
 from vflens.experiments.run.loading import load_experiment
 from vflens.experiments.run.vertical.experiment import Experiment
 from vflens.services.forking.forks import Fork
+from vflens.services.waiting import Waits
 
 VFLENS = [sys.executable, "-m", "vflens.cli.main"]
 ENVIRONMENT = {k: v for k, v in os.environ.items() if not k.startswith("VFLENS")}
@@ -102,6 +103,12 @@ class Federation:
         for process in self.processes.values():
             process.kill()
             process.wait()
+
+
+def waited(waits: Waits) -> None:
+    """Let a party alone go on until it ends."""
+    for event, seconds in waits:
+        event.wait(seconds)
 
 
 def eventually(true: Callable[[], bool], seconds: float = 100) -> None:

@@ -10,12 +10,13 @@ import horizontal
 import pytest
 from laboratory import close, deal, experiment
 from oneprocess import LocalFederation
-from processes import change
+from processes import change, waited
 
 from vflens.config import PartyConfig, PassiveConfig, load_party
 from vflens.errors import ConfigError, StorageError, UnavailableError
 from vflens.services import process
 from vflens.services.folder import begin, is_over, write_status
+from vflens.services.hall import Hall
 
 
 def until_the_end(home: Path, *, attacked: bool = True, stopped: bool = False) -> dict[str, PartyConfig]:
@@ -41,9 +42,10 @@ def serve_passive(config: PartyConfig, heard: list[str]) -> None:
     limits = config.limits.model_copy(update={"wait_seconds": 0.2})
     waiting = config.model_copy(update={"limits": limits})
     assert begin(waiting)
-    process._serve_data_party(
-        waiting, heard.append, lambda stage, done, total: None, resumed=True, hosted=False
+    waits = process._serve_data_party(
+        waiting, heard.append, lambda stage, done, total: None, Hall(), resumed=True, hosted=False
     )
+    waited(waits)
 
 
 def test_it_waits_for_the_coordinator_then_ends_well(tmp_path: Path) -> None:

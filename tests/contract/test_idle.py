@@ -16,6 +16,7 @@ from laboratory import THREE, federation, let_go_later
 from mutants import KINDS
 from nonempty import nonempty
 from oneprocess import LocalFederation
+from processes import waited
 from thinned import thinned
 
 from vflens.clients.data_party import DataParty
@@ -55,10 +56,11 @@ class Clock(threading.Event):
         return self.is_set()
 
 
-def wait_for_leader(party: DataParty, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(waiting, "lives", lambda *_: True)  # it answers health checks
+def wait_for_leader(party: DataParty, clock: Clock, monkeypatch: pytest.MonkeyPatch | None = None) -> None:
+    if monkeypatch:
+        monkeypatch.setattr(waiting, "lives", lambda *_: True)  # it answers health checks
     leader = party.config.leader
-    waiting.until(clock, party, leader, waiting.Reporter(party, lambda _: None, lambda *_: None))
+    waited(waiting.until(clock, party, leader, waiting.Reporter(party, lambda _: None, lambda *_: None)))
 
 
 EPOCHS = 8
@@ -170,7 +172,7 @@ def waits(
     clock = Clock(monkeypatch, meanwhile=meanwhile)
     party = local.led[name]
     monkeypatch.setattr(waiting, "lives", lambda *_: repr(local.leader.moved))  # as health checks answer
-    waiting.until(clock, party, party.config.leader, waiting.Reporter(party, lambda _: None, lambda *_: None))
+    wait_for_leader(party, clock)
     return clock.now
 
 

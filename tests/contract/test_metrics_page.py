@@ -19,8 +19,9 @@ from vflens.config import MetricsPage
 from vflens.errors import AccessError, ConfigError
 from vflens.protocol.acts import Describe
 from vflens.services import metrics_page as metrics_page_module
+from vflens.services.hall import start_server
 from vflens.services.metrics_page import Calls, calls_of, metrics_page, page
-from vflens.services.process import link_to, start_server
+from vflens.services.process import link_to
 
 SAMPLE = re.compile(r"^(\w+)(\{.*\})? (\S+)$")
 

@@ -20,7 +20,7 @@ from processes import change
 
 from vflens.config import load_party
 from vflens.services.folder import begin, exclusive, write_status
-from vflens.services.process import start_server
+from vflens.services.hall import start_server
 from vflens.services.status import status, words
 from vflens.types import Role
 from vflens.wire.tls.issue import draw_authority

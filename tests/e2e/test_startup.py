@@ -15,7 +15,7 @@ from processes import dealt, experiment_file
 
 from vflens.experiments.run.processes import LOADED
 from vflens.services.forking.forks import Forks
-from vflens.services.lifeline import LAUNCHED
+from vflens.services.forking.lifeline import LAUNCHED
 
 HEAVY = {"pandas", "sklearn", "scipy", "plotly", "torch"}
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from cells import Undisturbed, check
+from processes import waited
 from world import World, dealt, quick
 
 from vflens.config import Limits, Peer
@@ -107,5 +108,5 @@ def test_a_party_that_never_comes_is_given_up(tmp_path: Path, clock: Clock, ahea
         clock.ahead = ahead
 
     with pytest.raises(UnavailableError, match="did not come within"):
-        wait_for((absent,), config, say, threading.Event())
+        waited(wait_for((absent,), config, say, threading.Event()))
     assert text

@@ -22,8 +22,8 @@ from stubparty import CALLERS, LIMITS, Stub, raising, served, short_folder
 
 from vflens.errors import AccessError, StateError, StorageError, UnavailableError, VflensError
 from vflens.protocol import acts
+from vflens.services.hall import start_server
 from vflens.services.healthcheck import HealthServicer, serves
-from vflens.services.process import start_server
 from vflens.services.servicer import CALLS, Servicer
 from vflens.types import Role
 from vflens.wire import channel as channel_module

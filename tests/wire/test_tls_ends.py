@@ -105,7 +105,7 @@ class TestWithdrawal:
         states = list[grpc.ChannelConnectivity]()
         tls = counterpart(pinned[COORDINATOR], COORDINATOR)
         with served(pinned[CALLEE]) as address, opened(address, tls) as link:
-            link._channels[-1].subscribe(states.append)
+            link._channel.subscribe(states.append)
             assert link.call(STOP) == acts.Done()
             _without("")(pinned[CALLEE].trust)
             ready = grpc.ChannelConnectivity.READY

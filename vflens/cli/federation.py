@@ -58,7 +58,7 @@ def serve(
     from vflens.cli.screen.progress import StageBar
     from vflens.config import DataPartyConfig, load_party
     from vflens.errors import ConfigError, DataError
-    from vflens.services.lifeline import launched
+    from vflens.services.forking.lifeline import launched
     from vflens.services.process import serve as serve_party
 
     parties = list(map(load_party, config))

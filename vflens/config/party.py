@@ -107,7 +107,8 @@ class PartyConfig(Settings):
             raise ValueError(f"party {twice!r} is named twice: give every party its own name")
         if OPERATOR in names:
             raise ValueError(f"party {OPERATOR!r}: this name is reserved for operators, choose another")
-        shared = repeated([self.address, *(p.address for p in self.peers)])
+        alike = {p.address for p in self.peers if ROLES[p.role].alike and self.tls is None}  # of one process
+        shared = repeated([self.address, *alike, *(p.address for p in self.peers if p.address not in alike)])
         if shared is not None:
             raise ValueError(f"address {shared!r} is given twice: every party listens at its own")
         return self

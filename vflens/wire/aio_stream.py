@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Hashable
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from vflens.config import Limits
 from vflens.errors import UnavailableError
 from vflens.protocol.acts import Act
 from vflens.protocol.link import Stream
-from vflens.wire.channel import grpc, open_aio_channel
+from vflens.wire.channel import Shared, grpc, open_aio_channel
 from vflens.wire.messages import Rpc
 from vflens.wire.status import from_rpc
 
@@ -21,10 +22,12 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
+_channels = Shared[grpc.aio.Channel]()
+
 
 class AioStream(Stream[R]):
-    """A stream of ``rpc`` over its own channel to ``party`` at ``address``, opened with the caller's
-    ``metadata``.
+    """A stream of ``rpc`` to ``party`` at ``address``, opened with the caller's ``metadata``; over ``tls`` it
+    has a channel of its own.
     """
 
     def __init__(
@@ -39,10 +42,11 @@ class AioStream(Stream[R]):
     ) -> None:
         self._rpc, self._party, self._step_seconds = rpc, party, limits.step_seconds
         self._address, self._tls = address, tls
-        self._channel = open_aio_channel(address, limits, tls)
-        method: Any = self._channel.stream_stream(rpc.path, rpc.request.SerializeToString)
-        self._call = method(metadata=metadata)
         self._loop = asyncio.get_running_loop()
+        self._key: Hashable = object() if tls else (address, limits, self._loop)
+        channel = _channels.take(self._key, partial(open_aio_channel, address, limits, tls))
+        method: Any = channel.stream_stream(rpc.path, rpc.request.SerializeToString)
+        self._call = method(metadata=metadata)
         self._awaited_since = math.inf
         self._overdue = False
         self._timer = self._loop.call_later(self._step_seconds, self._look)
@@ -97,4 +101,5 @@ class AioStream(Stream[R]):
     async def close(self) -> None:
         self._timer.cancel()
         self._call.cancel()
-        await self._channel.close()
+        if channel := _channels.leave(self._key):
+            await channel.close()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import socket
+import threading
+from collections.abc import Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 import grpc as grpc  # noqa: PLC0414 - re-exported: the rest of the code takes it from here
 
@@ -16,10 +18,13 @@ if TYPE_CHECKING:  # most parties of one machine need no certificates
     from vflens.wire.tls.counterpart import Counterpart
     from vflens.wire.tls.identity import Identity
 
+C = TypeVar("C")
+
 PARTY_KEY, TOKEN_KEY, INCARNATION_KEY = "vflens-party", "vflens-token", "vflens-incarnation"
+CALLEE_KEY = "vflens-callee"  # of the parties at an address
 _MOST_CONNECTIONS = 256  # of a server at a time: a process may have 1,024 files open
-_MOST_STREAMS = 64  # calls on one connection
-_MOST_CALLS = 1_000  # of all callers at a time, those that wait for their refusal too
+_MOST_STREAMS = 64  # calls on one connection, for each party that is served
+_MOST_CALLS = 1_000  # the same of all callers at a time, those that wait for their refusal too
 _HANDSHAKE_MS, _IDLE_MS = 10_000, 60_000
 
 
@@ -41,19 +46,21 @@ def options(limits: Limits) -> list[tuple[str, int]]:
     ]
 
 
-def new_server(workers: ThreadPoolExecutor, limits: Limits) -> grpc.Server:
-    """A server that ``workers`` answer for; strangers take no more of it than these bounds.
+def new_server(workers: ThreadPoolExecutor, limits: Limits, parties: int = 1) -> grpc.Server:
+    """A server of ``parties`` that ``workers`` answer for; strangers take no more of it than these bounds.
 
     A connection without HTTP/2 traffic in time is closed, an idle one too: its owner's next call
     opens another. Further connections are not accepted, further calls are refused.
     """
     bounds = [
         ("grpc.max_allowed_incoming_connections", _MOST_CONNECTIONS),
-        ("grpc.max_concurrent_streams", _MOST_STREAMS),
+        ("grpc.max_concurrent_streams", _MOST_STREAMS * parties),
         ("grpc.server_handshake_timeout_ms", _HANDSHAKE_MS),
         ("grpc.max_connection_idle_ms", _IDLE_MS),
     ]
-    return grpc.server(workers, options=[*options(limits), *bounds], maximum_concurrent_rpcs=_MOST_CALLS)
+    return grpc.server(
+        workers, options=[*options(limits), *bounds], maximum_concurrent_rpcs=_MOST_CALLS * parties
+    )
 
 
 def open_channel(address: str, limits: Limits, tls: Counterpart | None = None) -> grpc.Channel:
@@ -79,6 +86,30 @@ def _calling(limits: Limits) -> list[tuple[str, int]]:
     """The options of every channel."""
     backoff = [("grpc.initial_reconnect_backoff_ms", 100), ("grpc.max_reconnect_backoff_ms", 2_000)]
     return [*options(limits), *backoff]
+
+
+class Shared(Generic[C]):
+    """The open channels by what they lead to, which all who ask for the same share."""
+
+    def __init__(self) -> None:
+        self._open: dict[Hashable, tuple[C, int]] = {}
+        self._lock = threading.Lock()
+
+    def take(self, key: Hashable, opened: Callable[[], C]) -> C:
+        """The channel of ``key``, ``opened`` for the first."""
+        with self._lock:
+            channel, users = self._open.get(key) or (opened(), 0)
+            self._open[key] = channel, users + 1
+            return channel
+
+    def leave(self, key: Hashable) -> C | None:
+        """The channel of ``key``, to be closed, for the last who took it."""
+        with self._lock:
+            channel, users = self._open.pop(key)
+            if users > 1:
+                self._open[key] = channel, users - 1
+                return None
+            return channel
 
 
 def listen(server: grpc.Server, address: str, identity: Identity | None = None) -> int:

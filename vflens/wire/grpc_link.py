@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from urllib.parse import quote
 
 from vflens.config import Limits
 from vflens.errors import UnavailableError, VflensError
 from vflens.protocol.acts import Act
 from vflens.protocol.link import Link, Reply
 from vflens.wire.aio_stream import AioStream
-from vflens.wire.channel import INCARNATION_KEY, PARTY_KEY, TOKEN_KEY, grpc, open_channel
+from vflens.wire.channel import (
+    CALLEE_KEY,
+    INCARNATION_KEY,
+    PARTY_KEY,
+    TOKEN_KEY,
+    Shared,
+    grpc,
+    open_channel,
+)
 from vflens.wire.messages import RPCS, Rpc
 from vflens.wire.sockets import check_listener
 from vflens.wire.status import from_rpc
@@ -18,6 +29,8 @@ if TYPE_CHECKING:
     from vflens.wire.tls.counterpart import Counterpart
 
 R = TypeVar("R")
+
+_channels = Shared[grpc.Channel]()
 
 
 class GrpcLink(Link):
@@ -39,24 +52,34 @@ class GrpcLink(Link):
         self.name = name
         self.address = address
         self.limits = limits
-        self._metadata = ((PARTY_KEY, caller), (TOKEN_KEY, token), (INCARNATION_KEY, str(incarnation)))
+        sent = {
+            CALLEE_KEY: quote(name),
+            PARTY_KEY: caller,
+            TOKEN_KEY: token,
+            INCARNATION_KEY: str(incarnation),
+        }
+        self._metadata = tuple(sent.items())
         self._is_checked = False
         self._tls = tls
-        self._channels: list[grpc.Channel] = []  # earlier ones finish their calls
+        self._channels: dict[Hashable, grpc.Channel] = {}  # earlier ones finish their calls
         self._connect()
 
     def _connect(self) -> None:
-        """Open a channel that shows the newest certificate."""
+        """Open a channel that shows the newest certificate; links that show none share one."""
         self._version = self._tls.version if self._tls else 0
-        channel = open_channel(self.address, self.limits, self._tls)
-        self._channels.append(channel)
-        self._methods: dict[type[Act[Any]], Any] = {
-            act: channel.unary_unary(rpc.path, rpc.request.SerializeToString) for act, rpc in RPCS.items()
-        }
+        key: Hashable = object() if self._tls else (self.address, self.limits)
+        opened = partial(open_channel, self.address, self.limits, self._tls)
+        self._channel = self._channels[key] = _channels.take(key, opened)
+        self._methods: dict[type[Act[Any]], Any] = {}  # those that were called
 
     def _method(self, act: type[Act[Any]]) -> Any:
+        if not self._channels:
+            raise ValueError("closed, as the library says of a channel")
         if self._tls is not None and self._tls.version != self._version:
             self._connect()
+        if act not in self._methods:
+            rpc = RPCS[act]
+            self._methods[act] = self._channel.unary_unary(rpc.path, rpc.request.SerializeToString)
         return self._methods[act]
 
     @property
@@ -103,9 +126,11 @@ class GrpcLink(Link):
         return self._tls.cause(found, self.address) if self._tls else found
 
     def close(self) -> None:
-        """Close the channel; calls under way end."""
-        for channel in self._channels:
-            channel.close()
+        """Close the channel, unless another link needs it; calls under way end with it."""
+        for key in self._channels:
+            if channel := _channels.leave(key):
+                channel.close()
+        self._channels = {}
 
     def _timeout(self, rpc: Rpc) -> float | None:
         return self.limits.call_seconds if rpc.timed else None

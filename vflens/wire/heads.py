@@ -1,5 +1,6 @@
 """The heads of logs as messages, and back; everything that arrives is checked here."""
 
+from collections.abc import Mapping
 from functools import lru_cache
 from threading import Lock
 
@@ -10,6 +11,7 @@ from vflens.storage.chain import Head
 from vflens.storage.heads import checked
 from vflens.storage.sent_heads import SentHeads, check_form, check_nonce, checked_sent
 from vflens.types import Signature
+from vflens.wire.once import once_in_a_row
 
 _decoding = Lock()
 
@@ -30,8 +32,12 @@ def decode_finished(message: pb.FinishedRequest) -> acts.Finished:
 
 def encode_stop(act: acts.Stop) -> pb.StopRequest:
     """``act`` as a message."""
-    heads = [_encoded(party, sent) for party, sent in act.heads.items()]
-    return pb.StopRequest(run=act.run, failure=act.failure, heads=heads)
+    return pb.StopRequest(run=act.run, failure=act.failure, heads=_all_encoded(act.heads))
+
+
+@once_in_a_row
+def _all_encoded(heads: Mapping[str, SentHeads]) -> list[pb.PartyHeads]:
+    return [_encoded(party, sent) for party, sent in heads.items()]
 
 
 def decode_stop(message: pb.StopRequest) -> acts.Stop:

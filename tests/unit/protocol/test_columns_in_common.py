@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -16,8 +19,10 @@ from vflens.models.families.softmax_regression import SOFTMAX_REGRESSION
 from vflens.models.settings import Horizontal, Training
 from vflens.protocol import agreement
 from vflens.protocol.horizontal.agreement import HorizontalAgreement
+from vflens.protos.vfl_pb2 import PartyInfo as PartyMessage
 from vflens.tables.cells import TableFile
 from vflens.types import ColumnInfo, PartyInfo, Role, Signature
+from vflens.wire.agreements import party_info
 from vflens.wire.agreements.federation import decode_federation, encode_federation
 
 COLUMNS = tuple(ColumnInfo(f"pixel_{i}", 0.0, 16.0, pixel=(0, i)) for i in range(8))
@@ -140,3 +145,25 @@ def test_clients_of_one_process_make_what_they_share_once(
     assert len(made) == before
     facts = json.loads((tmp_path / "federation.json").read_text())
     assert (facts["party"], len(facts["parties"])) == ("b", CLIENTS)
+
+
+def test_the_columns_that_all_describe_are_read_and_written_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = Counter[str]()
+
+    def counting(name: str) -> Callable[[Any], Any]:
+        plain = getattr(party_info, name)
+
+        def counted(column: Any) -> Any:
+            counts[name] += 1
+            return plain(column)
+
+        return counted
+
+    for name in ("_encoded", "_column"):
+        monkeypatch.setattr(party_info, name, counting(name))
+    parties = federation().parties
+    sent = [party_info.encode_party(party).SerializeToString() for party in parties]
+    assert [party_info.decode_party(PartyMessage.FromString(data)) for data in sent] == list(parties)
+    assert counts == {"_encoded": len(COLUMNS), "_column": len(COLUMNS)}
+    other = replace(parties[0], columns=COLUMNS[:3])
+    assert party_info.decode_party(party_info.encode_party(other)) == other

@@ -13,7 +13,7 @@ from typing import Self
 
 from vflens.cli.output import note
 from vflens.cli.watch import check_extra, open_browser
-from vflens.services.lifeline import LAUNCHED
+from vflens.services.forking.lifeline import LAUNCHED
 from vflens.types import Document
 
 _END_SECONDS = 12.0  # the page sends its last state

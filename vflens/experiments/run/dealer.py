@@ -12,7 +12,7 @@ import secrets
 import shutil
 import socket
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from itertools import islice
@@ -122,6 +122,8 @@ def write_parties(
     tables: Mapping[str, Table],
     folder: Path,
     root: str | None = None,
+    *,
+    shared: Iterable[Sequence[str]] = (),
 ) -> dict[str, Path]:
     """Write ``folder/PARTY/config.toml`` and the dealt table for every party, and certificates where they
     meet at ports; the configurations by party.
@@ -136,6 +138,7 @@ def write_parties(
         tables: from :func:`deal_tables`.
         folder: gets one folder per party.
         root: from :func:`draw_root`, the same for scenarios that share their draws; None: a new one.
+        shared: the parties of each process, which have one socket.
 
     Raises:
         ConfigError: a folder's party is running, or VFLENS_NETWORK is unknown.
@@ -145,7 +148,7 @@ def write_parties(
     """
     _check_defenses(experiment, scenario)
     scoring = scoring_of(experiment, tables)
-    addresses = _addresses(experiment, folder)
+    addresses = _addresses(experiment, folder, shared)
     root = draw_root(experiment) if root is None else root
     homes = {party: folder / party for party in experiment.roles()}
     with ExitStack() as claims:
@@ -157,15 +160,9 @@ def write_parties(
 
             deal_certificates(experiment.name, experiment.roles(), homes)
         for party, home in homes.items():
+            own = scoring.get(party, {})
             _write_party(
-                experiment,
-                scenario,
-                party,
-                home,
-                tables=tables,
-                addresses=addresses,
-                root=root,
-                scoring=scoring.get(party, {}),
+                experiment, scenario, party, home, tables=tables, addresses=addresses, root=root, scoring=own
             )
     return {party: home / "config.toml" for party, home in homes.items()}
 
@@ -292,8 +289,10 @@ def _public(experiment: AnyPartiesExperiment, home: Path) -> Document:
     return {"public": spec.model_dump(mode="json", exclude_none=True)}
 
 
-def _addresses(experiment: AnyPartiesExperiment, folder: Path) -> dict[str, tuple[str, str]]:
-    """Party → (its own address, its address for others)."""
+def _addresses(
+    experiment: AnyPartiesExperiment, folder: Path, shared: Iterable[Sequence[str]]
+) -> dict[str, tuple[str, str]]:
+    """Party → (its own address, its address for others); those that show certificates have one each."""
     names = list(experiment.roles())
     if _as_services():
         port = experiment.network.port
@@ -303,6 +302,7 @@ def _addresses(experiment: AnyPartiesExperiment, folder: Path) -> dict[str, tupl
         if not all(map(_is_fit, found.values())):
             sockets = tempfile.mkdtemp(prefix=_SOCKETS)
             found = {name: f"unix:{sockets}/{name}" for name in names}
+        found |= {name: found[group[0]] for group in shared for name in group}
     else:
         found = dict(zip(names, free_addresses(len(names)), strict=True))
     return {name: (address, address) for name, address in found.items()}

@@ -23,7 +23,7 @@ from vflens.models.family import ModelFamily
 from vflens.protocol.roles import ROLES
 from vflens.services.folder import state_of, write_status
 from vflens.services.forking.forks import Fork, Forks
-from vflens.services.lifeline import LAUNCHED
+from vflens.services.forking.lifeline import LAUNCHED
 from vflens.storage.json_file import json_object
 from vflens.storage.private import owner_only
 from vflens.storage.regular import opened, opened_to_write, read_bytes, read_text
@@ -284,9 +284,11 @@ def _follow(file: Path) -> Iterator[list[Document]]:
     offset, rest = 0, b""
     while True:
         data = b""
-        with suppress(OSError), opened(file) as log:  # there is none before its first event
-            log.seek(offset)
-            data = log.read()
+        with suppress(OSError):  # there is none before its first event
+            if file.stat().st_size > offset:  # to open those of many clients takes ten times as long
+                with opened(file) as log:
+                    log.seek(offset)
+                    data = log.read()
         offset += len(data)
         *lines, rest = (rest + data).split(b"\n")
         yield list(filter(None, map(_event, lines)))

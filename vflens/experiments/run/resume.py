@@ -42,11 +42,20 @@ def resume(folder: Path, *, restart: int = 0, tell: Tell = lambda scenario, even
             roles = {party: loaded[file].role.value for party, file in configs.items()}
             tell(home.name, {"event": "started"})
             if not _have_ended(home):
-                begin = partial(Processes, configs, roles, forks, restart=restart, resume=True)
+                shared = _sharing({party: loaded[file].address for party, file in configs.items()})
+                begin = partial(Processes, configs, roles, forks, shared=shared, restart=restart, resume=True)
                 _wait_for(home, configs, begin, partial(tell, home.name))
             add_afterwards(configs, lambda stage, done, total: None)
             tell(home.name, {"event": "finished"})
     return reported(folder, homes)
+
+
+def _sharing(addresses: Mapping[str, str]) -> list[list[str]] | None:
+    """The parties of each address, who share a process; None where each has one of its own."""
+    groups = dict[str, list[str]]()
+    for party, address in addresses.items():
+        groups.setdefault(address, []).append(party)
+    return [*groups.values()] if len(groups) < len(addresses) else None
 
 
 def _wait_for(home: Path, configs: Mapping[str, Path], begin: Callable[[], Processes], tell: Event) -> None:

@@ -75,6 +75,7 @@ def begun(
 
 def _begun(experiment: AnyPartiesExperiment, forks: Forks | None, tell: Tell) -> Generator[Path, None, None]:
     tables, root = deal_tables(experiment), draw_root(experiment)
+    shared = _shared(experiment) if forks else ()
     refuse_early(experiment, tables)
     folder = fresh_folder(experiment.out / experiment.name)
     homes = [folder / scenario.name.replace(" ", "-") for scenario in experiment.scenarios]
@@ -83,7 +84,7 @@ def _begun(experiment: AnyPartiesExperiment, forks: Forks | None, tell: Tell) ->
         for home in homes:
             home.mkdir(mode=0o700)  # all before one is dealt: resume sees whether all were
         for scenario, home in zip(experiment.scenarios, homes, strict=True):
-            dealt.append(write_parties(experiment, scenario, tables, home, root))
+            dealt.append(write_parties(experiment, scenario, tables, home, root, shared=shared))
         tables.clear()  # each party has its own file
         give_back()
         for scenario, home, configs in zip(experiment.scenarios, homes, dealt, strict=True):
@@ -140,15 +141,24 @@ def _run_one(
         tell(scenario.name, {"event": "progress", "stage": stage, "done": done, "total": total})
 
     if forks:
-        roles = {party: role.value for party, role in experiment.roles().items()}
-        shared = shares(roles, experiment.processes)
+        roles, shared = _roles(experiment), _shared(experiment)
         with Processes(configs, roles, forks, shared, restart=experiment.restart) as processes:
             processes.wait(lambda event: tell(scenario.name, event))
-        add_afterwards(configs, progress)
+        if experiment.seated() or experiment.training.is_protected:
+            add_afterwards(configs, progress)
     else:
         loaded = {party: load_party(file) for party, file in configs.items()}
         _run_here(loaded, progress)
         add_afterwards(configs, progress, loaded)
+
+
+def _roles(experiment: AnyPartiesExperiment) -> dict[str, str]:
+    return {party: role.value for party, role in experiment.roles().items()}
+
+
+def _shared(experiment: AnyPartiesExperiment) -> list[list[str]]:
+    """The parties of each process."""
+    return shares(_roles(experiment), experiment.processes)
 
 
 def _run_here(configs: dict[str, PartyConfig], progress: Progress) -> None:

@@ -14,7 +14,7 @@ from starlette.applications import Starlette
 from vflens.errors import ConfigError
 from vflens.experiments.watch.access import Access
 from vflens.experiments.watch.app import LivePage, live_app
-from vflens.services.lifeline import end_with_launcher
+from vflens.services.forking.lifeline import end_with_launcher
 
 _END_SECONDS = 8  # for the last state of the page
 MakeApp: TypeAlias = Callable[[Access, Callable[[], bool]], Starlette]

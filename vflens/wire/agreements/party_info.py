@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import lru_cache
 from typing import cast
 
 from vflens.errors import ProtocolError
@@ -13,6 +14,7 @@ from vflens.protos import vfl_pb2 as pb
 from vflens.tables.pixels import too_wide
 from vflens.types import MAX_PIXEL, ColumnInfo, PartyInfo, Pixel, Role, Signature
 from vflens.wire.heads import decode_signature, encode_signature
+from vflens.wire.once import once_in_a_row
 from vflens.words import counted
 
 MAX_CLASSES = MAX_COLUMNS = 65_536  # what a peer announces decides how much memory this party allocates
@@ -30,12 +32,12 @@ def encode_parties(infos: Iterable[PartyInfo]) -> Iterator[pb.PartyInfo]:
         before = info.columns if info.role in _ALIKE else ()
 
 
-def encode_party(info: PartyInfo, columns: Iterable[ColumnInfo] | None = None) -> pb.PartyInfo:
+def encode_party(info: PartyInfo, columns: tuple[ColumnInfo, ...] | None = None) -> pb.PartyInfo:
     """``info`` as a message, with its ``columns``, or those given."""
     return pb.PartyInfo(
         name=info.name,
         role=info.role.value,
-        columns=map(_encoded, info.columns if columns is None else columns),
+        columns=_all_encoded(info.columns if columns is None else columns),
         n_classes=info.n_classes,
         label=None if info.label is None else _encoded(info.label),
         classes=info.classes,
@@ -45,6 +47,11 @@ def encode_party(info: PartyInfo, columns: Iterable[ColumnInfo] | None = None) -
         categories=info.categories,
         signature=encode_signature(info.signature),
     )
+
+
+@once_in_a_row
+def _all_encoded(columns: tuple[ColumnInfo, ...]) -> list[pb.Column]:
+    return [*map(_encoded, columns)]
 
 
 def _encoded(c: ColumnInfo) -> pb.Column:
@@ -113,10 +120,17 @@ def decode_party(message: pb.PartyInfo, columns: tuple[ColumnInfo, ...] | None =
 
 
 def _columns(message: pb.PartyInfo) -> tuple[ColumnInfo, ...]:
-    columns = tuple(map(_column, message.columns))
-    if problem := too_wide(columns):
+    columns, problem = _columns_in(pb.PartyInfo(columns=message.columns).SerializeToString())
+    if problem:
         raise ProtocolError(f"columns of party {message.name!r}: {problem}")
     return columns
+
+
+@lru_cache(maxsize=1)
+def _columns_in(data: bytes) -> tuple[tuple[ColumnInfo, ...], str]:
+    """The columns in the bytes of a message, and what is wrong with all; those of the client before stay."""
+    columns = tuple(map(_column, pb.PartyInfo.FromString(data).columns))
+    return columns, too_wide(columns)
 
 
 def _check_numbers(message: pb.PartyInfo) -> None:

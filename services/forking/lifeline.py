@@ -4,14 +4,8 @@ import os
 import signal
 import threading
 
-signalled = threading.Event()  # a signal, or who hosts this party, ends the process
+signalled = threading.Event()  # a signal ends the process
 LAUNCHED = "VFLENS_LAUNCHED"  # set by the launcher: the process ends when its standard input closes
-
-
-def go_on() -> None:
-    """Raise KeyboardInterrupt once the process ends: signals reach its main thread alone."""
-    if signalled.is_set():
-        raise KeyboardInterrupt
 
 
 def launched() -> bool:
