@@ -16,14 +16,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
-import numpy as np
-
 from vflens.errors import DataError
 from vflens.names import repeated
 from vflens.storage.arrow import strings
 from vflens.tables.exact_numbers import MISSING, fault
-from vflens.tables.kinds import as_plain, unpacked_bytes
 from vflens.tables.written.header import one_more_than_named, refuse_cells
+from vflens.tables.written.kinds import as_plain, unpacked_bytes
 from vflens.tables.written.packed import Packed
 from vflens.types import Array
 
@@ -146,11 +144,12 @@ class TableFile:
                 "vflens check FILE --write own.toml find the delimiter"
             )
 
-    def chunks(self, names: Sequence[str], whole: Whole | None = None) -> Iterator[tuple[int, str, pa.Array]]:
-        """See :meth:`vflens.tables.reading.RawTable.chunks`; of parquet few columns at a time, in a third of
-        the memory.
-        """
-        used, together = 0, self._together if self.is_parquet or whole else max(1, len(names))
+    def chunks(
+        self, names: Sequence[str], whole: Whole | None = None, *, by_rows: bool = False
+    ) -> Iterator[tuple[int, str, pa.Array]]:
+        """See :meth:`vflens.tables.features.RawTable.chunks`; few columns take a third of the memory."""
+        few = not by_rows and (self.is_parquet or whole)
+        used, together = 0, self._together if few else max(1, len(names))
         for some in [names[i : i + together] for i in range(0, len(names), together)]:
             start = 0
             for block in self.blocks(some):
@@ -207,7 +206,7 @@ class TableFile:
         return pc.if_else(pc.fill_null(stands, False), pa.scalar(None, cells.type), cells)
 
     def are_bytes(self, names: Sequence[str]) -> bool:
-        """See :meth:`vflens.tables.reading.RawTable.are_bytes`; a CSV file stores text."""
+        """See :meth:`vflens.tables.features.RawTable.are_bytes`; a CSV file stores text."""
         import pyarrow as pa
 
         stored = {self._stored[name] for name in names}
@@ -216,13 +215,15 @@ class TableFile:
         found = [chunk.statistics for chunk in self._column_chunks() if chunk.path_in_schema in stored]
         return all(s is not None and s.has_null_count and s.null_count == 0 for s in found)
 
-    def matrix(self, names: Sequence[str]) -> Array | None:
-        """See :meth:`vflens.tables.reading.RawTable.matrix`."""
-        if not (names and self.is_parquet) or tuple(names) != self._row.names or self._empty:
-            return None
-        self._check(self.rows * self._row.dtype.itemsize * len(names))
+    def holds_matrix(self, names: Sequence[str]) -> bool:
+        """See :meth:`vflens.tables.features.RawTable.holds_matrix`."""
+        return bool(names and self.is_parquet) and tuple(names) == self._row.names and not self._empty
+
+    def matrix(self) -> Iterator[Array]:
+        """See :meth:`vflens.tables.features.RawTable.matrix`."""
+        self._check(self.rows * self._row.dtype.itemsize * len(self._row.names))
         with reading():
-            return np.concatenate([*map(self._row.matrix, self._parquet(self._row.stored(names), []))])
+            yield from map(self._row.matrix, self._parquet(self._row.stored(self._row.names), []))
 
     def _check(self, used: int) -> None:
         """Refuse the file once it unpacked to so many bytes."""
