@@ -186,9 +186,11 @@ def _moved_in_file(features: Array, order: Array) -> Array:
     truth = table_room((len(order), features.shape[1]), features.dtype.type)
     slab, few = (max(1, size // features[0].nbytes) for size in (_SLAB_BYTES, _MOVED_BYTES))
     for start in range(0, len(order), slab):
-        places = start + np.argsort(order[start : start + slab])
+        wanted = order[start : start + slab]
+        places, rows = np.argsort(wanted), np.empty((len(wanted), features.shape[1]), features.dtype)
         for i in range(0, len(places), few):
-            truth[places[i : i + few]] = features[order[places[i : i + few]]]
+            rows[places[i : i + few]] = features[wanted[places[i : i + few]]]
             let_go(features)
+        truth[start : start + slab] = rows  # in their order: a file has larger pages so
         let_go(truth)
     return truth

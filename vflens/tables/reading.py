@@ -81,7 +81,7 @@ def table_of(spec: PartyFile, cells: RawTable) -> Table:
             for j in range(len(infos[name])):
                 put(features, at + j, codes == j if spec.encode[name] != "ordinal" else codes)
         elif not sound[at]:
-            values = np.concatenate([rows[:, at] for rows in row_blocks(features)])
+            values = np.concatenate([rows[:, at].copy() for rows in row_blocks(features)])
             check(spec, columns[at], values, places, training)
             put(features, at, values)
     named = ids, columns, features, labels, class_names, label_of(spec)
