@@ -20,6 +20,7 @@ T = TypeVar("T")
 
 DIGEST_BYTES = 32
 _BLOCK_BYTES = 1 << 22
+_ROWS_AT_ONCE = 1 << 8
 
 
 def in_unit(values: Array) -> Array:
@@ -82,9 +83,17 @@ class ScaledColumns:
         """The ``rows``, positions or a slice, as float64 (n, d); ``[:]`` are all of them."""
         if isinstance(rows, slice) or not self.kept.flags.c_contiguous:  # of such columns ``take`` copies all
             return in_unit(self.kept[rows])
-        taken = self.kept.take(rows, axis=0)  # a third of the time of [rows]
-        let_go(self.kept)
-        return in_unit(taken)
+        if mapped(self.kept):
+            return in_unit(self._from_file(rows))
+        return in_unit(self.kept.take(rows, axis=0))  # a third of the time of [rows]
+
+    def _from_file(self, rows: Array) -> Array:
+        """The ``rows`` (n,) of a mapped file, few at a time: a row may bring pages of 2 MiB into memory."""
+        parts = []
+        for start in range(0, max(1, len(rows)), _ROWS_AT_ONCE):
+            parts.append(self.kept.take(rows[start : start + _ROWS_AT_ONCE], axis=0))
+            let_go(self.kept)
+        return np.concatenate(parts)
 
     def mean(self, rows: Array) -> Array:
         """The mean of each column over ``rows`` int (n,), float64 (d,), without a copy of the rows."""

@@ -39,6 +39,7 @@ _HEADER_BYTES, _FIRST = 1 << 16, 200
 _CELLS = 1 << 20  # of parquet that are read together
 _CSV_CELLS = 1 << 24  # the same of CSV, where all columns cannot be kept: 128 MiB of numbers
 Whole: TypeAlias = Callable[[Sequence[str]], None]
+Chunks: TypeAlias = "Iterator[tuple[int, str, pa.Array]]"
 ROW_NUMBERS = re.compile(r"__index_level_\d+__")
 _UNNAMED = re.compile(r"Unnamed: \d+(\.\d+)?")  # as pandas reads and writes it
 
@@ -144,12 +145,10 @@ class TableFile:
                 "vflens check FILE --write own.toml find the delimiter"
             )
 
-    def chunks(
-        self, names: Sequence[str], whole: Whole | None = None, *, by_rows: bool = False
-    ) -> Iterator[tuple[int, str, pa.Array]]:
+    def chunks(self, names: Sequence[str], whole: Whole | None = None, *, by_rows: bool = False) -> Chunks:
         """See :meth:`vflens.tables.features.RawTable.chunks`; few columns take a third of the memory."""
-        few = not by_rows and (self.is_parquet or whole)
-        used, together = 0, self._together if few else max(1, len(names))
+        used, few = 0, not by_rows and (self.is_parquet or whole)
+        together = self._together if few else max(1, len(names))
         for some in [names[i : i + together] for i in range(0, len(names), together)]:
             start = 0
             for block in self.blocks(some):
@@ -339,8 +338,8 @@ class TableFile:
     def _parquet(self, names: Sequence[str], dictionaries: Sequence[str]) -> Iterator[pa.RecordBatch]:
         import pyarrow.parquet as pq
 
-        options = {"metadata": self._facts, "buffer_size": 1 << 18, "pre_buffer": False}
-        with pq.ParquetFile(self._path, read_dictionary=dictionaries, **options) as file:
+        how = {"metadata": self._facts, "buffer_size": 1 << 18, "pre_buffer": False}
+        with pq.ParquetFile(self._path, read_dictionary=dictionaries, **how) as file:
             yield from file.iter_batches(self._block_rows, columns=list(names), use_threads=False)
 
 

@@ -86,9 +86,9 @@ def features_of(
             raise DataError(_CHANGED)
         first, count = np.count_nonzero(kept[:start]), np.count_nonzero(rows)
         before, read = start, read + values.size
-        values = values if count == len(values) else values[rows]
-        features[first : first + count, at] = values
-        sound[at] &= ((values >= low[at]) & (values <= high[at])).all(axis=0)
+        own = values if count == len(values) else values[rows]
+        features[first : first + count, at] = own
+        sound[at] &= ((own >= low[at]) & (own <= high[at])).all(axis=0)
     if read < len(kept) * len(place):
         raise DataError(_CHANGED)
     return features, sound
