@@ -34,13 +34,12 @@ from vflens.protocol.agreement import Agreement
 from vflens.protocol.checks import check_version
 from vflens.protocol.link import Handlers, Link
 from vflens.protocol.standing import Standing
+from vflens.tables.features import moved
 from vflens.tables.files import digest_of, read_party_table
 from vflens.tables.order import save_order
 from vflens.tables.scaling import Scaler
 from vflens.types import Array, Document, Exchange, Owner, PartyInfo, Phase, Point, Released
 from vflens.wire.process import give_back
-
-_MOVED_BYTES = 1 << 22  # of columns that are moved together
 
 
 class OwnRows(NamedTuple):
@@ -259,9 +258,13 @@ class DataParty(Member):
         """The table's own rows in ``order``, scaled; the table loses its features, even on failure."""
         if len(features := self.table.features) < len(self.table.ids):
             raise StateError(f"party {self.name!r} took up its rows before and failed: start it again")
-        scaler = Scaler.fit(self.table.columns, features, order[train])
-        self.table = replace(self.table, features=features[:0])
-        return _moved_in_place(features, order, scaler)
+        self.table = replace(self.table, features=features[:0].copy())
+        features = moved(features, order)
+        scaler = Scaler.fit(self.table.columns, features, train)
+        if features.dtype == np.uint8:
+            return ScaledColumns(features), 0
+        clipped = scaler.transform_in_place(features)
+        return ScaledColumns(features, scaler.high - scaler.low), clipped
 
     def soft_labels(self, labels: Array, federation: Agreement) -> Array:
         """The soft labels (N, k) that defences of labels draw from ``labels`` (N,), once per run."""
@@ -324,19 +327,3 @@ def _named(federation: Agreement) -> tuple[str, bytes]:
 def _beginning(federation: Agreement, rows: Array) -> tuple[Exchange, Array]:
     """The exchange at the start of a run, and the positions of all ``rows``."""
     return Exchange(federation.run, Phase.TRAIN, 0, 0), np.arange(len(rows), dtype=np.int32)
-
-
-def _moved_in_place(features: Array, order: Array, scaler: Scaler) -> tuple[ScaledColumns, int]:
-    """The rows ``order`` of ``features``, moved in place, and scaled there unless they are the pixels of
-    images; and the number of clipped values.
-
-    A second copy would double what the party holds.
-    """
-    truth = features[: len(order)]
-    at_once = max(1, _MOVED_BYTES // max(1, truth[:, :1].nbytes))
-    for j in range(0, truth.shape[1], at_once):
-        truth[:, j : j + at_once] = features[order, j : j + at_once]
-    if features.dtype == np.uint8:
-        return ScaledColumns(truth), 0
-    clipped = scaler.transform_in_place(truth)
-    return ScaledColumns(truth, scaler.high - scaler.low), clipped

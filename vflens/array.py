@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
+from mmap import MADV_DONTNEED, mmap
 from typing import Any, Generic, TypeAlias, TypeVar
 
 import numpy as np
@@ -18,6 +19,8 @@ Array: TypeAlias = npt.NDArray[Any]
 T = TypeVar("T")
 
 DIGEST_BYTES = 32
+_BLOCK_BYTES = 1 << 22
+_ROWS_AT_ONCE = 1 << 8
 
 
 def in_unit(values: Array) -> Array:
@@ -33,11 +36,34 @@ def distinct(rows: Array) -> Array:
     return found
 
 
+def mapped(numbers: Array) -> mmap | None:
+    """The mapped file in which ``numbers`` lie, if they lie in one."""
+    owner: Any = numbers
+    while isinstance(owner, np.ndarray):
+        owner = owner.base
+    return owner if isinstance(owner, mmap) else None
+
+
+def let_go(numbers: Array) -> None:
+    """Keep no page of :func:`mapped` ``numbers`` in memory: the file has them."""
+    if file := mapped(numbers):
+        file.madvise(MADV_DONTNEED)
+
+
+def row_blocks(numbers: Array) -> Iterator[Array]:
+    """The rows of ``numbers``, a view of a few at a time; a mapped file then leaves them."""
+    rows = max(1, _BLOCK_BYTES // max(1, numbers[:1].nbytes))
+    for start in range(0, len(numbers), rows):
+        yield numbers[start : start + rows]
+        let_go(numbers)
+
+
 @dataclass(frozen=True, eq=False)
 class ScaledColumns:
     """Columns (N, d) scaled to [0, 1], which are read by rows.
 
-    ``kept`` are float64, or uint8 that stand for 255ths: the pixels of images, an eighth of the memory.
+    ``kept`` are float64, or uint8 that stand for 255ths: the pixels of images, an eighth of the memory. They
+    may lie in a mapped file.
     ``units`` (d,) is what 1 stands for in each column's own unit; None if nobody knows, or for pixels.
     """
 
@@ -57,13 +83,31 @@ class ScaledColumns:
         """The ``rows``, positions or a slice, as float64 (n, d); ``[:]`` are all of them."""
         if isinstance(rows, slice) or not self.kept.flags.c_contiguous:  # of such columns ``take`` copies all
             return in_unit(self.kept[rows])
+        if mapped(self.kept):
+            return in_unit(self._from_file(rows))
         return in_unit(self.kept.take(rows, axis=0))  # a third of the time of [rows]
+
+    def _from_file(self, rows: Array) -> Array:
+        """The ``rows`` (n,) of a mapped file, few at a time: a row may bring pages of 2 MiB into memory."""
+        parts = []
+        for start in range(0, max(1, len(rows)), _ROWS_AT_ONCE):
+            parts.append(self.kept.take(rows[start : start + _ROWS_AT_ONCE], axis=0))
+            let_go(self.kept)
+        return np.concatenate(parts)
 
     def mean(self, rows: Array) -> Array:
         """The mean of each column over ``rows`` int (n,), float64 (d,), without a copy of the rows."""
-        chosen = np.zeros((len(self), 1), bool)
+        chosen = np.zeros(len(self), bool)
         chosen[rows] = True
-        mean: Array = self.kept.mean(axis=0, where=chosen)
+        mean: Array
+        if self.shape[1] == 1 or not self.kept.flags.c_contiguous:
+            mean = self.kept.mean(axis=0, where=chosen[:, None])
+        else:  # NumPy adds such rows one by one, so that blocks change no bit
+            start, total = 0, np.zeros((1, self.shape[1]))
+            for part in row_blocks(self.kept):
+                added = np.concatenate([total, part[chosen[start : start + len(part)]]])
+                start, total = start + len(part), added.sum(axis=0, keepdims=True)
+            mean = total[0] / np.count_nonzero(chosen)
         return mean / 255.0 if self.kept.dtype == np.uint8 else mean
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from vflens.array import ScaledColumns, in_unit
+from vflens.array import ScaledColumns, in_unit, row_blocks
 from vflens.types import Array, ColumnInfo
 
 DEFAULT = 0.05  # of a column's range: the tolerance of a column of which none is stated
@@ -119,7 +119,7 @@ def letters_of(truth: ScaledColumns, columns: Sequence[ColumnInfo]) -> dict[int,
     for j, column in enumerate(columns):
         if column.alphabet is None and (column.pixel is not None or _varies(truth.kept[:_PEEKED, j])):
             continue
-        letters = in_unit(np.unique(truth.kept[:, j]))
+        letters = in_unit(np.unique(np.concatenate([np.unique(b[:, j]) for b in row_blocks(truth.kept)])))
         if column.alphabet is not None or _are_few(letters * units[j]):
             found[j] = letters
     return found

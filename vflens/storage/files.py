@@ -1,11 +1,13 @@
-"""Files written whole or not at all; named arrays in an npz file, read without pickle."""
+"""Files written whole or not at all, or without a name; named arrays in an npz file, read without pickle."""
 
 import math
 import os
+import tempfile
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from io import SEEK_END
+from mmap import mmap
 from pathlib import Path
 from tokenize import TokenError
 from typing import IO, Any, BinaryIO
@@ -29,6 +31,8 @@ UNREADABLE = (
     SyntaxError, TokenError,
     BadZipFile, zlib.error,
 )  # fmt: skip
+#: A table of more bytes lies in a mapped file.
+MAPPED_BYTES = 1 << 30
 _HEADERS = {(1, 0): npy.read_array_header_1_0, (2, 0): npy.read_array_header_2_0}
 
 
@@ -38,6 +42,39 @@ def repeats(rows: Array) -> bool:
         return False
     ordered = np.sort(rows)
     return bool((ordered[1:] == ordered[:-1]).any())
+
+
+@contextmanager
+def unnamed(what: str, size: int = 0) -> Iterator[IO[bytes]]:
+    """A temporary file of ``size`` bytes for ``what``, which goes with the last that holds it.
+
+    Raises:
+        StorageError: there is no space for it.
+    """
+    try:
+        with tempfile.TemporaryFile() as file:
+            if size:  # without its space, a mapped file ends the process where the disk is full
+                os.posix_fallocate(file.fileno(), 0, size)
+            yield file
+    except OSError as error:
+        raise StorageError(
+            f"{tempfile.tempdir or 'TMPDIR'}, the folder of temporary files, keeps no {what} "
+            f"({in_words(error)}): free space there, or set TMPDIR to a folder with more"
+        ) from error
+
+
+def table_room(shape: tuple[int, int], dtype: type[np.generic]) -> Array:
+    """An array for the numbers of a table, whatever they are now: of more than :data:`MAPPED_BYTES` in a
+    temporary file.
+
+    Raises:
+        StorageError: see :func:`unnamed`.
+    """
+    size = math.prod(shape) * np.dtype(dtype).itemsize
+    if size <= MAPPED_BYTES:
+        return np.empty(shape, dtype)
+    with unnamed(f"table of {size / 2**20:,.0f} MiB", size) as file:
+        return np.ndarray(shape, dtype, mmap(file.fileno(), size))
 
 
 @contextmanager

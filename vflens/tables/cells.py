@@ -16,14 +16,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeAlias
 
-import numpy as np
-
 from vflens.errors import DataError
 from vflens.names import repeated
 from vflens.storage.arrow import strings
 from vflens.tables.exact_numbers import MISSING, fault
-from vflens.tables.kinds import as_plain, unpacked_bytes
 from vflens.tables.written.header import one_more_than_named, refuse_cells
+from vflens.tables.written.kinds import as_plain, unpacked_bytes
 from vflens.tables.written.packed import Packed
 from vflens.types import Array
 
@@ -41,6 +39,7 @@ _HEADER_BYTES, _FIRST = 1 << 16, 200
 _CELLS = 1 << 20  # of parquet that are read together
 _CSV_CELLS = 1 << 24  # the same of CSV, where all columns cannot be kept: 128 MiB of numbers
 Whole: TypeAlias = Callable[[Sequence[str]], None]
+Chunks: TypeAlias = "Iterator[tuple[int, str, pa.Array]]"
 ROW_NUMBERS = re.compile(r"__index_level_\d+__")
 _UNNAMED = re.compile(r"Unnamed: \d+(\.\d+)?")  # as pandas reads and writes it
 
@@ -146,11 +145,10 @@ class TableFile:
                 "vflens check FILE --write own.toml find the delimiter"
             )
 
-    def chunks(self, names: Sequence[str], whole: Whole | None = None) -> Iterator[tuple[int, str, pa.Array]]:
-        """See :meth:`vflens.tables.reading.RawTable.chunks`; of parquet few columns at a time, in a third of
-        the memory.
-        """
-        used, together = 0, self._together if self.is_parquet or whole else max(1, len(names))
+    def chunks(self, names: Sequence[str], whole: Whole | None = None, *, by_rows: bool = False) -> Chunks:
+        """See :meth:`vflens.tables.features.RawTable.chunks`; few columns take a third of the memory."""
+        used, few = 0, not by_rows and (self.is_parquet or whole)
+        together = self._together if few else max(1, len(names))
         for some in [names[i : i + together] for i in range(0, len(names), together)]:
             start = 0
             for block in self.blocks(some):
@@ -207,7 +205,7 @@ class TableFile:
         return pc.if_else(pc.fill_null(stands, False), pa.scalar(None, cells.type), cells)
 
     def are_bytes(self, names: Sequence[str]) -> bool:
-        """See :meth:`vflens.tables.reading.RawTable.are_bytes`; a CSV file stores text."""
+        """See :meth:`vflens.tables.features.RawTable.are_bytes`; a CSV file stores text."""
         import pyarrow as pa
 
         stored = {self._stored[name] for name in names}
@@ -216,13 +214,15 @@ class TableFile:
         found = [chunk.statistics for chunk in self._column_chunks() if chunk.path_in_schema in stored]
         return all(s is not None and s.has_null_count and s.null_count == 0 for s in found)
 
-    def matrix(self, names: Sequence[str]) -> Array | None:
-        """See :meth:`vflens.tables.reading.RawTable.matrix`."""
-        if not (names and self.is_parquet) or tuple(names) != self._row.names or self._empty:
-            return None
-        self._check(self.rows * self._row.dtype.itemsize * len(names))
+    def holds_matrix(self, names: Sequence[str]) -> bool:
+        """See :meth:`vflens.tables.features.RawTable.holds_matrix`."""
+        return bool(names and self.is_parquet) and tuple(names) == self._row.names and not self._empty
+
+    def matrix(self) -> Iterator[Array]:
+        """See :meth:`vflens.tables.features.RawTable.matrix`."""
+        self._check(self.rows * self._row.dtype.itemsize * len(self._row.names))
         with reading():
-            return np.concatenate([*map(self._row.matrix, self._parquet(self._row.stored(names), []))])
+            yield from map(self._row.matrix, self._parquet(self._row.stored(self._row.names), []))
 
     def _check(self, used: int) -> None:
         """Refuse the file once it unpacked to so many bytes."""
@@ -338,8 +338,8 @@ class TableFile:
     def _parquet(self, names: Sequence[str], dictionaries: Sequence[str]) -> Iterator[pa.RecordBatch]:
         import pyarrow.parquet as pq
 
-        options = {"metadata": self._facts, "buffer_size": 1 << 18, "pre_buffer": False}
-        with pq.ParquetFile(self._path, read_dictionary=dictionaries, **options) as file:
+        how = {"metadata": self._facts, "buffer_size": 1 << 18, "pre_buffer": False}
+        with pq.ParquetFile(self._path, read_dictionary=dictionaries, **how) as file:
             yield from file.iter_batches(self._block_rows, columns=list(names), use_threads=False)
 
 

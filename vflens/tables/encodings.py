@@ -32,9 +32,9 @@ from vflens.errors import DataError
 from vflens.names import did_you_mean
 from vflens.storage.arrow import in_numpy
 from vflens.tables.exact_numbers import as_floats, as_text, beyond_exact, is_text, refuse_rounded
-from vflens.tables.kinds import days, kind_of_times
 from vflens.tables.places import in_rows
 from vflens.tables.written.dates import dates_of, times_of
+from vflens.tables.written.kinds import days, kind_of_times
 from vflens.tables.written.numbers import MARKS, PLAIN, split_numbers
 from vflens.types import Array
 

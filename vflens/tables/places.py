@@ -48,6 +48,16 @@ class Places:
         return DataError(f"{before} {data_rows(self.numbers[at])}{after}", shown=shown)
 
 
+def repeats_earlier(ids: Array) -> Array:
+    """Which of ``ids`` (n,) occurred before, bool (n,)."""
+    ordered = np.sort(ids)
+    if not (ordered[1:] == ordered[:-1]).any():
+        return np.zeros(len(ids), bool)
+    repeats = np.full(len(ids), True)
+    repeats[np.unique(ids, return_index=True)[1]] = False
+    return repeats
+
+
 def data_rows(numbers: Array) -> str:
     """The data rows ``numbers`` (n,), at least one, in words."""
     return in_rows(int(numbers[0]), len(numbers))

@@ -7,22 +7,23 @@ the file to the message.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vflens.array import row_blocks
 from vflens.errors import DataError
 from vflens.names import did_you_mean, has_controls, repeated
-from vflens.storage.arrow import bytes_of, in_bytes, strings
+from vflens.storage.arrow import in_bytes, strings
 from vflens.tables.cells import ROW_NUMBER
 from vflens.tables.description import PartyFile
 from vflens.tables.encodings import MISSING, MOST_CATEGORIES, Conversion, in_order
 from vflens.tables.exact_numbers import as_text
+from vflens.tables.features import RawTable, check, features_of, numbers_of, put, refuse_missing
 from vflens.tables.labels import codes_of, is_empty, label_of, labels_of, refuse_controls
-from vflens.tables.pixels import holds_images
-from vflens.tables.places import Places, data_rows
+from vflens.tables.places import Places, data_rows, repeats_earlier
 from vflens.tables.table import TRAIN, DroppedRows, Table
 from vflens.types import Array, ColumnInfo
 from vflens.words import counted
@@ -33,27 +34,6 @@ if TYPE_CHECKING:
     from vflens.tables.labels import Text
 
 SPLITS = ("train", "predict")  # by their numbers in Table.split
-
-
-class RawTable(Protocol):
-    """The cells of a file, read on demand."""
-
-    names: Sequence[str]
-    rows: int  # 0 if that is known at its end
-
-    def chunks(
-        self, names: Sequence[str], whole: Callable[[Sequence[str]], None] | None = None
-    ) -> Iterator[tuple[int, str, pa.Array]]:
-        """Yield (first row, name, values) of some cells at a time, until all of ``names`` are read; a
-        column's in order. ``whole`` gets the names of those that are read to their end, of a long file
-        few at a time.
-        """
-
-    def are_bytes(self, names: Sequence[str]) -> bool:
-        """Whether the file stores all of ``names`` as unsigned 8-bit integers, none missing."""
-
-    def matrix(self, names: Sequence[str]) -> Array | None:
-        """The numbers (n, d) of ``names``, if the file stores just them together; else None."""
 
 
 def coded(name: str, categories: int) -> ColumnInfo:
@@ -94,14 +74,16 @@ def table_of(spec: PartyFile, cells: RawTable) -> Table:
         raise DataError(f"one-hot column {twice!r} has the name of another column: rename that one")
     place = dict(zip(names, np.cumsum([0, *map(len, infos.values())]).tolist(), strict=False))
     plain = {name: at for name, at in place.items() if name not in encoded}
-    features = _features(spec, cells, columns, plain, kept)
+    features, sound = features_of(spec, cells, columns, plain, kept)
     for name, at in place.items():
         if name in encoded:
             codes = encoded[name][1]
             for j in range(len(infos[name])):
-                features[:, at + j] = codes == j if spec.encode[name] != "ordinal" else codes
-        elif features.dtype != np.uint8:
-            _check(spec, infos[name][0], features[:, at], places, training)
+                put(features, at + j, codes == j if spec.encode[name] != "ordinal" else codes)
+        elif not sound[at]:
+            values = np.concatenate([rows[:, at].copy() for rows in row_blocks(features)])
+            check(spec, columns[at], values, places, training)
+            put(features, at, values)
     named = ids, columns, features, labels, class_names, label_of(spec)
     ordered = {name: found[2] for name, found in encoded.items() if spec.encode[name] == "ordinal"}
     hot = {c.name: name for name, found in encoded.items() if name not in ordered for c in found[0]}
@@ -176,25 +158,6 @@ def _ids(spec: PartyFile, text: Text) -> Array:
     return ids
 
 
-def repeats_earlier(ids: Array) -> Array:
-    """Which of ``ids`` (n,) occurred before, bool (n,)."""
-    ordered = np.sort(ids)
-    if not (ordered[1:] == ordered[:-1]).any():
-        return np.zeros(len(ids), bool)
-    repeats = np.full(len(ids), True)
-    repeats[np.unique(ids, return_index=True)[1]] = False
-    return repeats
-
-
-def _numbers(spec: PartyFile, cells: RawTable, names: Sequence[str]) -> Iterator[tuple[int, str, Array]]:
-    """The chunks of :meth:`RawTable.chunks`, values float64, NaN where missing."""
-    conversions = {name: Conversion(name, spec.encode.get(name)) for name in names}
-    for start, name, values in cells.chunks(names):
-        yield start, name, conversions[name].numbers(values, start)
-    for conversion in conversions.values():
-        conversion.finish()
-
-
 @dataclass(frozen=True)
 class WholeColumns:
     """Tries on whole columns of ``cells``: no advice is given that the next reading refuses."""
@@ -233,7 +196,7 @@ def _kept(
         gaps[name] += int(empty.sum())
 
     if spec.missing == "drop_row":
-        for start, name, values in _numbers(spec, cells, [n for n in names if n not in spec.categorical]):
+        for start, name, values in numbers_of(spec, cells, [n for n in names if n not in spec.categorical]):
             leave_out(name, start, np.isnan(values))
         for name in spec.categorical:
             if not spec.has_missing(name):
@@ -241,14 +204,6 @@ def _kept(
         for name in label:
             leave_out(name, 0, is_empty(text[name]))
     return kept, {name: count for name, count in gaps.items() if count}
-
-
-def _refuse_missing(spec: PartyFile, name: str, missing: Array, places: Places) -> None:
-    if missing.any():
-        remedy = (
-            "set missing = 'drop_row'" if spec.missing == "mean" else "set missing = 'drop_row' or 'mean'"
-        )
-        raise places.refusal(missing, f"column {name!r} misses the value of", f": fill it in, or {remedy}")
 
 
 def _split(spec: PartyFile, text: Text, places: Places) -> Array | None:
@@ -267,7 +222,7 @@ def _encoded(
     column = text.pop(name)
     empty = (MISSING,) if spec.has_missing(name) else ()
     column = _filled(column) if empty else column
-    _refuse_missing(spec, name, is_empty(column), places)
+    refuse_missing(spec, name, is_empty(column), places)
     found = spec.categories.get(name) or _found(name, column)
     categories = (*(c for c in found if c not in empty), *empty)
     refuse_controls(f"a category of column {name!r}", categories)
@@ -295,53 +250,3 @@ def _found(name: str, column: pa.ChunkedArray) -> tuple[str, ...]:
             f"{MOST_CATEGORIES:,} are categories: leave it out of columns, or group them"
         )
     return in_order(texts.to_pylist())
-
-
-def _features(
-    spec: PartyFile, cells: RawTable, columns: Sequence[ColumnInfo], place: Mapping[str, int], kept: Array
-) -> Array:
-    """The numbers (n, d) of the ``kept`` rows, a column in its ``place``: bytes of images, else float64."""
-    names, images = list(place), holds_images(columns)
-    whole = None if spec.encode else cells.matrix(names)
-    if whole is not None:
-        return whole[kept].astype(np.uint8 if images and whole.dtype == np.uint8 else np.float64, copy=False)
-    shape = np.count_nonzero(kept), len(columns)
-    as_bytes = images and cells.are_bytes(names)
-    features = np.zeros(shape, np.uint8) if as_bytes else np.full(shape, np.nan)
-    stored = ((start, name, bytes_of(values)) for start, name, values in cells.chunks(list(place)))
-    read = stored if as_bytes else _numbers(spec, cells, list(place))
-    for start, name, values in read:
-        rows = kept[start : start + len(values)]
-        if len(rows) < len(values):
-            raise DataError("it grew while it was read: start again when no program writes it")
-        first, count = np.count_nonzero(kept[:start]), np.count_nonzero(rows)
-        features[first : first + count, place[name]] = values[rows]
-    return features
-
-
-def _check(spec: PartyFile, column: ColumnInfo, values: Array, places: Places, training: Array) -> None:
-    """Refuse numbers (n,) that are not as described; missing numbers become the mean, if so configured."""
-    name, low, high = column.name, column.low, column.high
-    missing = np.isnan(values)
-    if spec.missing == "refuse" or column.alphabet is not None:
-        _refuse_missing(spec, name, missing, places)
-    _refuse(np.isinf(values), name, values, places, "that is not finite")
-    if low is not None and high is not None:
-        _refuse((values < low) | (values > high), name, values, places, f"outside its bounds [{low}, {high}]")
-    if column.alphabet is not None:
-        _refuse(~np.isin(values, column.alphabet), name, values, places, "that is not in its alphabet")
-    if missing.any():
-        values[missing] = _mean(name, values[training & ~missing])
-
-
-def _mean(name: str, values: Array) -> float:
-    if not len(values):
-        raise DataError(f"column {name!r} has no value in any training row: leave it out of columns")
-    return float(values.mean())
-
-
-def _refuse(bad: Array, name: str, values: Array, places: Places, why: str) -> None:
-    if bad.any():
-        raise places.refusal(
-            bad, f"column {name!r} holds a number in", f" {why}: correct the one or the other", values
-        )

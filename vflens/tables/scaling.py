@@ -19,6 +19,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from vflens.array import let_go, row_blocks
 from vflens.errors import DataError
 from vflens.types import Array, ColumnInfo
 from vflens.words import counted
@@ -93,8 +94,7 @@ class Scaler:
     def transform_in_place(self, x: Array) -> int:
         """:meth:`transform` of ``x`` in place; the number of values outside."""
         clipped = 0
-        for start in range(0, len(x), _CHUNK):
-            part = x[start : start + _CHUNK]
+        for part in row_blocks(x):
             part[:], count = self.transform(part)
             clipped += count
         return clipped
@@ -123,6 +123,7 @@ def _extremes(features: Array, rows: Array) -> tuple[Array, Array]:
     for start in range(0, len(rows), _CHUNK):
         part = features[rows[start : start + _CHUNK]]
         low, high = np.minimum(low, part.min(axis=0)), np.maximum(high, part.max(axis=0))
+        let_go(features)
     return low, high
 
 

@@ -8,6 +8,7 @@ from hashlib import blake2b
 
 import numpy as np
 
+from vflens.array import row_blocks
 from vflens.tables.scaling import Scaler
 from vflens.types import Array, ColumnInfo
 
@@ -71,8 +72,8 @@ class Table:
         """Digest of ids, values and labels in order, uint8 (32,): it identifies a run's table."""
         total = blake2b(digest_size=32)
         for part in (self.ids, self.features, self.labels):
-            if part is not None:
-                total.update(np.ascontiguousarray(part).reshape(-1).view(np.uint8).data)
+            for rows in () if part is None else row_blocks(part):
+                total.update(np.ascontiguousarray(rows).reshape(-1).view(np.uint8).data)
         return np.frombuffer(total.digest(), np.uint8)
 
     def take(self, columns: Sequence[int]) -> Table:

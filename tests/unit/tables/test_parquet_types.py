@@ -16,8 +16,8 @@ import pytest
 from vflens.errors import DataError
 from vflens.tables.description import PartyFile
 from vflens.tables.files import check_party_table, column_profile, read_party_table
-from vflens.tables.kinds import as_plain
 from vflens.tables.table import Table
+from vflens.tables.written.kinds import as_plain
 
 DAY = 86_400
 

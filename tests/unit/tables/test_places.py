@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from vflens.errors import DataError
 from vflens.tables.description import PartyFile
 from vflens.tables.files import read_party_table
-from vflens.tables.places import Places
-from vflens.tables.reading import repeats_earlier
+from vflens.tables.places import Places, repeats_earlier
 from vflens.tables.table import DroppedRows
 
 MANY = "".join(f"person-{i},{i}\n" for i in range(7)) + "person-3,1\nperson-5,2\nperson-3,4\n"

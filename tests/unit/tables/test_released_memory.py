@@ -36,8 +36,8 @@ def test_texts_are_released_before_the_numbers(tmp_path: Path, monkeypatch: pyte
 
         return noted
 
-    for name in ("_ids", "_features"):
+    for name in ("_ids", "features_of"):
         monkeypatch.setattr(reading, name, noting(name))
     monkeypatch.setattr(pa, "default_memory_pool", lambda: Pool(steps))
     assert read_party_table(PartyFile(file=file, id_column="id")).features.tolist() == [[1.0], [2.0]]
-    assert steps == ["_ids", "released", "_features", "released"]
+    assert steps == ["_ids", "released", "features_of", "released"]

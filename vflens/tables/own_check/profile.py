@@ -18,8 +18,8 @@ from vflens.storage.arrow import in_numpy
 from vflens.tables.description import PartyFile
 from vflens.tables.encodings import Conversion
 from vflens.tables.exact_numbers import as_floats, as_text, beyond_exact, is_text, large_integers
-from vflens.tables.kinds import kind_of_times
 from vflens.tables.own_check.shelf import PART_ROWS, Chunks, a_shelf, joined
+from vflens.tables.written.kinds import kind_of_times
 from vflens.tables.written.numbers import PLAIN
 from vflens.types import Array
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -10,8 +9,7 @@ from typing import IO, TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from vflens.errors import StorageError
-from vflens.storage.json_file import in_words
+from vflens.storage.files import unnamed
 from vflens.types import Array
 
 if TYPE_CHECKING:
@@ -43,14 +41,8 @@ class Shelf:
 @contextmanager
 def a_shelf() -> Iterator[Shelf]:
     """An empty one, whose file goes at the end. A StorageError: there is no space for it."""
-    try:
-        with tempfile.TemporaryFile() as file:
-            yield Shelf(file)
-    except OSError as error:
-        raise StorageError(
-            f"the folder of temporary files keeps no column ({in_words(error)}): free space there, or set "
-            "TMPDIR to a folder with more"
-        ) from error
+    with unnamed("column") as file:
+        yield Shelf(file)
 
 
 def joined(chunks: Chunks) -> Iterator[tuple[int, str, pa.Array]]:
