@@ -107,9 +107,9 @@ def test_a_column_of_numbers_is_read_once(
     table.loc[3, "c5"] = np.nan
     file, read, plain = _stored(table, tmp_path / "own.parquet"), list[str](), cells.TableFile.blocks
 
-    def noting(self: cells.TableFile, names: list[str]) -> object:
+    def noting(self: cells.TableFile, names: list[str], **how: object) -> object:
         read.extend(names)
-        return plain(self, names)
+        return plain(self, names, **how)
 
     monkeypatch.setattr(cells.TableFile, "blocks", noting)
     describe(file, tmp_path / "own.toml")
@@ -150,9 +150,9 @@ def test_numbers_of_a_long_csv_file_are_read_in_one_pass(
     spec = PartyFile(file=file, id_column="id")
     whole = check_party_table(spec)
 
-    def noting(self: cells.TableFile, names: list[str]) -> object:
+    def noting(self: cells.TableFile, names: list[str], **how: object) -> object:
         read.append(list(names))
-        return plain(self, names)
+        return plain(self, names, **how)
 
     monkeypatch.setattr(cells, "_CSV_CELLS", 3 * ROWS)
     monkeypatch.setattr(cells.TableFile, "blocks", noting)
@@ -190,9 +190,9 @@ def test_ids_of_a_whole_table_are_read_once(
 ) -> None:
     read, plain = list[str](), cells.TableFile.blocks
 
-    def noting(self: cells.TableFile, names: list[str]) -> object:
+    def noting(self: cells.TableFile, names: list[str], **how: object) -> object:
         read.extend(names)
-        return plain(self, names)
+        return plain(self, names, **how)
 
     monkeypatch.setattr(cells.TableFile, "blocks", noting)
     describe(_stored(table, tmp_path / "own.parquet"), None)

@@ -286,7 +286,8 @@ def profile(
     wanted = [*([spec.id_column] if ids is None else []), *names, *([] if label is None else [label])]
     texts = {name for name in names if not cells.is_long or not taken.columns[name].is_plain}
     if len(texts) < len(names):
-        taken.take_plain(cells.chunks([name for name in wanted if name not in texts]), texts, see)
+        plain = [name for name in names if name not in texts]
+        taken.take_plain(cells.chunks([n for n in wanted if n not in texts], plain=plain), texts, see)
         wanted = [name for name in names if name in texts]
     for _ in taken.take(cells.chunks(wanted, whole)):
         pass
