@@ -41,7 +41,7 @@ def in_numpy(cells: pa.Array | pa.ChunkedArray) -> Array:
         return np.zeros(0)
     own = slice(cells.offset, cells.offset + len(cells))
     numbers: Array = np.frombuffer(values)[own]
-    if present is None:
+    if present is None or not cells.null_count:
         return numbers
     bits = np.unpackbits(np.frombuffer(present, np.uint8), bitorder="little")[own]
     return np.where(bits, numbers, np.nan)

@@ -5,7 +5,6 @@ A small file must not fill the memory: it may unpack to 64 MiB, or to 200 times 
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -19,15 +18,18 @@ from typing import TYPE_CHECKING, TypeAlias
 from vflens.errors import DataError
 from vflens.names import repeated
 from vflens.storage.arrow import strings
-from vflens.tables.exact_numbers import MISSING, fault
-from vflens.tables.written.header import one_more_than_named, refuse_cells
+from vflens.tables.exact_numbers import MISSING, reading
+from vflens.tables.written.header import one_more_than_named, refuse_cells, refuse_start
 from vflens.tables.written.kinds import as_plain, unpacked_bytes
+from vflens.tables.written.numbers import stands_for
 from vflens.tables.written.packed import Packed
+from vflens.tables.written.plain_numbers import PlainNumbers
 from vflens.types import Array
 
 if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.parquet as pq
+    from pyarrow import csv
 
 #: What a table's name ends with, and how such a file is packed.
 SUFFIXES = {".csv": None, ".csv.gz": "gzip", ".csv.bz2": "bz2", ".csv.zst": "zstd", ".parquet": None}
@@ -68,19 +70,6 @@ def of_file(path: Path) -> Iterator[None]:
         raise DataError(f"{path}: {error}", shown=error.shown) from error.__cause__
 
 
-@contextmanager
-def reading(block_bytes: int = 1 << 20, after: int = 0) -> Iterator[None]:
-    """Turn errors of reading a file into sentences; ``after`` rows were read before."""
-    import pyarrow as pa
-
-    try:
-        yield
-    except FileNotFoundError as error:
-        raise DataError("there is no such file: check the path") from error
-    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:  # the last one: a column's name
-        raise DataError(fault(error, block_bytes, after)) from error
-
-
 class TableFile:
     """A table on disk, of which each call reads some columns once.
 
@@ -118,7 +107,7 @@ class TableFile:
         self.is_parquet, self._packed = ending == ".parquet", SUFFIXES[ending]
         self._path, self._block_bytes, self._block_rows, self._calm = path, block_bytes, block_rows, as_stored
         self._delimiter, self._encoding, self._header_is = delimiter, encoding, header
-        self._empty = {name: _pattern(cells, name in measured) for name, cells in empty.items()}
+        self._empty = {name: stands_for(cells, name in measured) for name, cells in empty.items()}
         self._skipped, self._below = 0, 1  # lines before the names, and those of names
         if path.exists() and not path.is_file():  # reading a pipe would wait
             raise DataError("it is no file: name a CSV or parquet file")
@@ -145,13 +134,19 @@ class TableFile:
                 "vflens check FILE --write own.toml find the delimiter"
             )
 
-    def chunks(self, names: Sequence[str], whole: Whole | None = None, *, by_rows: bool = False) -> Chunks:
-        """See :meth:`vflens.tables.features.RawTable.chunks`; few columns take a third of the memory."""
+    def chunks(
+        self,
+        names: Sequence[str],
+        whole: Whole | None = None,
+        plain: Collection[str] = (),
+        by_rows: bool = False,
+    ) -> Chunks:
+        """See :meth:`vflens.tables.features.RawTable.chunks`; of ``plain`` numbers, where texts tell no more."""
         used, few = 0, not by_rows and (self.is_parquet or whole)
         together = self._together if few else max(1, len(names))
         for some in [names[i : i + together] for i in range(0, len(names), together)]:
             start = 0
-            for block in self.blocks(some):
+            for block in self.blocks(some, plain=plain):
                 used += sum(cells.nbytes for cells in block.values())
                 self._check(used)
                 for name, cells in block.items():
@@ -161,10 +156,13 @@ class TableFile:
                 whole(some)
 
     def blocks(
-        self, names: Sequence[str], report: Callable[[int, int], None] = lambda done, total: None
+        self,
+        names: Sequence[str],
+        report: Callable[[int, int], None] = lambda done, total: None,
+        plain: Collection[str] = (),
     ) -> Iterator[dict[str, pa.Array]]:
         """The columns ``names`` block by block: of CSV as text, of parquet by :func:`as_plain`; null is
-        missing. ``report`` gets how much was read, and of how much.
+        missing. ``report`` gets how much was read, and of how much; ``plain`` as of :meth:`chunks`.
 
         Raises:
             DataError: the file is damaged, or unpacks to more than it may.
@@ -174,7 +172,11 @@ class TableFile:
         numbered = ROW_NUMBER in names and ROW_NUMBER not in self._stored
         asked, names = names, [n for n in names if not numbered or n != ROW_NUMBER] or self.names[:1]
         read = self._parquet_batches if self.is_parquet else self._csv_batches
-        batches, rows, used = read([self._stored[n] for n in names]), 0, 0
+        stored, rows, used = [self._stored[n] for n in names], 0, 0
+        numeric = {
+            self._stored[n] for n in names if n in plain and self._encoding == "utf-8" and not self._empty
+        }
+        batches = self._numbers_first(stored, numeric) if numeric else read(stored)
         while True:
             with reading(self._block_bytes, rows):
                 batch = next(batches, None)
@@ -257,13 +259,7 @@ class TableFile:
     def _csv_schema(self) -> pa.Schema:
         from pyarrow import csv
 
-        start = self._raw()[1].read(7)
-        if start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) and self._encoding == "utf-8":
-            raise DataError("it is UTF-16: save it as UTF-8, with commas")
-        if b"\0" in start and not self._encoding.casefold().startswith(("utf-16", "utf-32")):
-            raise DataError("it holds zero bytes, and no text: save it as CSV in UTF-8, with commas")
-        if start.removeprefix(codecs.BOM_UTF8)[:4].lower() == b"sep=":
-            raise DataError("its first line tells a spreadsheet the delimiter: delete this line")
+        refuse_start(self._raw()[1].read(7), self._encoding)
         # A quoted cell may hold several lines.
         self._lines = csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=True)
         blocks = csv.ReadOptions(block_size=self._block_bytes, encoding=self._encoding)
@@ -294,12 +290,23 @@ class TableFile:
             null_values=MISSING,
         )
         self._file, stream = self._raw()
+        yield from csv.open_csv(stream, self._blocks(), self._lines, options)
+
+    def _blocks(self) -> csv.ReadOptions:
+        from pyarrow import csv
+
         blocks = csv.ReadOptions(block_size=self._block_bytes, use_threads=not self._calm)
         blocks.encoding = self._encoding
         if self._header:
             blocks.column_names, blocks.skip_rows = self._header, self._skipped
             blocks.skip_rows_after_names = self._below
-        yield from csv.open_csv(stream, blocks, self._lines, options)
+        return blocks
+
+    def _numbers_first(self, names: Sequence[str], numeric: set[str]) -> Iterator[pa.RecordBatch]:
+        plain = PlainNumbers(self._header or self.schema.names, names, numeric, self._lines)
+        self._file, stream = self._raw()
+        above = self._skipped + self._below
+        return plain.batches(stream, self._blocks(), above, self._csv_batches(names))
 
     # Parquet
 
@@ -341,10 +348,3 @@ class TableFile:
         how = {"metadata": self._facts, "buffer_size": 1 << 18, "pre_buffer": False}
         with pq.ParquetFile(self._path, read_dictionary=dictionaries, **how) as file:
             yield from file.iter_batches(self._block_rows, columns=list(names), use_threads=False)
-
-
-def _pattern(cells: Sequence[str], measured: bool) -> str:
-    """A regular expression of ``cells``, a number in all its forms (-999,00), and ``measured`` by a unit."""
-    forms = "|".join(re.escape(cell).replace(r"\.", "[.,]") for cell in cells)
-    before, after = (r"[^\d+<>≤≥−-]*", r"(?:\s*[^\d\s.,+−-]\S*)?") if measured else ("", "")
-    return rf"^\s*{before}(?:{forms})(?:\.0*|,0{{0,2}})?{after}\s*$"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -89,6 +90,19 @@ def refuse_rounded(name: str, cells: pa.Array, first: int, also: str = "") -> No
                 f"decimal point){also}",
                 shown=[f"{str(cell).strip()} becomes {number:.0f}"],
             )
+
+
+@contextmanager
+def reading(block_bytes: int = 1 << 20, after: int = 0) -> Iterator[None]:
+    """Turn errors of reading a file into sentences; ``after`` rows were read before."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except FileNotFoundError as error:
+        raise DataError("there is no such file: check the path") from error
+    except (OSError, pa.ArrowException, UnicodeDecodeError) as error:  # the last one: a column's name
+        raise DataError(fault(error, block_bytes, after)) from error
 
 
 def fault(error: Exception, block_bytes: int, after: int) -> str:

@@ -24,7 +24,7 @@ from vflens.tables.description import PartyFile
 from vflens.tables.image_folder import read_images
 from vflens.tables.own_check.flaw import Flaw, TableCheck
 from vflens.tables.own_check.flaws import flaws, is_sound, of_column
-from vflens.tables.own_check.profile import ColumnProfile, profile
+from vflens.tables.own_check.profile import ColumnProfile, TableProfile, profile
 from vflens.tables.reading import SPLITS, WholeColumns, feature_names, table_of
 from vflens.tables.table import Table
 from vflens.tables.written.packed import COLUMN, columns_of
@@ -61,12 +61,15 @@ def digest_of(file: Path) -> dict[str, str]:
 
 
 def check_party_table(
-    spec: PartyFile, base: Path = Path(), see: Callable[[ColumnProfile], None] = lambda column: None
+    spec: PartyFile,
+    base: Path = Path(),
+    see: Callable[[ColumnProfile], None] = lambda column: None,
+    ids: TableProfile | None = None,
 ) -> TableCheck | None:
     """What is to be mended in the file that ``spec`` describes, all at once; None of a folder of images.
 
     ``see`` gets each column that needs no other reading: see
-    :func:`vflens.tables.own_check.flaws.is_sound`.
+    :func:`vflens.tables.own_check.flaws.is_sound`. ``ids`` is what an earlier reading found of the ids.
 
     Raises:
         DataError: it is no table, or a column is absent.
@@ -86,7 +89,7 @@ def check_party_table(
                 see(column)
             column.forget()
 
-        found = profile(spec, names, cells, done)
+        found = profile(spec, names, cells, done, ids)
         return TableCheck(
             path.name, found.rows, names, flaws(spec, found, tries, chain.from_iterable(of_columns.values()))
         )

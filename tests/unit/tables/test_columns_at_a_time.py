@@ -12,13 +12,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from vflens.errors import StorageError
+from vflens.experiments.audit.bench import Plan
+from vflens.experiments.audit.subject import FEWEST_ROWS
+from vflens.experiments.run import own_tables
 from vflens.experiments.run.check import check
-from vflens.experiments.run.own_tables import describe
+from vflens.experiments.run.own_tables import describe, few_rows
 from vflens.tables import cells
 from vflens.tables.description import PartyFile
 from vflens.tables.files import check_party_table
 from vflens.tables.own_check import writer
 from vflens.tables.own_check.profile import ColumnProfile
+from vflens.tables.own_check.relations import Sketch, relations
 from vflens.tables.own_check.shelf import Shelf, a_shelf, joined
 from vflens.types import Array
 
@@ -103,9 +107,9 @@ def test_a_column_of_numbers_is_read_once(
     table.loc[3, "c5"] = np.nan
     file, read, plain = _stored(table, tmp_path / "own.parquet"), list[str](), cells.TableFile.blocks
 
-    def noting(self: cells.TableFile, names: list[str]) -> object:
+    def noting(self: cells.TableFile, names: list[str], **how: object) -> object:
         read.extend(names)
-        return plain(self, names)
+        return plain(self, names, **how)
 
     monkeypatch.setattr(cells.TableFile, "blocks", noting)
     describe(file, tmp_path / "own.toml")
@@ -146,9 +150,9 @@ def test_numbers_of_a_long_csv_file_are_read_in_one_pass(
     spec = PartyFile(file=file, id_column="id")
     whole = check_party_table(spec)
 
-    def noting(self: cells.TableFile, names: list[str]) -> object:
+    def noting(self: cells.TableFile, names: list[str], **how: object) -> object:
         read.append(list(names))
-        return plain(self, names)
+        return plain(self, names, **how)
 
     monkeypatch.setattr(cells, "_CSV_CELLS", 3 * ROWS)
     monkeypatch.setattr(cells.TableFile, "blocks", noting)
@@ -180,3 +184,40 @@ def test_long_texts_are_not_held_for_many_rows() -> None:
     assert [len(cells) for _, name, cells in found if name == "n"] == [16_400, 1_600]
     starts = [first for first, name, _ in found if name == "note"]
     assert starts == list(range(0, 18_000, starts[1]))
+
+
+def test_ids_of_a_whole_table_are_read_once(
+    table: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read, plain = list[str](), cells.TableFile.blocks
+
+    def noting(self: cells.TableFile, names: list[str], **how: object) -> object:
+        read.extend(names)
+        return plain(self, names, **how)
+
+    monkeypatch.setattr(cells.TableFile, "blocks", noting)
+    describe(_stored(table, tmp_path / "own.parquet"), None)
+    assert sorted(read) == sorted(table.columns)
+
+
+@pytest.mark.parametrize("repeated", [0, 5])
+def test_combinations_of_columns_end_where_no_rows_are_equal(
+    table: pd.DataFrame, tmp_path: Path, repeated: int
+) -> None:
+    codes = table[["id"]].assign(**{f"k{j}": np.arange(ROWS) // 10 ** (1 + j) % 10 for j in range(5)})
+    both = pd.concat([codes, table.drop(columns="id")], axis=1)
+    both = pd.concat([both, both[:repeated].assign(id=[f"again{i}" for i in range(repeated)])])
+    sketch = Sketch()
+    check_party_table(PartyFile(file=_stored(both, tmp_path / "own.parquet"), id_column="id"), see=sketch.see)
+    found = [flaw.sentence for flaw in relations(sketch, list(sketch.some)) if flaw.kind == "repeated rows"]
+    assert (
+        found
+        == [f"all columns repeat an earlier row in {repeated} of {ROWS + repeated} rows (1.2 %)"][:repeated]
+    )
+    assert sketch.alike == bool(repeated)
+
+
+def test_rows_that_need_no_plan_are_enough_for_one() -> None:
+    assert max(Plan.known + 2, FEWEST_ROWS) <= own_tables._MANY
+    assert few_rows(own_tables._MANY - 1) == few_rows(own_tables._MANY) == ""
+    assert few_rows(Plan.known + 1) > ""

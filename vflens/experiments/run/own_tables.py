@@ -14,6 +14,8 @@ from vflens.tables.own_check.writer import as_toml, draft, to_decide
 from vflens.types import Document
 from vflens.words import counted
 
+_MANY = 1000  # rows: enough for the defaults of an audit
+
 
 def check_tables(files: Mapping[str, PartyFile]) -> dict[str, TableCheck]:
     """The check of each of ``files``, without folders of images.
@@ -32,6 +34,8 @@ def is_own_table(file: Path) -> bool:
 
 def few_rows(rows: int) -> str:
     """What an audit of so many ``rows`` needs beside its defaults, in words; "" of enough."""
+    if rows >= _MANY:  # the modules below take as long to load as a small table to read
+        return ""
     from vflens.experiments.audit.bench import Plan
     from vflens.experiments.audit.subject import FEWEST_ROWS
 

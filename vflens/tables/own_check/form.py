@@ -9,7 +9,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from vflens.tables.cells import SUFFIXES, reading, suffix
+from vflens.tables.cells import SUFFIXES, suffix
+from vflens.tables.exact_numbers import reading
 from vflens.tables.written.header import holds_cells
 
 _BLOCK, _HEAD = 1 << 20, 1 << 16

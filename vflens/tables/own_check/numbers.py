@@ -179,9 +179,10 @@ def _at_an_end(different: Array, counts: Array) -> list[int]:
 
 def _dates(column: ColumnProfile, values: Array, tries: WholeColumns) -> Flaw | None:
     """Whole numbers that are dates such as 20240229, but for a few that stand for none."""
-    if not len(values):
+    if not len(values) or np.mean(values >= _FIRST_DATE) < _NEARLY:  # most columns, without their median
         return None
-    zeros = min(_CLOCKS, key=lambda zeros: abs(np.median(values) / 10**zeros - _LAST_DATE))
+    middle = np.median(values)
+    zeros = min(_CLOCKS, key=lambda zeros: abs(middle / 10**zeros - _LAST_DATE))
     near = (values >= _FIRST_DATE * 10**zeros) & (values < (_LAST_DATE + 1) * 10**zeros)
     others = [f"{value:.0f}" for value in np.unique(values[~near])[: _FEW + 1].tolist()]
     if near.mean() < _NEARLY or len(others) > _FEW:

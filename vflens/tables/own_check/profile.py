@@ -7,7 +7,7 @@ and different texts of few columns at a time.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -96,12 +96,14 @@ class ColumnProfile:
     def numbers(self) -> Array:
         """The finite numbers, float64 (n,), in the order of the file."""
         found = self.cells()
-        finite: Array = found[np.isfinite(found)]
-        return finite
+        finite = np.isfinite(found)
+        return found if finite.all() else found[finite]
 
     def cells(self) -> Array:
         """The numbers of all rows, float64 (n,), NaN where missing; of a column without texts."""
-        return np.concatenate(self._numbers) if self._numbers else np.zeros(0)
+        if len(self._numbers) != 1:  # each flaw looks at all of them
+            self._numbers = [np.concatenate([np.zeros(0), *self._numbers])]
+        return self._numbers[0]
 
     def forget(self) -> None:
         """Give the numbers and texts back; what is counted of them stays."""
@@ -116,7 +118,7 @@ class ColumnProfile:
 
     def infinite(self) -> int:
         """How many numbers are infinite."""
-        return sum(int(np.isinf(part).sum()) for part in self._numbers)
+        return int(np.count_nonzero(np.isinf(self.cells())))
 
     def different(self) -> pa.Array:
         """The different texts in the parts of the column that hold text, in their order."""
@@ -247,18 +249,20 @@ class _Taken:
                 column._numbers = [shelf.take(column.name)]
                 see(column)
 
-    def whole(self) -> TableProfile:
-        """What the file holds, once all of it is taken up."""
+    def whole(self, known: TableProfile | None = None) -> TableProfile:
+        """What the file holds, once all of it is taken up; of ids what is ``known``."""
+        lost = len(np.unique(np.concatenate(self.gaps)))
+        columns, classes = tuple(self.columns.values()), tuple(self.classes)
+        return replace(known or self._of_ids(), lost=lost, columns=columns, classes=classes)
+
+    def _of_ids(self) -> TableProfile:
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        lost = len(np.unique(np.concatenate(self.gaps)))
         kept = pa.chunked_array(self.ids, pa.string())
         repeats = len(kept) - pc.count_distinct(kept).as_py()
         totals = pc.sum(pc.match_substring_regex(kept, TOTAL)).as_py() or 0
-        found = {"empty_ids": self.rows - len(kept), "repeated_ids": repeats, "totals": totals}
-        columns, classes = tuple(self.columns.values()), tuple(self.classes)
-        return TableProfile(self.rows, lost, columns=columns, classes=classes, **found)
+        return TableProfile(self.rows, 0, self.rows - len(kept), repeats, totals, ())
 
 
 def profile(
@@ -266,10 +270,11 @@ def profile(
     names: Sequence[str],
     cells: TableFile,
     see: Callable[[ColumnProfile], None] = lambda column: None,
+    ids: TableProfile | None = None,
 ) -> TableProfile:
     """What ``cells`` hold: the features ``names``, the ids and the classes of ``spec``, all there.
 
-    ``see`` gets each feature as soon as it is whole.
+    ``see`` gets each feature as soon as it is whole. ``ids`` is what an earlier reading found of the ids.
     """
     label = spec.label_column if spec.label_kind == "classes" else None
     taken = _Taken(spec, {name: _new(spec, name) for name in names}, label)
@@ -278,14 +283,15 @@ def profile(
         for name in filter(taken.columns.__contains__, some):
             see(taken.columns[name])
 
-    wanted = [spec.id_column, *names, *([] if label is None else [label])]
+    wanted = [*([spec.id_column] if ids is None else []), *names, *([] if label is None else [label])]
     texts = {name for name in names if not cells.is_long or not taken.columns[name].is_plain}
     if len(texts) < len(names):
-        taken.take_plain(cells.chunks([name for name in wanted if name not in texts]), texts, see)
+        plain = [name for name in names if name not in texts]
+        taken.take_plain(cells.chunks([n for n in wanted if n not in texts], plain=plain), texts, see)
         wanted = [name for name in names if name in texts]
     for _ in taken.take(cells.chunks(wanted, whole)):
         pass
-    return taken.whole()
+    return taken.whole(ids)
 
 
 def _new(spec: PartyFile, name: str) -> ColumnProfile:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 import numpy as np
@@ -27,12 +27,14 @@ class Sketch:
 
     ``some``: column of the file → of each that it becomes, whether it is one-hot, and some values. ``drawn``
     (n,): a random combination of all, which is equal where rows are; ``dealt`` (n,): of shuffled columns of
-    the file, each moved by another number of rows.
+    the file, each moved by another number of rows. ``alike``: rows may be equal. Where none are in some
+    columns, none are in all, and both combinations end.
     """
 
     some: dict[str, list[tuple[bool, Array]]] = field(default_factory=dict)
     drawn: Array | float = 0.0
     dealt: Array | float = 0.0
+    alike: bool = True
 
     def see(self, column: ColumnProfile) -> None:
         """Take up a column of numbers alone."""
@@ -41,16 +43,22 @@ class Sketch:
 
     def joined(self, table: Table) -> Sketch:
         """It and the columns of ``table``."""
-        both = Sketch({name: [*parts] for name, parts in self.some.items()}, self.drawn, self.dealt)
+        both = replace(self, some={name: [*parts] for name, parts in self.some.items()})
         for name, values in zip((c.name for c in table.columns), table.features.T, strict=True):
             both._add(table.one_hot.get(name, name), name in table.one_hot, values)
         return both
 
     def _add(self, name: str, is_hot: bool, values: Array) -> None:
-        part = np.random.default_rng([_SEED, self.width]).normal() * values
+        if self.alike:
+            self._combine(name, values)
         self.some.setdefault(name, []).append((is_hot, np.array(values[:: -(-len(values) // _ROWS)], float)))
+
+    def _combine(self, name: str, values: Array) -> None:
+        part = np.random.default_rng([_SEED, before := self.width]).normal() * values
         moved = np.random.default_rng([_SEED, *name.encode()]).integers(max(1, len(values)))
         self.drawn, self.dealt = self.drawn + part, self.dealt + np.roll(part[_order(len(part))], moved)
+        if not before & (before + 1):  # a look takes as long as several columns
+            self.alike = _repeats(self.drawn) > 0
 
     @property
     def width(self) -> int:
@@ -105,7 +113,14 @@ def _named(share: Array, basis: list[int], names: list[str]) -> list[str]:
 
 def _repeated(sketch: Sketch) -> Iterator[Flaw]:
     """Rows that equal an earlier one under another id, more than if each column were dealt anew."""
-    repeats, chance = (len(x) - len(np.unique(x)) for x in map(np.asarray, (sketch.drawn, sketch.dealt)))
+    if not sketch.alike:
+        return
+    repeats, chance = _repeats(sketch.drawn), _repeats(sketch.dealt)
     if repeats > chance + _DEVIATIONS * chance**0.5:
         sentence = f"all columns repeat an earlier row in {of(repeats, np.size(sketch.drawn))}"
         yield a_flaw("repeated rows", "", sentence, "remove them if they are one person under two ids")
+
+
+def _repeats(combination: Array | float) -> int:
+    """How many of its numbers (n,) equal another one, but for one of each."""
+    return np.size(combination) - len(np.unique(combination))

@@ -49,14 +49,22 @@ def joined(chunks: Chunks) -> Iterator[tuple[int, str, pa.Array]]:
     """The same in longer ones: each costs as much as thousands of cells."""
     import pyarrow as pa
 
-    waiting: dict[str, tuple[int, list[pa.Array]]] = {}
+    waiting, held = dict[str, tuple[int, list[pa.Array]]](), defaultdict[str, int](int)
+
+    def ready(name: str) -> tuple[int, str, pa.Array]:
+        start, parts = waiting.pop(name)
+        held[name] = 0
+        if not waiting:  # the system's allocator keeps holes else
+            pa.default_memory_pool().release_unused()
+        return start, name, pa.concat_arrays(parts)
+
     for first, name, cells in chunks:
+        if name in waiting and waiting[name][1][0].type != cells.type:  # texts, from here on
+            yield ready(name)
         start, parts = waiting.setdefault(name, (first, []))
         parts.append(cells)
-        if first + len(cells) - start >= PART_ROWS or sum(p.nbytes for p in parts) >= _PART_BYTES:
-            del waiting[name]
-            if not waiting:  # the system's allocator keeps holes else
-                pa.default_memory_pool().release_unused()
-            yield start, name, pa.concat_arrays(parts)
-    for name, (start, parts) in waiting.items():
-        yield start, name, pa.concat_arrays(parts)
+        held[name] += cells.nbytes
+        if first + len(cells) - start >= PART_ROWS or held[name] >= _PART_BYTES:
+            yield ready(name)
+    for name in [*waiting]:
+        yield ready(name)

@@ -19,7 +19,7 @@ from vflens.tables.description import PartyFile
 from vflens.tables.files import check_party_table, opened, read_party_table
 from vflens.tables.own_check.flaw import LEFT_OUT, Flaw, a_flaw, key, of, quoted
 from vflens.tables.own_check.form import form_of
-from vflens.tables.own_check.profile import profile
+from vflens.tables.own_check.profile import TableProfile, profile
 from vflens.tables.own_check.relations import Sketch, relations
 from vflens.words import counted
 
@@ -128,7 +128,7 @@ def draft(path: Path) -> Draft:
     found = Draft({"file": path.resolve(), **form, "encode": {}, "empty": {}}, [])
     cells = opened(PartyFile.model_validate({**form, "file": path}), path)
     _refuse_title(cells, path)
-    _choose_id(found, cells, list(cells.names))
+    ids = _choose_id(found, cells, list(cells.names))
     if not found.columns:
         raise DataError(
             f"{path.name}: its one column tells rows apart, or another mark than , ; | and tabs separates "
@@ -140,7 +140,7 @@ def draft(path: Path) -> Draft:
         found.flaws.setdefault("", {})["no header"] = a_flaw("no header", "", sentence, remedy)
     changed, sketch = set(found.columns), Sketch()
     while changed:  # a setting that mends may show the next flaw
-        check = check_party_table(found.only(changed), see=sketch.see)
+        check = check_party_table(found.only(changed), see=sketch.see, ids=ids)
         assert check is not None  # it is no folder
         found.rows = check.rows
         changed = set().union(*map(found.take, check.flaws))
@@ -219,8 +219,10 @@ def _leave_widest(found: Draft, sketch: Sketch) -> bool:
     return found.leave(widest, f"{why}: group its categories")
 
 
-def _choose_id(found: Draft, cells: TableFile, names: list[str]) -> None:
-    """The first column that tells rows apart and is called so, or has no name; else rows are numbered."""
+def _choose_id(found: Draft, cells: TableFile, names: list[str]) -> TableProfile | None:
+    """The first column that tells rows apart and is called so, or has no name; else rows are numbered. What
+    is known of the ids, if they were read.
+    """
     likely = [n for n in names if n in cells.nameless or _ID.search(n.casefold())]
     texts = [n for n in names[:1] if n not in likely]
     found.columns = names
@@ -231,7 +233,7 @@ def _choose_id(found: Draft, cells: TableFile, names: list[str]) -> None:
         if whole and (name in likely or _is_text(cells, name)) and of_ids.rows > 1:
             found.settings["id_column"] = name
             found.columns.remove(name)
-            return
+            return of_ids
         unlike = of_ids.rows - of_ids.empty_ids - of_ids.repeated_ids
         if name in likely and not whole and unlike > _UNLIKE * of_ids.rows:
             words = f"{name} repeats an earlier id or is empty in {of(of_ids.rows - unlike, of_ids.rows)}"
@@ -240,6 +242,7 @@ def _choose_id(found: Draft, cells: TableFile, names: list[str]) -> None:
     sentence = "no column tells rows apart, so they are numbered"
     remedy = "parties of a run match rows by these numbers: all files need one order"
     found.flaws.setdefault("", {})["no id"] = a_flaw("no id", "", sentence, remedy)
+    return None
 
 
 def _is_text(cells: TableFile, name: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Sequence
 from itertools import pairwise
@@ -13,6 +14,20 @@ _REPEATED = 3  # times at least that a category occurs on average
 _RUN = 4  # numbers that rise, as names of columns do
 _BEYOND = 0.1  # of the width of a column: how far the first row may lie outside the others
 _PLAIN = re.compile(r"[+−-]?\d+(?:[.,]\d+)?")
+
+
+def refuse_start(start: bytes, encoding: str) -> None:
+    """Refuse a file whose first bytes are not those of CSV in ``encoding``.
+
+    Raises:
+        DataError: says how to write it.
+    """
+    if start[:2] in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE) and encoding == "utf-8":
+        raise DataError("it is UTF-16: save it as UTF-8, with commas")
+    if b"\0" in start and not encoding.casefold().startswith(("utf-16", "utf-32")):
+        raise DataError("it holds zero bytes, and no text: save it as CSV in UTF-8, with commas")
+    if start.removeprefix(codecs.BOM_UTF8)[:4].lower() == b"sep=":
+        raise DataError("its first line tells a spreadsheet the delimiter: delete this line")
 
 
 def refuse_cells(first: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -106,3 +107,10 @@ def marks_of(texts: pa.Array) -> list[str]:
         return []
     also = (h for h, found in read.items() if found.null_count == read[how].null_count and found != read[how])
     return [how, *also][:2]
+
+
+def stands_for(cells: Sequence[str], measured: bool) -> str:
+    """A regular expression of ``cells``, a number in all its forms (-999,00), and ``measured`` by a unit."""
+    forms = "|".join(re.escape(cell).replace(r"\.", "[.,]") for cell in cells)
+    before, after = (r"[^\d+<>≤≥−-]*", r"(?:\s*[^\d\s.,+−-]\S*)?") if measured else ("", "")
+    return rf"^\s*{before}(?:{forms})(?:\.0*|,0{{0,2}})?{after}\s*$"
