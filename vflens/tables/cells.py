@@ -141,7 +141,7 @@ class TableFile:
         plain: Collection[str] = (),
         by_rows: bool = False,
     ) -> Chunks:
-        """See :meth:`vflens.tables.features.RawTable.chunks`; of ``plain`` numbers, where texts tell no more."""
+        """See :meth:`vflens.tables.features.RawTable.chunks`; those of ``plain`` come as numbers."""
         used, few = 0, not by_rows and (self.is_parquet or whole)
         together = self._together if few else max(1, len(names))
         for some in [names[i : i + together] for i in range(0, len(names), together)]:

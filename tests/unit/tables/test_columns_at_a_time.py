@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -107,7 +108,7 @@ def test_a_column_of_numbers_is_read_once(
     table.loc[3, "c5"] = np.nan
     file, read, plain = _stored(table, tmp_path / "own.parquet"), list[str](), cells.TableFile.blocks
 
-    def noting(self: cells.TableFile, names: list[str], **how: object) -> object:
+    def noting(self: cells.TableFile, names: list[str], **how: Any) -> object:
         read.extend(names)
         return plain(self, names, **how)
 
@@ -150,7 +151,7 @@ def test_numbers_of_a_long_csv_file_are_read_in_one_pass(
     spec = PartyFile(file=file, id_column="id")
     whole = check_party_table(spec)
 
-    def noting(self: cells.TableFile, names: list[str], **how: object) -> object:
+    def noting(self: cells.TableFile, names: list[str], **how: Any) -> object:
         read.append(list(names))
         return plain(self, names, **how)
 
@@ -191,7 +192,7 @@ def test_ids_of_a_whole_table_are_read_once(
 ) -> None:
     read, plain = list[str](), cells.TableFile.blocks
 
-    def noting(self: cells.TableFile, names: list[str], **how: object) -> object:
+    def noting(self: cells.TableFile, names: list[str], **how: Any) -> object:
         read.extend(names)
         return plain(self, names, **how)
 
