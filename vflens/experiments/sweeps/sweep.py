@@ -17,7 +17,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vflens.errors import ConfigError, DefenseError
+from vflens.errors import ConfigError, DefenseError, ProtocolError
 from vflens.experiments.outcome.finding import Finding, Quantity
 from vflens.experiments.outcome.table import overall, with_figures, without_figures
 from vflens.experiments.pages.drawing import Drawing
@@ -64,6 +64,8 @@ def run_cell(place: Document, settings: Document, trains: str = "", *, scratch: 
             return _cell_rows(place, done, *done.attackers)
     except (ConfigError, DefenseError) as error:
         return [{**place, "refused": f"was refused: {error}"}]
+    except ProtocolError as error:  # nobody lies in one process: its numbers left their range
+        return [{**place, "refused": f"did not end: {error}"}]
     finally:
         TRAINED.reset(kept)
 
