@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from nonempty import nonempty
 
 from vflens.errors import DataError
 from vflens.tables.cells import TableFile
@@ -91,7 +92,7 @@ def test_the_first_and_the_last_lines(
     file.write_bytes(file.read_bytes()[: -cut or None])
     texts = TableFile(file, BLOCK)
     numbers = list(TableFile(file, BLOCK).blocks(texts.names, plain=texts.names[1:]))
-    for name in texts.names[1:]:
+    for name in nonempty(texts.names[1:]):
         found = pa.concat_arrays([block[name] for block in numbers])
         assert found == pa.concat_arrays([b[name] for b in texts.blocks([name])]).cast(pa.float64())
 
@@ -105,12 +106,12 @@ def test_a_zero_at_the_start_of_any_block_is_seen(tmp_path: Path, block: int) ->
 
 
 def test_a_row_of_too_many_cells_is_refused_in_the_same_words(tmp_path: Path) -> None:
-    said = []
+    refusals = []
     for plain in ((), ("a", "b", "c")):
         with pytest.raises(DataError) as caught:
             list(TableFile(_written(tmp_path, "r,1,2,3,4"), BLOCK).blocks(["a", "b"], plain=plain))
-        said.append(str(caught.value))
-    assert said[0] == said[1]
+        refusals.append(str(caught.value))
+    assert refusals[0] == refusals[1]
 
 
 def test_few_blocks_are_read_twice(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -262,7 +262,14 @@ class _Taken:
         kept = pa.chunked_array(self.ids, pa.string())
         repeats = len(kept) - pc.count_distinct(kept).as_py()
         totals = pc.sum(pc.match_substring_regex(kept, TOTAL)).as_py() or 0
-        return TableProfile(self.rows, 0, self.rows - len(kept), repeats, totals, ())
+        return TableProfile(
+            rows=self.rows,
+            lost=0,
+            empty_ids=self.rows - len(kept),
+            repeated_ids=repeats,
+            totals=totals,
+            columns=(),
+        )
 
 
 def profile(
