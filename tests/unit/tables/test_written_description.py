@@ -356,9 +356,10 @@ def test_a_refusal_names_the_file(tmp_path: Path, name: str) -> None:
         describe(file, None)
 
 
-def test_what_is_no_table_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "own.csv").write_text("id,x\n1,7\n2,7\n")
-    with pytest.raises(DataError, match="no column can be read as numbers or categories: x never varies"):
+@pytest.mark.parametrize(("kinds", "why"), [(1, "x never varies"), (41, "x makes 41 columns")])
+def test_what_is_no_table_is_refused(tmp_path: Path, kinds: int, why: str) -> None:
+    (tmp_path / "own.csv").write_text("id,x\n" + "".join(f"r{i},{i % kinds:03d}\n" for i in range(99)))
+    with pytest.raises(DataError, match=f"no column can be read as numbers or categories: {why}"):
         describe(tmp_path / "own.csv", None)
     (tmp_path / "own.toml").write_text("")
     with pytest.raises(ConfigError, match="exists: choose another name"):

@@ -150,6 +150,7 @@ def draft(path: Path) -> Draft:
     while (whole := _read(found, path, sketch)) is None or whole.width > _MOST_COLUMNS:
         if whole is not None and not _leave_widest(found, whole):
             break
+        _refuse_empty(found, path)
     assert whole is not None
     _count_gaps_anew(found)
     for flaw in relations(whole, found.columns):
@@ -204,7 +205,6 @@ def _read(found: Draft, path: Path, sketch: Sketch) -> Sketch | None:
         if named is None:
             raise
         found.leave(named, str(error))
-        _refuse_empty(found, path)
         return None
 
 
