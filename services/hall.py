@@ -107,7 +107,7 @@ class _Parties(grpc.GenericRpcHandler):
         """The handler of a method; a refusal where the call names no party here, or several."""
         sent = handler_call_details.invocation_metadata or ()
         named = [value for key, value in sent if key == CALLEE_KEY]
-        servicer = self._alone or (self._servicers.get(named[0]) if len(named) == 1 else None)
+        servicer = self._alone or (self._servicers.get(str(named[0])) if len(named) == 1 else None)
         if servicer is not None:
             return servicer.service(handler_call_details)
         called = " and ".join(map(repr, named)) or "nobody"

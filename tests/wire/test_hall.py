@@ -136,7 +136,12 @@ def test_one_with_certificates_shares_no_address(shared: Shared) -> None:
 
 def test_one_leaves_while_another_acts(shared: Shared) -> None:
     acts, goes_on = Event(), Event()
-    shared.parties[0].before = lambda: (acts.set(), goes_on.wait(60))
+
+    def before() -> None:
+        acts.set()
+        goes_on.wait(60)
+
+    shared.parties[0].before = before
     with closing(shared.link("a")) as link, ThreadPoolExecutor(1) as thread, ExitStack() as end:
         end.callback(goes_on.set)
         call = thread.submit(heard, link)
