@@ -146,7 +146,7 @@ def test_one_leaves_while_another_acts(shared: Shared) -> None:
         end.callback(goes_on.set)
         call = thread.submit(heard, link)
         assert acts.wait(60)
-        shared.leave("b")  # does not return while it waits for the other
+        shared.leave("b")  # it does not wait for the other
         assert not call.done()
         goes_on.set()
         assert "a heard" in call.result(60)
