@@ -108,16 +108,16 @@ def test_the_token_of_one_opens_no_other(shared: Shared) -> None:
 
 
 @pytest.mark.parametrize(
-    ("named", "said"),
+    ("named", "words"),
     [([], "nobody"), (["c"], "'c'"), (["a", "b"], "'a' and 'b'"), (["a", "a"], "'a' and 'a'")],
 )
 def test_a_call_for_no_party_here_or_for_several_is_refused_in_words(
-    shared: Shared, named: list[str], said: str
+    shared: Shared, named: list[str], words: str
 ) -> None:
     with closing(shared.link("a")) as link:
         callees = tuple((CALLEE_KEY, name) for name in named)
         link._metadata = (*callees, *(pair for pair in link._metadata if pair[0] != CALLEE_KEY))
-        with pytest.raises(AccessError, match=f"the call is for {said}: name one party of this address"):
+        with pytest.raises(AccessError, match=f"the call is for {words}: name one party of this address"):
             link.call(Stop("run", "a failure"))
     assert not any(party.asked for party in shared.parties)
 
