@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from vflens.config import OPERATOR, PartyConfig
+from vflens.errors import AccessError, ConfigError
 from vflens.protocol.link import Party
 from vflens.services.healthcheck import HealthServicer
 from vflens.services.identity import identity_of
@@ -43,7 +44,7 @@ class Hall:
     """
 
     def __init__(self, *, shared: bool = False) -> None:
-        self._turn: Turn = threading.Lock() if shared else ANY_TIME
+        self._turn = threading.Lock() if shared else None
         self._held: dict[str, dict[str, _Held]] = {}  # address → party → what serves it
         self._servers: dict[str, grpc.Server] = {}
 
@@ -53,20 +54,36 @@ class Hall:
     ) -> Iterator[None]:
         """Serve ``party`` at its configured address while the block runs and the hall is open; ``calls``
         counts.
+
+        Raises:
+            ConfigError: a party of this name is there, or several where one shows a certificate.
         """
         here = self._held.setdefault(config.address, {})
-        here[party.name] = _held(party, config, log, calls, self._turn)
+        if party.name in here:
+            raise ConfigError(
+                f"party {party.name!r} is given twice at {config.address}: give each configuration once"
+            )
+        if here and any(one.tls for one in (config, *(held.config for held in here.values()))):
+            raise ConfigError(
+                f"address {config.address!r} is that of party {next(iter(here))!r} too: with [tls] each "
+                "party listens at its own"
+            )
+        here[party.name] = _held(party, config, log, calls, self._turn or ANY_TIME)
         try:
             yield
         finally:
             self._leave(here, party.name, config.address)
 
     def _leave(self, here: dict[str, _Held], name: str, address: str) -> None:
-        """Refuse further acts to the party ``name``; the last one closes the server."""
+        """Refuse further acts to the party ``name``, and give its own a moment to end; those of others may
+        take long. The last one closes the server.
+        """
         if len(here) == 1 and address in self._servers:
             self._servers.pop(address).stop(_GRACE_SECONDS).wait()
-        with self._turn:
-            here.pop(name).servicer.ended = True
+        servicer = here.pop(name).servicer
+        servicer.ended = True
+        if self._turn and servicer.acting and self._turn.acquire(timeout=_GRACE_SECONDS):
+            self._turn.release()
 
     def open(self) -> None:
         """Listen at the addresses of all parties, with gRPC's health service; those that listen go on.
@@ -87,10 +104,15 @@ class _Parties(grpc.GenericRpcHandler):
         self._alone = next(iter(servicers.values())) if len(servicers) == 1 else None
 
     def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
-        """The handler of a method; None (UNIMPLEMENTED) for parties that are not here."""
-        sent = dict(handler_call_details.invocation_metadata or ())
-        servicer = self._alone or self._servicers.get(str(sent.get(CALLEE_KEY, "")))
-        return servicer and servicer.service(handler_call_details)
+        """The handler of a method; a refusal where the call names no party here, or several."""
+        sent = handler_call_details.invocation_metadata or ()
+        named = [value for key, value in sent if key == CALLEE_KEY]
+        servicer = self._alone or (self._servicers.get(str(named[0])) if len(named) == 1 else None)
+        if servicer is not None:
+            return servicer.service(handler_call_details)
+        called = " and ".join(map(repr, named)) or "nobody"
+        error = AccessError(f"the call is for {called}: name one party of this address, as its file does")
+        return next(iter(self._servicers.values())).refusal(error)
 
 
 def _started(address: str, here: Mapping[str, _Held]) -> grpc.Server:

@@ -75,7 +75,7 @@ class Servicer(grpc.GenericRpcHandler):
     ) -> None:
         self._party, self._credentials, self._log, self._calls = party, credentials, log, calls
         self._turn = turn
-        self.ended = False  # then it refuses all acts
+        self.acting = self.ended = False  # one that has ended refuses all acts
         self._certified: Mapping[str, frozenset[Subject]] | None = None
         if identity is not None:
             self._certified = {name: identity.accepted(name, role) for name, (role, _) in credentials.items()}
@@ -94,7 +94,7 @@ class Servicer(grpc.GenericRpcHandler):
         try:
             caller = self._identify(dict(handler_call_details.invocation_metadata or ()), act)
         except VflensError as error:
-            return grpc.stream_stream_rpc_method_handler(self._refused(error))
+            return self.refusal(error)
         # Requests stay bytes here: our error answers a malformed one, not a traceback of the library.
         # Single calls are streams of one request: for other calls the library gives no sign of a missing
         # request.
@@ -106,9 +106,11 @@ class Servicer(grpc.GenericRpcHandler):
             self._answered_once(rpc, caller), None, rpc.reply.SerializeToString
         )
 
-    def _refused(self, error: VflensError) -> Callable[[Iterator[bytes], grpc.ServicerContext], NoReturn]:
-        """A stream for every method: the library waits for no request."""
-        return lambda requests, context: self._abort(context, error)
+    def refusal(self, error: VflensError) -> Any:
+        """The handler of a call that is refused for ``error``, a stream for every method: the library waits
+        for no request.
+        """
+        return grpc.stream_stream_rpc_method_handler(lambda requests, context: self._abort(context, error))
 
     def _answered(
         self, rpc: Rpc, caller: Caller
@@ -157,15 +159,25 @@ class Servicer(grpc.GenericRpcHandler):
                 self._open[caller] -= 1
 
     def _perform(self, rpc: Rpc, request: bytes, caller: Caller) -> Any:
-        with self._turn:
+        with self._own_turn():
             if self.ended:
                 raise UnavailableError(f"party {self._party.name!r} has ended: look at its log")
             return self._performed(rpc, request, caller)
 
     def _settle(self) -> None:
-        with self._turn:
+        with self._own_turn():
             if not self.ended:
                 self._party.settle()
+
+    @contextmanager
+    def _own_turn(self) -> Iterator[None]:
+        """Say that the party acts before it looks whether it has ended: who ends it does the reverse."""
+        with self._turn:
+            self.acting = True
+            try:
+                yield
+            finally:
+                self.acting = False
 
     def _performed(self, rpc: Rpc, request: bytes, caller: Caller) -> Any:
         began, act = time.perf_counter(), decode_request(rpc, request)

@@ -40,6 +40,8 @@ def take_turns(parties: Iterable[Waits], begun: Callable[[], None]) -> list[Exce
     try:
         while due and time.monotonic() < end:
             for party in [party for party, wait in due.items() if _is_over(*wait)]:
+                if time.monotonic() >= end:  # each may wait seconds for a leader that hangs
+                    break
                 try:
                     event, seconds = next(party)
                     due[party] = event, time.monotonic() + seconds

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, ExitStack, closing
+from threading import Event
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,13 +16,14 @@ from structlog import get_logger
 from stubparty import LIMITS, Stub, short_folder
 
 from vflens.config import Peer
-from vflens.errors import AccessError, StateError, UnavailableError, VflensError
+from vflens.errors import AccessError, ConfigError, StateError, UnavailableError, VflensError
 from vflens.protocol.acts import Step, StepReply, Stop
 from vflens.protocol.streams import open_stream
 from vflens.services.hall import Hall
 from vflens.services.healthcheck import serves
 from vflens.types import Exchange, Phase, Role
 from vflens.wire import grpc_link
+from vflens.wire.channel import CALLEE_KEY
 from vflens.wire.grpc_link import GrpcLink
 
 STEP = Step(Exchange("run", Phase.TRAIN, 0, 0), payload({}).rows, None)
@@ -32,11 +35,13 @@ class Behind(Stub):
 
     def __init__(self, name: str) -> None:
         self.asked: list[Any] = []
+        self.before: Callable[[], object] = lambda: None
         super().__init__(self._noted, Role.PASSIVE)
         self.name = name
 
     def _noted(self, act: Any) -> Any:
         self.asked.append(act)
+        self.before()
         if isinstance(act, Step):
             return StepReply(None)
         raise StateError(f"{self.name} heard {act.failure}")
@@ -47,16 +52,20 @@ class Shared:
 
     def __init__(self, address: str, parties: list[Behind]) -> None:
         self.address, self.hall, self._ends = address, Hall(shared=True), dict[str, ExitStack]()
+        self.parties = parties
         for party in parties:
-            peers = (
-                Peer(name="coordinator", role=Role.COORDINATOR, address=address, token=token(party.name)),
-            )
-            config: Any = SimpleNamespace(
-                address=address, peers=peers, limits=LIMITS, tls=None, operators_token=None
-            )
-            self._ends[party.name] = ExitStack()
-            self._ends[party.name].enter_context(self.hall.holds(party, config, get_logger()))
+            self.add(party)
         self.hall.open()
+
+    def add(self, party: Behind, tls: str | None = None) -> None:
+        address, limits = self.address, LIMITS
+        peers = (Peer(name="coordinator", role=Role.COORDINATOR, address=address, token=token(party.name)),)
+        config: Any = SimpleNamespace(
+            address=address, peers=peers, limits=limits, tls=tls, operators_token=None
+        )
+        with ExitStack() as end:
+            end.enter_context(self.hall.holds(party, config, get_logger()))
+            self._ends[party.name] = end.pop_all()
 
     def leave(self, name: str) -> None:
         self._ends.pop(name).close()
@@ -98,9 +107,49 @@ def test_the_token_of_one_opens_no_other(shared: Shared) -> None:
         link.call(Stop("run", "a failure"))
 
 
-def test_nobody_answers_for_a_party_that_is_not_there(shared: Shared) -> None:
-    with closing(shared.link("c", its="a")) as link, pytest.raises(VflensError):
-        link.call(Stop("run", "a failure"))
+@pytest.mark.parametrize(
+    ("named", "words"),
+    [([], "nobody"), (["c"], "'c'"), (["a", "b"], "'a' and 'b'"), (["a", "a"], "'a' and 'a'")],
+)
+def test_a_call_for_no_party_here_or_for_several_is_refused_in_words(
+    shared: Shared, named: list[str], words: str
+) -> None:
+    with closing(shared.link("a")) as link:
+        callees = tuple((CALLEE_KEY, name) for name in named)
+        link._metadata = (*callees, *(pair for pair in link._metadata if pair[0] != CALLEE_KEY))
+        with pytest.raises(AccessError, match=f"the call is for {words}: name one party of this address"):
+            link.call(Stop("run", "a failure"))
+    assert not any(party.asked for party in shared.parties)
+
+
+def test_an_address_has_each_name_once(shared: Shared) -> None:
+    with pytest.raises(ConfigError, match="party 'b' is given twice at unix:"):
+        shared.add(Behind("b"))
+    with closing(shared.link("b")) as link:
+        assert "b heard" in heard(link)
+
+
+def test_one_with_certificates_shares_no_address(shared: Shared) -> None:
+    with pytest.raises(ConfigError, match=r"is that of party 'a' too: with .tls. each party listens at its"):
+        shared.add(Behind("c"), tls="its files")
+
+
+def test_one_leaves_while_another_acts(shared: Shared) -> None:
+    acts, goes_on = Event(), Event()
+
+    def before() -> None:
+        acts.set()
+        goes_on.wait(60)
+
+    shared.parties[0].before = before
+    with closing(shared.link("a")) as link, ThreadPoolExecutor(1) as thread, ExitStack() as end:
+        end.callback(goes_on.set)
+        call = thread.submit(heard, link)
+        assert acts.wait(60)
+        shared.leave("b")  # it does not wait for the other
+        assert not call.done()
+        goes_on.set()
+        assert "a heard" in call.result(60)
 
 
 def test_one_that_left_answers_nothing_while_the_others_go_on(shared: Shared) -> None:

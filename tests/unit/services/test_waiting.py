@@ -84,6 +84,15 @@ def test_the_others_are_interrupted_a_while_after_one_failed(monkeypatch: pytest
     assert turns.done[4:] == ["c: KeyboardInterrupt", "a: KeyboardInterrupt"]
 
 
+def test_none_goes_on_once_that_while_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(waiting, "_END_SECONDS", 0.0)
+    turns, error = Turns(), UnavailableError("gone")
+    assert take_turns([turns.party("a"), turns.party("b", error), turns.party("c")], lambda: None) == [error]
+    assert turns.done == [
+        "a begins", "b begins", "b: UnavailableError", "c: KeyboardInterrupt", "a: KeyboardInterrupt"
+    ]  # fmt: skip
+
+
 def test_what_hinders_all_from_beginning_is_the_reason_of_each() -> None:
     def begun() -> None:
         raise ConfigError("the address cannot be bound")
