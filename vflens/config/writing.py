@@ -1,6 +1,6 @@
 """A configuration as TOML."""
 
-import pickle
+import json
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -18,13 +18,13 @@ def toml_text(settings: Mapping[str, Any], shown: Shown = dict) -> str:
     rest = {name: value for name, value in settings.items() if name != "data"}
     data = {name: value for name, value in settings.items() if name == "data" and value is not None}
     head = tomli_w.dumps(_plain(shown(rest)))
-    return f"{head}\n{_data_text(pickle.dumps(data), shown)}" if data else head
+    return f"{head}\n{_data_text(json.dumps(data, default=str), shown)}" if data else head
 
 
 @lru_cache(maxsize=4)
-def _data_text(data: bytes, shown: Shown) -> str:
-    """A party's pickled ``data`` as TOML: clients have their columns in common."""
-    return tomli_w.dumps(_plain(shown(pickle.loads(data))))
+def _data_text(data: str, shown: Shown) -> str:
+    """A party's ``data`` in JSON as TOML: clients have their columns in common."""
+    return tomli_w.dumps(_plain(shown(json.loads(data))))
 
 
 def _plain(value: Any) -> Any:
