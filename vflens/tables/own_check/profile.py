@@ -227,9 +227,8 @@ class _Taken:
                 self.classes.update(dict.fromkeys(as_text(name, cells).unique().drop_null().to_pylist()))
                 continue
             empty = self.columns[name].add(cells, first)
-            if (
-                empty.any() and not self.columns[name].keeps_gaps
-            ):  # small arrays would hold the heap of others
+            # Small arrays would hold the heap of others.
+            if empty.any() and not self.columns[name].keeps_gaps:
                 self.gaps.append(first + np.flatnonzero(empty))
             yield self.columns[name]
 
